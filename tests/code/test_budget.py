@@ -13,7 +13,7 @@ from toolcrib.code import Toolkit
 from toolcrib.code._budget import estimated_tokens, fitted
 from toolcrib.code._listing import Detail, Listing
 from toolcrib.code._prompts import render_description, render_prompt
-from toolcrib.sandbox import Host, Program, SandboxResult
+from toolcrib.sandbox import Dialect, Host, Program, SandboxResult
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -87,7 +87,11 @@ def test_little_of_a_budget_is_wasted_and_none_is_exceeded(render: str, words: S
 
     def rendered(listing: Listing) -> str:
         seen.append(listing)
-        return render_prompt(listing, None, None, ()) if render == "prompt" else render_description(listing, ())
+        return (
+            render_prompt(listing, None, None, Dialect())
+            if render == "prompt"
+            else render_description(listing, Dialect())
+        )
 
     text = fitted(Listing(tools, returns=True), budget, rendered)
 
@@ -121,7 +125,9 @@ def test_of_a_description_that_is_longer_than_what_is_left_the_words_that_fit_ar
 
 
 def test_a_budget_that_is_too_small_gets_the_shortest_text() -> None:
-    assert forty().prompt(budget=1) == render_prompt(replace(forty()._listing(), detail=Detail.SEARCH), None, None, ())
+    assert forty().prompt(budget=1) == render_prompt(
+        replace(forty()._listing(), detail=Detail.SEARCH), None, None, Dialect()
+    )
 
 
 def test_without_a_budget_everything_is_shown() -> None:
@@ -140,7 +146,7 @@ def test_a_large_set_is_shown_without_reading_all_of_it() -> None:
             return super().function(name, *arguments)
 
     tools = {f"find_{n}": Toolset([get_weather])["get_weather"] for n in range(2000)}
-    prompt = render_prompt(Counted(tools), None, None, (), budget=400)
+    prompt = render_prompt(Counted(tools), None, None, Dialect(), budget=400)
 
     assert "There are 2000 functions, too many to list here." in prompt
     assert "Some others: find_0, find_1, " in prompt or "def find_0" in prompt

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from toolcrib.code._budget import fitted
 from toolcrib.code._listing import Detail, Listing
+from toolcrib.sandbox import Dialect
 
 __all__ = [
     "DEFAULT_POSTAMBLE",
@@ -29,6 +30,7 @@ _RULES = (
     'Results are plain values: text, numbers, lists, dicts; dates are text like "2026-01-31".',
     "A call that fails raises an exception with the reason.",
 )
+_PACKAGES = "Packages that can be imported: {}."
 _STREAMING = "What a streaming function returns is an iterator: take its values one by one, or `list(...)`."
 _DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."
 _TOOL_RULES = (
@@ -39,7 +41,7 @@ _TOOL_RULES = (
 
 
 def render_prompt(
-    listing: Listing, preamble: str | None, postamble: str | None, notes: Sequence[str], budget: int | None = None
+    listing: Listing, preamble: str | None, postamble: str | None, dialect: Dialect, budget: int | None = None
 ) -> str:
     """Return the system prompt for a model that answers with a program.
 
@@ -47,15 +49,15 @@ def render_prompt(
         listing: The tools.
         preamble: The first paragraph; None for the default, empty for none.
         postamble: The last paragraph, likewise.
-        notes: Sentences about the sandbox's Python.
+        dialect: The sandbox's Python.
         budget: Tokens that the prompt may take.
     """
 
     def render(listing: Listing) -> str:
         parts = [
-            DEFAULT_PREAMBLE if preamble is None else preamble,
+            _preamble(dialect) if preamble is None else preamble,
             _functions(listing),
-            _bullets(_rules(listing, notes)),
+            _bullets(_rules(listing, dialect.notes)),
             DEFAULT_POSTAMBLE if postamble is None else postamble,
         ]
         return "\n\n".join(part for part in parts if part)
@@ -63,11 +65,21 @@ def render_prompt(
     return _fitted(listing, budget, render)
 
 
-def render_description(listing: Listing, notes: Sequence[str], budget: int | None = None) -> str:
+def _preamble(dialect: Dialect) -> str:
+    if not dialect.packages:
+        return DEFAULT_PREAMBLE
+    return DEFAULT_PREAMBLE.replace(
+        "no files, no network, no other packages", f"no network, no packages but {', '.join(dialect.packages)}"
+    )
+
+
+def render_description(listing: Listing, dialect: Dialect, budget: int | None = None) -> str:
     """Return the description of the one tool that programs are sent through; it has no blank line."""
 
     def render(listing: Listing) -> str:
-        return "\n".join([_DESCRIPTION, _functions(listing), _bullets((*_rules(listing, notes), *_TOOL_RULES))])
+        packages = (_PACKAGES.format(", ".join(dialect.packages)),) if dialect.packages else ()
+        rules = (*_rules(listing, dialect.notes), *packages, *_TOOL_RULES)
+        return "\n".join([_DESCRIPTION, _functions(listing), _bullets(rules)])
 
     return _fitted(listing, budget, render)
 

@@ -254,7 +254,7 @@ class Toolkit:
                 that gets the shortest prompt there is.
         """
         preamble, postamble = self._options["preamble"], self._options["postamble"]
-        return render_prompt(self._listing(), preamble, postamble, self._dialect().notes, budget)
+        return render_prompt(self._listing(), preamble, postamble, self._dialect(), budget)
 
     def tool_prompt(self) -> str:
         """Return a short text for a system prompt where programs go through one tool: one call for the whole job."""
@@ -331,7 +331,7 @@ class Toolkit:
         )
 
     def _description(self, budget: int | None) -> str:
-        return render_description(self._listing(), self._dialect().notes, budget)
+        return render_description(self._listing(), self._dialect(), budget)
 
     def _listing(self) -> Listing:
         tools = {name: self._toolset[tool] for name, tool in self._runner.offered().items()}

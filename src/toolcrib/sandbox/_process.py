@@ -25,6 +25,7 @@ from toolcrib.errors import CodeError, SandboxError
 from toolcrib.sandbox._conversation import Conversation
 from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
+from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult
 from toolcrib.sandbox._replay import ReplayLog
@@ -46,13 +47,16 @@ _NOTES: Final = (
     "`parallel((f, a), (g, b, c))` calls `f(a)` and `g(b, c)` at once and returns the list of their results.",
     "The standard library can be imported, as far as it needs no file and no network.",
 )
+_FIGURES: Final = "`plt.show()` shows a figure to you and to the user."
 
 
 @cache
-def worker_dialect() -> Dialect:
-    """Return the dialect of a worker's Python, found without asking a worker."""
+def worker_dialect(packages: tuple[str, ...] = ()) -> Dialect:
+    """Return the dialect of a worker's Python with these packages, found without asking a worker."""
     modules = frozenset(name for name in MODULE_NAMES.split() if _is_installed(name))
-    return Dialect(modules, UNLISTED, frozenset({"parallel"}), streams=True, notes=_NOTES)
+    notes = (*_NOTES, *((_FIGURES,) if "matplotlib" in packages else ()))
+    names = frozenset({"parallel"})
+    return Dialect(modules.union(packages), UNLISTED, names, streams=True, notes=notes, packages=packages)
 
 
 def _is_installed(name: str) -> bool:
@@ -237,6 +241,10 @@ class ProcessSandbox(WorkerSandbox):
         spares: Processes that are forked ahead.
         queue: The places for programs, by default 64 of its own; several sandboxes may share one.
         session_idle: Seconds after which a session that runs no program ends; None for no such limit.
+        packages: Modules of installed packages that programs may import, beside Python's own: `["numpy", "pandas"]`.
+            They are loaded before the sandbox is sealed; a part that a package loads late is named too: `scipy.stats`.
+        packages_from: The folder of another environment, of the same version of Python, in which the packages lie;
+            None for the one of this process.
         cgroup: The folder of a control group that you have made, with its limits: all programs belong to it.
         keep_values: Keep the plain values that the programs of a session leave, for the case that its process is lost.
     """
@@ -251,7 +259,10 @@ class ProcessSandbox(WorkerSandbox):
         session_idle: float | None = _IDLE,
         keep_values: bool = False,
         cgroup: str | Path | None = None,
+        packages: Iterable[str] = (),
+        packages_from: str | Path | None = None,
     ) -> None:
+        self._packages = Packages.of(packages, packages_from)
         required = LAYERS if require == "all" else require
         pool = WorkerPool(
             require=None if required is None else frozenset(required),
@@ -259,9 +270,15 @@ class ProcessSandbox(WorkerSandbox):
             spares=spares,
             warn=True,
             cgroup=None if cgroup is None else Path(cgroup),
+            packages=self._packages,
         )
         super().__init__(pool, "process", queue=queue)
         self.session_idle, self.keep_values = session_idle, keep_values
+
+    @property
+    def dialect(self) -> Dialect:
+        """The modules and names that programs find."""
+        return worker_dialect(self._packages.tops)
 
 
 class SubprocessSandbox(WorkerSandbox):

@@ -241,6 +241,7 @@ class Dialect:
         names: Functions besides Python's own and the tools, such as `parallel`.
         streams: Whether they take the values of a streaming tool one by one; they get a list otherwise.
         notes: Sentences for a model that writes a program.
+        packages: The packages that they may import beside Python's own modules.
     """
 
     modules: frozenset[str] | None = None
@@ -248,6 +249,7 @@ class Dialect:
     names: frozenset[str] = frozenset()
     streams: bool = False
     notes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 @runtime_checkable

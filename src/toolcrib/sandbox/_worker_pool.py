@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._worker.messages import LAYERS
 from toolcrib.sandbox._zygote import Ready, WorkerProcess, Zygote
 
@@ -63,6 +64,7 @@ class WorkerPool:
         entry: Path | None = None,
         warn: bool = False,
         cgroup: Path | None = None,
+        packages: Packages | None = None,
     ) -> None:
         """Make a pool; nothing is started yet.
 
@@ -72,6 +74,7 @@ class WorkerPool:
             spares: How many workers are forked ahead, for the limits that were used last.
             cgroup: The folder of a control group to which the workers belong.
             warn: Whether a layer that is lacking is a warning in the log, once for each pool.
+            packages: The packages that workers have loaded.
             entry: A Python file with `warm_up()` and `serve(descriptor)`, for the workers in place of `_worker._entry`.
 
         Raises:
@@ -83,7 +86,7 @@ class WorkerPool:
         if unknown:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
         self._entry, self._warns, self._cgroup = entry, warn, cgroup
-        self._stock = spares
+        self._packages, self._stock = packages, spares
         self.layers: tuple[str, ...] = ()
         self.report: Mapping[str, str] = MappingProxyType({})
         self._reset()
@@ -107,7 +110,7 @@ class WorkerPool:
         with self._lock:
             if self._zygote is None:
                 self._closed = False
-                self._zygote = self._checked(Zygote(self._skip, self._entry, self._cgroup))
+                self._zygote = self._checked(Zygote(self._skip, self._entry, self._cgroup, self._packages))
 
     def take(self, cpu: int, memory: int) -> WorkerProcess:
         """Return a worker, ready for its first frame; `WorkerProcess.close()` ends it.

@@ -19,13 +19,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolcrib.errors import SandboxUnavailable
+from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._usage import NOTHING, Usage, usage_of
 from toolcrib.sandbox._worker.messages import ANSWER, FORK, REQUEST, SIGNAL
 
 __all__ = ["Ready", "WorkerProcess", "Zygote"]
 
 _WORKER: Final = Path(__file__).parent / "_worker"
-_ENVIRONMENT: Final = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+_POOLS: Final = ("ARROW_IO", "BLIS_NUM", "MKL_NUM", "NUMEXPR_MAX", "OMP_NUM", "OPENBLAS_NUM", "POLARS_MAX")
+_ENVIRONMENT: Final = {
+    **{"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "MPLBACKEND": "Agg", "ARROW_DEFAULT_MEMORY_POOL": "system"},
+    **{f"{pool}_THREADS": "1" for pool in _POOLS},
+}
 _BOOT: Final = """\
 import importlib.util as u, sys
 _, folder, descriptor, options = sys.argv
@@ -151,13 +156,19 @@ class Zygote:
         served: Whether it has forked at least one worker.
     """
 
-    def __init__(self, skip: frozenset[str], entry: Path | None, cgroup: Path | None = None) -> None:
+    def __init__(
+        self, skip: frozenset[str], entry: Path | None, cgroup: Path | None = None, packages: Packages | None = None
+    ) -> None:
         self.served = False
         self._lock = threading.RLock()
         self._unanswered: deque[WorkerProcess] = deque()
         self._workers: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
         self._control, theirs = socket.socketpair()
-        options = {"skip": sorted(skip), "entry": None if entry is None else str(entry)}
+        packages = packages or Packages()
+        options = {
+            **{"skip": sorted(skip), "entry": None if entry is None else str(entry)},
+            **{"packages": packages.names, "folders": packages.folders},
+        }
         try:
             self._process = _start(theirs.fileno(), json.dumps(options))
         except SandboxUnavailable:
@@ -205,7 +216,9 @@ class Zygote:
         message: dict[str, Any] = json.loads(data) if data else {"failed": "its process ended at once"}
         if "failed" in message:
             self.end()
-            raise SandboxUnavailable(f"the sandbox did not start: {message['failed']}")
+            raise SandboxUnavailable(
+                f"the sandbox did not start: {message['failed']}", remedy=message.get("remedy", "")
+            )
         self._control.settimeout(_ANSWER_SECONDS)
         return Ready(message["ready"], message["broken"])
 

@@ -6,13 +6,14 @@ import asyncio
 import threading
 import warnings
 
-from . import _optional_await, _seeded_random, _time_modules
+from . import _files, _optional_await, _seeded_random, _time_modules
 from ._exchange import Exchange
 from ._frames import Channel
 from ._limits import limit_threads
 from ._loop import LoopPolicy
+from ._packages import samples, settle
 from ._program import Interpreter
-from ._warm_up import SMALL, run_samples
+from ._warm_up import SAMPLES, SMALL, run_samples
 from .imports import load_all
 
 __all__ = ["serve", "warm_up"]
@@ -24,11 +25,13 @@ def warm_up() -> None:
     """Load all that programs may need; no file can be read later."""
     load_all()
     _time_modules.load_zones()
-    run_samples(_install)
+    run_samples(_install, [*SAMPLES, *samples()])
+    settle()
 
 
 def serve(fd: int) -> None:
     """Run the programs that the host sends; return when there are no more, or the host is gone."""
+    _files.install()
     run_samples(_install, SMALL)  # so that the worker has its own copy of the memory it needs
     channel = Channel(fd)
     exchange = Exchange(channel)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import _imp
+import contextlib
 import gc
 import os
+import pathlib
 import sys
 import types
 from typing import Any, Final, cast
+
+from ._files import PACKAGE_DATA
+from .imports import PACKAGES
 
 __all__ = ["forget_paths"]
 
@@ -18,6 +23,7 @@ _PYTHON: Final = "/python"
 def forget_paths() -> None:
     """Replace the paths of the host in all modules and functions; no file can be read any more."""
     folders = [*sys.path, sys.prefix, sys.base_prefix, os.path.dirname(sys.executable), os.path.dirname(__file__)]
+    folders.append(os.path.expanduser("~"))
     roots = sorted({folder for folder in folders if len(folder) > 1}, key=len, reverse=True)
     for module in list(sys.modules.values()):
         _forget(module.__dict__, roots)
@@ -26,6 +32,14 @@ def forget_paths() -> None:
         if isinstance(each, types.FunctionType):
             code = each.__code__
             rename(code, _neutral(code.co_filename, roots))
+            for cell in each.__closure__ or ():
+                with contextlib.suppress(ValueError):  # it is empty
+                    if type(cell.cell_contents) is str:
+                        cell.cell_contents = _neutral(cell.cell_contents, roots)
+        elif f"{type(each).__module__}".partition(".")[0] in PACKAGES and type(getattr(each, "__dict__", None)) is dict:
+            _replace_in(each.__dict__, roots)
+    for path in list(PACKAGE_DATA):
+        PACKAGE_DATA[_neutral(path, roots)] = PACKAGE_DATA.pop(path)
     sys.path[:] = []
     sys.path_importer_cache.clear()
 
@@ -37,11 +51,20 @@ def _forget(names: dict[str, Any], roots: list[str]) -> None:
     parts: list[Any] = [getattr(each, "__dict__", None) for each in (spec, getattr(spec, "loader", None))]
     for owner in (names, *parts, *names.values()):  # a table may say how Python was built
         if type(owner) is dict:
-            table = cast("dict[Any, Any]", owner)
-            paths = {name: _neutral(text, roots) for name, text in table.items() if type(text) is str}
-            table.update(paths)
+            _replace_in(cast("dict[Any, Any]", owner), roots)
+        elif type(owner) is list:
+            texts = cast("list[Any]", owner)
+            texts[:] = [_neutral(text, roots) if type(text) is str else text for text in texts]
     if getattr(spec, "submodule_search_locations", None) is not None:
         spec.submodule_search_locations = []
+
+
+def _replace_in(table: dict[Any, Any], roots: list[str]) -> None:
+    for name, value in list(table.items()):
+        if type(value) is str:
+            table[name] = _neutral(value, roots)
+        elif isinstance(value, pathlib.PurePath):
+            table[name] = type(value)(_neutral(str(value), roots))
 
 
 def _neutral(text: str, roots: list[str]) -> str:

@@ -15,6 +15,7 @@ from . import _seeded_random
 from ._clock import CLOCK
 from ._errors import Sources, failure, syntax_failure, unreadable
 from ._exchange import Exchange
+from ._files import FILES
 from ._frames import Frame, encoded
 from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
 from ._snapshot import plain_values
@@ -49,6 +50,7 @@ class Interpreter:
         self._exchange.start(frame["value_size"])
         CLOCK.start(frame["clock"])
         _seeded_random.start(frame["seed"])
+        FILES.start({}, 20, 10_000_000)
         self._names.update(frame.get("names") or {})
         tools = self._stubs.names(frame["tools"])
         self._names.update(tools)
@@ -125,7 +127,7 @@ def _builtins(stubs: Stubs) -> dict[str, Any]:
     return {
         **vars(builtins),
         "__import__": guarded_import,
-        "open": _no_files,
+        "open": open,
         "input": _no_keyboard,
         "breakpoint": _no_keyboard,
         "help": _help,
@@ -134,10 +136,6 @@ def _builtins(stubs: Stubs) -> dict[str, Any]:
         DEFERRED: stubs.deferred,
         AWAITABLE: awaitable,
     }
-
-
-def _no_files(*args: Any, **kwargs: Any) -> NoReturn:
-    raise PermissionError("a program has no files: call a tool to read or write one, or use io.StringIO")
 
 
 def _no_keyboard(*args: Any, **kwargs: Any) -> NoReturn:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import tempfile
 import uuid
+from typing import Any
 
 __all__ = ["install", "start"]
 
@@ -28,6 +30,9 @@ def start(seed: str) -> None:
     """Begin anew from this seed."""
     random.seed(seed)
     _BYTES.seed(f"bytes {seed}")
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy is not None:
+        numpy.seed(_BYTES.getrandbits(32))  # what has no seed of its own draws from `secrets`
     uuid._node = _NODE | _BYTES.getrandbits(40)  # pyright: ignore[reportAttributeAccessIssue] -- a network card's number
     uuid._last_timestamp = None  # pyright: ignore[reportAttributeAccessIssue] -- of an earlier program
     tempfile._name_sequence = None  # pyright: ignore[reportAttributeAccessIssue] -- drawn from a generator of its own

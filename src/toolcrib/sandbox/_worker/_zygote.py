@@ -21,6 +21,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from ._limits import Limits, end_first
+from ._packages import PackageMissing, load_packages
 from ._paths import forget_paths
 from ._seal import CHANNEL, Seal
 from ._selftest import broken_layers
@@ -37,6 +38,8 @@ def main(descriptor: str, options: str) -> None:
     gc.disable()  # nothing of what is loaded now is ever garbage
     try:
         _launch(control, json.loads(options))
+    except PackageMissing as missing:
+        control.sendall(json.dumps({"failed": str(missing), "remedy": missing.remedy}).encode())
     except Exception as error:  # of the interpreter or of the entry's modules
         control.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
     finally:
@@ -49,6 +52,7 @@ def _launch(control: socket.socket, options: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one to all processes of a service: the host ends in good order
     end_first()
     entry = _load(options["entry"])
+    load_packages(options["packages"], options["folders"])
     entry.warm_up()
     sys.argv, sys.orig_argv = [""], [""]
     seal = Seal(frozenset(options["skip"]))

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["MODULES", "MODULE_NAMES", "UNLISTED", "guarded_import", "load_all"]
+__all__ = ["MODULES", "MODULE_NAMES", "PACKAGES", "UNLISTED", "guarded_import", "load_all"]
 
 MODULE_NAMES = """
     __future__ _strptime abc annotationlib array ast asyncio base64 binascii bisect builtins bz2 calendar cmath
@@ -15,7 +15,7 @@ MODULE_NAMES = """
     datetime decimal difflib email.message email.utils enum errno fnmatch fractions functools gc getpass glob
     graphlib gzip hashlib heapq hmac html html.entities html.parser inspect io ipaddress itertools json keyword
     linecache locale logging lzma math mimetypes numbers operator os os.path pathlib pickle platform posixpath
-    pprint queue quopri random re reprlib sched secrets selectors shlex signal stat statistics string
+    pprint queue quopri random re reprlib sched secrets selectors shlex signal sqlite3 stat statistics string
     string.templatelib stringprep struct sys tempfile textwrap threading time timeit token tokenize tomllib
     traceback types typing unicodedata unittest.mock urllib.parse uuid warnings weakref xml.etree.ElementTree
     zipfile zlib zoneinfo
@@ -38,6 +38,9 @@ _import = builtins.__import__
 
 MODULES: set[str] = set()
 """The modules of this Python, once they are loaded."""
+
+PACKAGES: set[str] = set()
+"""The packages of the host's that were loaded for programs, with all modules that are in them and loaded."""
 
 
 def load_all() -> None:
@@ -65,10 +68,11 @@ def guarded_import(
     """Import a loaded module, as a program's `import` does.
 
     Raises:
-        ImportError: The module is not in `MODULES`; the message lists them.
+        ImportError: The module is neither in `MODULES` nor in one of `PACKAGES`; the message lists them.
     """
-    if level or not (name in MODULES or name in _PARENTS or name == "__main__"):
-        known = ", ".join(sorted(MODULES - UNLISTED))
+    known_name = name in MODULES or name in _PARENTS or name == "__main__" or name.partition(".")[0] in PACKAGES
+    if level or not known_name:
+        known = ", ".join(sorted(PACKAGES | MODULES - UNLISTED))
         message = f"`{name}` cannot be imported. A program can import {known}. For anything else call a tool."
         raise ModuleNotFoundError(message, name=name)
     return _import(name, globals, locals, fromlist or (), 0)
