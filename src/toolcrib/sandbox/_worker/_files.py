@@ -29,9 +29,14 @@ _open = io.open
 
 
 class Files:
-    """The files of one program."""
+    """The files of one program.
+
+    Attributes:
+        are_all: Whether there are no others, since the kernel has none for this process.
+    """
 
     def __init__(self) -> None:
+        self.are_all = False
         self._given: Mapping[str, bytes] = {}
         self._written: dict[str, bytes] = {}
         self._folders: set[str] = set()
@@ -387,11 +392,27 @@ def _replace(source: Any, target: Any, **options: Any) -> None:
         made.write(FILES.remove(_path(source)))
 
 
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **{"stat": _stat, "lstat": _stat, "access": _access, "listdir": _listdir, "scandir": _scandir, "mkdir": _mkdir},
+    **{"remove": _remove, "unlink": _remove, "rename": _replace, "replace": _replace},
+    **{"getcwd": lambda: _FOLDER, "getcwdb": lambda: _FOLDER.encode()},
+}
+
+
 def install() -> None:
-    """Replace Python's functions for files by those of the program's files."""
-    builtins.open = io.open = _opened
-    os.stat = os.lstat = _stat
-    os.access, os.listdir, os.scandir, os.mkdir = _access, _listdir, _scandir, _mkdir
-    os.remove = os.unlink = _remove
-    os.rename = os.replace = _replace
-    os.getcwd, os.getcwdb = lambda: _FOLDER, lambda: _FOLDER.encode()
+    """Replace Python's functions for files by those of the program's files; the kernel's are seen where it has some."""
+    builtins.open = io.open = _opened if FILES.are_all else _or_else(_opened, _open)
+    for name, function in _FUNCTIONS.items():
+        setattr(os, name, function if FILES.are_all else _or_else(function, getattr(os, name)))
+
+
+def _or_else(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that does for the kernel's files what cannot be done for the program's."""
+
+    def either(*args: Any, **options: Any) -> Any:
+        try:
+            return own(*args, **options)
+        except OSError:
+            return real(*args, **options)
+
+    return either

@@ -11,7 +11,7 @@ import sys
 import types
 from typing import Any, Final, cast
 
-from ._files import PACKAGE_DATA
+from ._files import FILES, PACKAGE_DATA
 from .imports import PACKAGES
 
 __all__ = ["forget_paths"]
@@ -40,6 +40,7 @@ def forget_paths() -> None:
             _replace_in(each.__dict__, roots)
     for path in list(PACKAGE_DATA):
         PACKAGE_DATA[_neutral(path, roots)] = PACKAGE_DATA.pop(path)
+    FILES.are_all = True
     sys.path[:] = []
     sys.path_importer_cache.clear()
 
