@@ -123,7 +123,7 @@ def run_attacks(
     What cannot be told apart, such as the processor time after all is over, is found under the name `(host)`.
 
     Args:
-        engine: `process`, `monty`, or `control`: no sandbox at all.
+        engine: `process`, `packages`: that with the packages of data work, `monty`, or `control`: no sandbox at all.
         skip: Layers of the process sandbox that are switched off.
         user: The user id that the victim becomes, which takes root; this process's own when None.
     """

@@ -1,6 +1,6 @@
-"""`make attacks`: every hostile program against both sandboxes and the control, with each layer switched off in turn.
+"""`make attacks`: every hostile program against the sandboxes, with packages too, and the control; layers off in turn.
 
-python -m tests.attacks.run [--engine process|monty|control] [--only PATTERN] [--quick]
+python -m tests.attacks.run [--engine process|packages|monty|control] [--only PATTERN] [--quick]
 
 Exits with 1 when a program gets through a sandbox with its required layers, or when the control holds what a detector
 should have seen.
@@ -44,17 +44,19 @@ SILENT = frozenset(
 def main() -> int:
     """Run what the command line asks for, and return the exit status."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--engine", choices=["process", "monty", "control"])
+    asked.add_argument("--engine", choices=["process", "packages", "monty", "control"])
     asked.add_argument("--only", default="*", metavar="PATTERN", help="file names, such as 'e*'")
     asked.add_argument("--quick", action="store_true", help="all layers on, as this user only; no control")
     options = asked.parse_args()
     chosen = attacks(options.only)
-    engines = [options.engine] if options.engine else ["process", "monty", "control"]
+    engines = [options.engine] if options.engine else ["process", "packages", "monty", "control"]
     root = os.geteuid() == 0
     users: list[int | None] = [None, NOBODY] if root and not options.quick else [None]
     worst = 0
     for user in users:
         for engine in engines:
+            if engine == "packages" and user is not None:
+                continue  # the Python that such a user may start is another, without the packages
             if engine == "control":
                 if not options.quick and user is None:
                     worst |= _control(chosen)

@@ -29,7 +29,17 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
 
     found = run_attacks("process", chosen)
 
-    assert len(chosen) == 100
+    assert len(chosen) == 110
+    assert _through(found) == {}
+    assert all(finding.secs for finding in found)
+
+
+@pytest.mark.timeout(300)
+def test_no_program_gets_through_with_packages() -> None:
+    chosen = [attack for kind in ("b*", "h*", "p*") for attack in attacks(kind)]
+
+    found = run_attacks("packages", chosen)
+
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
 
@@ -54,6 +64,8 @@ def test_no_program_gets_through_monty() -> None:
         ("e20_next_run_state", "persist"),
         ("h02_host_paths", "kernel"),
         ("h03_thread_hog", "kernel"),
+        ("p02_numpy_files", "leak_file"),
+        ("p08_sqlite", "write"),
     ],
 )
 def test_the_detectors_see_what_gets_through_without_a_sandbox(name: str, trace: str) -> None:

@@ -27,6 +27,7 @@ from toolcrib.code import SandboxLimits, Toolkit
 
 LIMITS = SandboxLimits(program_time=1.0, wall_time=3.0, sleep_time=1.0, memory=128 * 1024 * 1024)
 PATIENT = SandboxLimits(program_time=20.0, wall_time=60.0, sleep_time=20.0)
+PACKAGES = ("numpy", "pandas", "pyarrow", "matplotlib")
 CONFIG = {"admin": False}
 HOSTKEY = "hk-" + os.environ.get("SECRET_CANARY", "")[::-1]
 _dumps = json.JSONEncoder(default=repr).encode
@@ -115,6 +116,8 @@ def engine() -> Run:
         return bare
     if JOB["engine"] == "monty":
         return in_sandbox(sandboxes.MontySandbox())
+    if JOB["engine"] == "packages":
+        return in_sandbox(sandboxes.ProcessSandbox(packages=PACKAGES))
     if JOB["skip"]:
         return in_sandbox(sandboxes.ProcessSandbox(require=frozenset(), skip=frozenset(JOB["skip"])))
     return in_sandbox(
