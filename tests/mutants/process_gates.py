@@ -261,14 +261,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "layers that are required",
-        "sandbox/_worker_pool.py",
+        "sandbox/_layers.py",
         'if not any(ready.layers.get(layer) == "on" for layer in alternatives):',
         "if False:",
         _LAUNCH,
     ),
     Gate(
         "layers that do not hold",
-        "sandbox/_worker_pool.py",
+        "sandbox/_layers.py",
         "for layer, why in ready.broken.items():",
         "for layer, why in dict[str, str]().items():",
         _LAUNCH,

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.acting import CPU, MEMORY, act, acting_pool, ask, descendants, gone, until
+from tests.sandbox.acting import CPU, MEMORY, NOTHING_REQUIRED, act, acting_pool, ask, descendants, gone, until
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox import ProcessSandbox
+from toolcrib.sandbox._layers import LayerCheck
 from toolcrib.sandbox._worker._seal import LAYERS as INNER_LAYERS
 from toolcrib.sandbox._worker_pool import LAYERS, REQUIRED, WorkerPool
+from toolcrib.sandbox._zygote import Ready
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the seal is the Linux kernel's")
 
@@ -94,10 +96,10 @@ def test_a_layer_that_could_be_in_force_is_a_warning_with_the_remedy_and_only_on
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     lacking = dict.fromkeys(LAYERS, "on") | {"namespaces": "unavailable: not permitted", "landlock": "skipped"}
-    pool = WorkerPool(skip=frozenset({"landlock"}), warn=True)
+    check = LayerCheck(skip=frozenset({"landlock"}), warn=True, require=NOTHING_REQUIRED)
 
     for layers in (lacking, lacking):
-        pool._warn(layers)  # pyright: ignore[reportPrivateUsage] -- this kernel may have them all
+        check.take(Ready(layers, {}))  # this kernel may have them all
 
     [warning] = caplog.records
     assert (warning.name, warning.levelname) == ("toolcrib.sandbox", "WARNING")
@@ -260,7 +262,7 @@ def test_a_worker_does_not_outlive_its_zygote() -> None:
 
 HOST = """
 import os, sys, time
-from tests.sandbox.acting import CPU, MEMORY, acting_pool, ask
+from tests.sandbox.acting import CPU, MEMORY, NOTHING_REQUIRED, acting_pool, ask
 pool = acting_pool(*sys.argv[1:], spares=2)
 worker = pool.take(CPU, MEMORY)
 ask(worker, "1")
@@ -285,7 +287,7 @@ def test_the_death_of_the_host_ends_everything(skip: tuple[str, ...]) -> None:
 
 FORKING = """
 import os, sys
-from tests.sandbox.acting import CPU, MEMORY, act, acting_pool, ask, descendants
+from tests.sandbox.acting import CPU, MEMORY, NOTHING_REQUIRED, act, acting_pool, ask, descendants
 pool = acting_pool()
 worker = pool.take(CPU, MEMORY)
 child = os.fork()

@@ -38,13 +38,17 @@ from toolcrib.sandbox._source import Source, SourceEdit, parse_program
 from toolcrib.sandbox._stopwatch import Stopwatch
 from toolcrib.sandbox._values import json_size, memory_size
 from toolcrib.sandbox._worker.awaiting import awaited_calls
+from toolcrib.sandbox._workers import GUEST, StoppableWorker, Worker, Workers, guest_command
 
 if TYPE_CHECKING:
+    from toolcrib.sandbox._command_workers import CommandWorkers, bubblewrap, gvisor
     from toolcrib.sandbox._inline import UnsafeInlineSandbox
     from toolcrib.sandbox._monty import MontySandbox
-    from toolcrib.sandbox._process import ProcessSandbox, SubprocessSandbox
+    from toolcrib.sandbox._process import ProcessSandbox, SubprocessSandbox, WorkerSandbox
 
 __all__ = [
+    "GUEST",
+    "CommandWorkers",
     "Dialect",
     "Emit",
     "HasDialect",
@@ -67,6 +71,7 @@ __all__ = [
     "SaveState",
     "Source",
     "SourceEdit",
+    "StoppableWorker",
     "Stopwatch",
     "SubprocessSandbox",
     "SuspendedReply",
@@ -74,8 +79,14 @@ __all__ = [
     "TypeProblem",
     "UnsafeInlineSandbox",
     "Value",
+    "Worker",
+    "WorkerSandbox",
+    "Workers",
     "awaited_calls",
+    "bubblewrap",
     "default_sandbox",
+    "guest_command",
+    "gvisor",
     "json_size",
     "memory_size",
     "parse_program",

@@ -15,14 +15,17 @@ from toolcrib.sandbox._protocol import Sandbox, TypeChecker
 
 __all__ = ["SandboxName", "default_sandbox", "engine", "sandbox_named", "type_checker"]
 
-SandboxName: TypeAlias = Literal["process", "monty", "subprocess", "unsafe_inline"]
+SandboxName: TypeAlias = Literal["process", "monty", "bubblewrap", "gvisor", "subprocess", "unsafe_inline"]
 
 _ENGINES: Final[dict[str, tuple[str, str]]] = {  # the class of each, and its module
     "process": ("ProcessSandbox", "_process"),
     "monty": ("MontySandbox", "_monty"),
+    "bubblewrap": ("bubblewrap", "_command_workers"),
+    "gvisor": ("gvisor", "_command_workers"),
     "subprocess": ("SubprocessSandbox", "_process"),
     "unsafe_inline": ("UnsafeInlineSandbox", "_inline"),
 }
+_PARTS: Final = {"CommandWorkers": "_command_workers", "WorkerSandbox": "_process"}
 _lock = threading.RLock()
 _shared: dict[str, Any] = {}
 
@@ -34,7 +37,7 @@ def engine(kind: str) -> Any:
         AttributeError: There is no engine of this name.
         ImportError: The optional dependency of the engine is not installed.
     """
-    module = dict(_ENGINES.values()).get(kind)
+    module = {**dict(_ENGINES.values()), **_PARTS}.get(kind)
     if module is None:
         raise AttributeError(f"module 'toolcrib.sandbox' has no attribute {kind!r}")
     return getattr(importlib.import_module(f"toolcrib.sandbox.{module}"), kind)
@@ -56,7 +59,8 @@ def sandbox_named(name: str) -> Sandbox:
     """Return the process's own sandbox of that name, made when it is first asked for.
 
     Args:
-        name: `process`, `monty`; or `subprocess`, `unsafe_inline`, which do not keep a program from files and network.
+        name: `process`, `monty`, `bubblewrap`, `gvisor`; or `subprocess`, `unsafe_inline`, which do not keep a program
+            from files and network.
 
     Raises:
         SandboxUnavailable: This system lacks what the sandbox needs.
@@ -64,7 +68,7 @@ def sandbox_named(name: str) -> Sandbox:
     """
     if name not in _ENGINES:
         raise ValueError(f"there is no sandbox called {name!r}. {closest(name, tuple(_ENGINES))}")
-    if name in ("process", "subprocess") and sys.platform != "linux":
+    if name not in ("monty", "unsafe_inline") and sys.platform != "linux":
         raise SandboxUnavailable(
             f"the sandbox {name!r} needs Linux, and this is {sys.platform}. Use MontySandbox: "
             "pip install 'toolcrib[monty]', or run in a Linux container or virtual machine"

@@ -31,10 +31,11 @@ from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, San
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._source import normalized
+from toolcrib.sandbox._usage import NOTHING, Usage
 from toolcrib.sandbox._values import json_bytes
 from toolcrib.sandbox._worker.imports import MODULE_NAMES, UNLISTED
 from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
-from toolcrib.sandbox._zygote import WorkerProcess
+from toolcrib.sandbox._workers import MeasuredWorker, StoppableWorker, Worker, Workers
 
 __all__ = ["ProcessSandbox", "ProcessSession", "SubprocessSandbox", "WorkerSandbox", "worker_dialect"]
 
@@ -81,15 +82,33 @@ class Ended:
 
 
 class WorkerSandbox:
-    """Runs programs in workers; see the classes below."""
+    """Runs programs in full Python, each in a worker behind the wall that `workers` puts up.
+
+    Args:
+        workers: Gives the workers, which it starts, and ends when the sandbox is closed.
+        name: The name of the wall, which `SandboxResult.isolation` begins with.
+        packages: Packages that the workers have loaded, which programs may import.
+        queue: The places for programs, by default 64 of its own; several sandboxes may share one.
+        session_idle: Seconds after which a session that runs no program ends; None for no such limit.
+        keep_values: Keep the plain values that the programs of a session leave, for the case that its process is lost.
+    """
+
+    _notes: tuple[str, ...] = ()
+    _takes_at_once = False  # whether to take a worker is a matter of microseconds
 
     def __init__(
-        self, pool: WorkerPool, name: str, isolation: tuple[str, ...] = (), queue: ProgramQueue | None = None
+        self,
+        workers: Workers,
+        name: str,
+        *,
+        packages: Iterable[str] = (),
+        queue: ProgramQueue | None = None,
+        session_idle: float | None = _IDLE,
+        keep_values: bool = False,
     ) -> None:
-        self._pool, self._isolation_notes = pool, isolation
+        self._workers, self._packages = workers, tuple(packages)
         self.queue = queue or ProgramQueue()
-        self.session_idle: float | None = _IDLE
-        self.keep_values = False
+        self.session_idle, self.keep_values = session_idle, keep_values
         self._sessions: weakref.WeakSet[ProcessSession] = weakref.WeakSet()
         self._engine = f"{name}-{_VERSION}"
         self._lock = threading.Lock()
@@ -113,8 +132,8 @@ class WorkerSandbox:
         Raises:
             SandboxUnavailable: A layer that is required cannot be had.
         """
-        self._pool.start()
-        return self._pool.layers
+        self._workers.start()
+        return self._workers.layers
 
     async def run(self, program: Program, host: Host) -> SandboxResult:
         """Run a program to its end.
@@ -139,7 +158,7 @@ class WorkerSandbox:
     @property
     def dialect(self) -> Dialect:
         """The modules and names that programs find."""
-        return worker_dialect()
+        return worker_dialect(self._packages)
 
     def session(self) -> ProcessSession:
         """Return a session, whose programs share one worker and find the names that the last one left."""
@@ -162,7 +181,7 @@ class WorkerSandbox:
             running = list(self._running)
         for conversation in running:
             conversation.abort(CLOSED)
-        self._pool.close()
+        self._workers.close()
 
     def __enter__(self) -> Self:
         return self
@@ -191,29 +210,38 @@ class WorkerSandbox:
         refused = ProgramError("syntax", error.kind, error.problem, error.line)
         return SandboxResult(error=refused, isolation=self._isolation())
 
-    async def take(self, program: Program, cpu: int) -> WorkerProcess:
-        """Return a worker of the pool, which is started for the first program."""
+    async def take(self, program: Program, cpu: int) -> Worker:
+        """Return a worker; the first program starts them."""
+        take = partial(self._take, cpu, program.limits.memory)
+        if program.may_block or (self._is_started and self._takes_at_once):
+            return take()
+        taken = asyncio.get_running_loop().run_in_executor(None, take)
+        try:
+            return await asyncio.shield(taken)
+        except asyncio.CancelledError:
+            taken.add_done_callback(_close_unused)
+            raise
+
+    def _take(self, cpu: int, memory: int) -> Worker:
         if not self._is_started:
-            if program.may_block:
-                self._pool.start()
-            else:
-                await asyncio.to_thread(self._pool.start)
+            self._workers.start()
             self._is_started = True
-        return self._pool.take(cpu, program.limits.memory)
+        return self._workers.take(cpu, memory)
 
     async def converse(
         self,
         program: Program,
         host: Host,
         log: ReplayLog,
-        worker: WorkerProcess,
+        worker: Worker,
         *,
         keep: bool = False,
         names: Mapping[str, Any] | None = None,
     ) -> Ended:
         """Run a program in a worker; `names` are the plain values that it finds, None where none are wanted of it."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size), program.limits.bytes_out)
-        conversation = Conversation(program, host, log, wire, worker.kill, worker.usage, names)
+        usage = worker.usage if isinstance(worker, MeasuredWorker) else _unmeasured
+        conversation = Conversation(program, host, log, wire, worker.kill, usage, names)
         with self._lock:
             self._running.add(conversation)
         try:
@@ -224,7 +252,7 @@ class WorkerSandbox:
                 self._running.discard(conversation)
 
     def _isolation(self) -> tuple[str, ...]:
-        return (self._engine, *self._isolation_notes, *self._pool.layers, *LIMITS)
+        return (self._engine, *self._notes, *self._workers.layers, *LIMITS)
 
 
 class ProcessSandbox(WorkerSandbox):
@@ -249,6 +277,8 @@ class ProcessSandbox(WorkerSandbox):
         keep_values: Keep the plain values that the programs of a session leave, for the case that its process is lost.
     """
 
+    _takes_at_once = True
+
     def __init__(
         self,
         *,
@@ -262,7 +292,7 @@ class ProcessSandbox(WorkerSandbox):
         packages: Iterable[str] = (),
         packages_from: str | Path | None = None,
     ) -> None:
-        self._packages = Packages.of(packages, packages_from)
+        chosen = Packages.of(packages, packages_from)
         required = LAYERS if require == "all" else require
         pool = WorkerPool(
             require=None if required is None else frozenset(required),
@@ -270,15 +300,11 @@ class ProcessSandbox(WorkerSandbox):
             spares=spares,
             warn=True,
             cgroup=None if cgroup is None else Path(cgroup),
-            packages=self._packages,
+            packages=chosen,
         )
-        super().__init__(pool, "process", queue=queue)
-        self.session_idle, self.keep_values = session_idle, keep_values
-
-    @property
-    def dialect(self) -> Dialect:
-        """The modules and names that programs find."""
-        return worker_dialect(self._packages.tops)
+        super().__init__(
+            pool, "process", packages=chosen.tops, queue=queue, session_idle=session_idle, keep_values=keep_values
+        )
 
 
 class SubprocessSandbox(WorkerSandbox):
@@ -292,9 +318,12 @@ class SubprocessSandbox(WorkerSandbox):
         spares: Processes that are forked ahead.
     """
 
+    _notes = (_NO_ISOLATION,)
+    _takes_at_once = True
+
     def __init__(self, *, spares: int = 2) -> None:
         pool = WorkerPool(require=frozenset(), skip=frozenset(LAYERS) - {"rlimits"}, spares=spares)
-        super().__init__(pool, "subprocess", (_NO_ISOLATION,))
+        super().__init__(pool, "subprocess")
 
 
 class ProcessSession:
@@ -308,7 +337,7 @@ class ProcessSession:
 
     def __init__(self, sandbox: WorkerSandbox) -> None:
         self._sandbox = sandbox
-        self._worker: WorkerProcess | None = None
+        self._worker: Worker | None = None
         self._kept: bytes | None = b"{}" if sandbox.keep_values else None  # as JSON, which takes least memory
         self._memory = 0  # that is kept for its worker
         self._is_busy = self._is_counted = False
@@ -347,7 +376,8 @@ class ProcessSession:
                 result, is_reusable = ended.result, ended.is_reusable
                 if is_reusable:
                     self._kept = None if ended.names is None else json_bytes(ended.names)
-                    worker.stop()
+                    if isinstance(worker, StoppableWorker):
+                        worker.stop()
                     return result
                 why = f"its last program was ended ({result.error})"
                 return self._with_loss(result)
@@ -365,10 +395,11 @@ class ProcessSession:
         """The plain values of the session, by name."""
         return {} if self._kept is None else from_json(self._kept)
 
-    async def _ready(self, program: Program) -> WorkerProcess:
+    async def _ready(self, program: Program) -> Worker:
         """Return the worker, which goes on or is new."""
         if self._worker is not None:
-            self._worker.go_on()
+            if isinstance(self._worker, StoppableWorker):
+                self._worker.go_on()
             return self._worker
         self._worker = await self._sandbox.take(program, _SESSION_CPU)
         self._memory = program.limits.memory
@@ -428,6 +459,15 @@ class ProcessSession:
         if self._is_counted:
             self._is_counted = False
             self._sandbox.queue.close_session(memory)
+
+
+def _unmeasured() -> Usage:
+    return NOTHING
+
+
+def _close_unused(taken: asyncio.Future[Worker]) -> None:
+    if not taken.cancelled() and taken.exception() is None:
+        taken.result().close()
 
 
 def _end_idle(sandbox: weakref.ref[WorkerSandbox]) -> None:

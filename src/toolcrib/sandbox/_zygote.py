@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -13,33 +12,17 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._usage import NOTHING, Usage, usage_of
+from toolcrib.sandbox._worker.launch import ENVIRONMENT, command, read_message, version
 from toolcrib.sandbox._worker.messages import ANSWER, FORK, REQUEST, SIGNAL
 
-__all__ = ["Ready", "WorkerProcess", "Zygote"]
-
-_WORKER: Final = Path(__file__).parent / "_worker"
-_POOLS: Final = ("ARROW_IO", "BLIS_NUM", "MKL_NUM", "NUMEXPR_MAX", "OMP_NUM", "OPENBLAS_NUM", "POLARS_MAX")
-_ENVIRONMENT: Final = {
-    **{"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "MPLBACKEND": "Agg", "ARROW_DEFAULT_MEMORY_POOL": "system"},
-    **{f"{pool}_THREADS": "1" for pool in _POOLS},
-}
-_BOOT: Final = """\
-import importlib.util as u, sys
-_, folder, descriptor, options = sys.argv
-spec = u.spec_from_file_location("toolcrib_worker", folder + "/__init__.py", submodule_search_locations=[folder])
-sys.modules[spec.name] = package = u.module_from_spec(spec)
-spec.loader.exec_module(package)
-from toolcrib_worker._zygote import main
-main(descriptor, options)
-"""
+__all__ = ["Ready", "WorkerProcess", "Zygote", "ready"]
 
 _START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 5.0
@@ -49,10 +32,37 @@ _NO_SIGNAL: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The first message of a zygote: the states of layers, and those that the self-test found broken."""
+    """The first message of a guest: the states of layers, and those that the self-test found broken."""
 
     layers: dict[str, str]
     broken: dict[str, str]
+
+
+def ready(channel: socket.socket, *, is_own: bool = False) -> Ready:
+    """Wait for the first message of a guest and return it.
+
+    Args:
+        is_own: Whether it is of this very process's Python and files.
+
+    Raises:
+        SandboxUnavailable: The guest failed to start, or is another version.
+    """
+    try:
+        message = read_message(channel, _START_SECONDS)
+    except TimeoutError:
+        raise SandboxUnavailable(f"the sandbox did not start within {_START_SECONDS:.0f} s") from None
+    except (EOFError, OSError):
+        raise SandboxUnavailable("the sandbox did not start: its process ended at once") from None
+    except ValueError as error:
+        raise SandboxUnavailable(f"the sandbox did not start: what came is no message of a guest ({error})") from None
+    if "failed" in message:
+        raise SandboxUnavailable(f"the sandbox did not start: {message['failed']}", remedy=message.get("remedy", ""))
+    if not is_own and message.get("version") != version():
+        raise SandboxUnavailable(
+            f"the guest is {message.get('version')}, and this is {version()}",
+            remedy="Give the guest the same version of Python, and the folder toolcrib.sandbox.GUEST as it is here",
+        )
+    return Ready(message["ready"], message["broken"])
 
 
 class WorkerProcess:
@@ -62,13 +72,15 @@ class WorkerProcess:
         socket: The host's end of the worker's one channel, a blocking stream socket. Once the worker is dead it is at
             its end, or raises ConnectionResetError where the worker left something unread.
         on_close: Called once the worker is closed.
+        ready: Its first message, once that was read, where it sends one itself.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "on_close", "socket")
+    __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "on_close", "ready", "socket")
 
     def __init__(self, zygote: Zygote, channel: socket.socket) -> None:
         self.socket = channel
         self.on_close: Callable[[], None] | None = None
+        self.ready: Ready | None = None
         self._zygote: Zygote | None = zygote
         self._number: int | None = None
         self._handle: int | None = None
@@ -86,7 +98,9 @@ class WorkerProcess:
         self._send(signal.SIGCONT)
 
     def usage(self) -> Usage:
-        """Return what the worker has computed so far, and how many threads it has."""
+        """Return what the worker has computed so far, and how many threads it has; `NOTHING` of a command."""
+        if self._zygote is not None and self._zygote.signals_trees:
+            return NOTHING
         if self._zygote is not None and self._number is None:
             self._zygote.read_answers(until=self)
         return NOTHING if self._handle is None else usage_of(self._handle)
@@ -96,7 +110,7 @@ class WorkerProcess:
             return
         if self._number is None:
             self._zygote.read_answers(until=self)
-        if self._number is not None and not self._signal(number):
+        if self._number is not None and (self._zygote.signals_trees or not self._signal(number)):
             self._zygote.signal(self._number, number)
 
     def _signal(self, number: int) -> bool:
@@ -141,8 +155,8 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """True while the worker waits for its first frame, before which it sends nothing."""
-        return not _readable(self.socket)
+        """True while the worker holds its end of the socket."""
+        return not _hung_up(self.socket)
 
     def started(self, number: int | None, handle: int | None) -> None:
         """Take the zygote's answer; no number when the worker could not be forked."""
@@ -150,27 +164,27 @@ class WorkerProcess:
 
 
 class Zygote:
-    """A running zygote; its methods may be called from any thread.
+    """A running zygote, or starter of commands; its methods may be called from any thread.
+
+    Args:
+        options: What it serves; see `_worker/__main__.py`.
+        cgroup: The folder of a control group that it joins.
+        errors: A file for what it, and what it starts, says.
 
     Attributes:
         served: Whether it has forked at least one worker.
+        signals_trees: Whether a worker is a command, with all that it starts, which only the zygote knows.
     """
 
-    def __init__(
-        self, skip: frozenset[str], entry: Path | None, cgroup: Path | None = None, packages: Packages | None = None
-    ) -> None:
+    def __init__(self, options: Mapping[str, Any], cgroup: Path | None = None, errors: IO[bytes] | None = None) -> None:
         self.served = False
+        self.signals_trees = options["serve"] == "commands"
         self._lock = threading.RLock()
         self._unanswered: deque[WorkerProcess] = deque()
         self._workers: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
         self._control, theirs = socket.socketpair()
-        packages = packages or Packages()
-        options = {
-            **{"skip": sorted(skip), "entry": None if entry is None else str(entry)},
-            **{"packages": packages.names, "folders": packages.folders},
-        }
         try:
-            self._process = _start(theirs.fileno(), json.dumps(options))
+            self._process = _start(theirs.fileno(), options, errors)
         except SandboxUnavailable:
             self._control.close()
             raise
@@ -204,23 +218,14 @@ class Zygote:
         Raises:
             SandboxUnavailable: The zygote failed to start.
         """
-        self._control.settimeout(_START_SECONDS)
         try:
-            data = self._control.recv(1 << 16)
-        except TimeoutError:
+            first = ready(self._control, is_own=True)
+        except SandboxUnavailable:
             self._process.kill()
             self.end()
-            raise SandboxUnavailable(f"the sandbox did not start within {_START_SECONDS:.0f} s") from None
-        except ConnectionError:
-            data = b""
-        message: dict[str, Any] = json.loads(data) if data else {"failed": "its process ended at once"}
-        if "failed" in message:
-            self.end()
-            raise SandboxUnavailable(
-                f"the sandbox did not start: {message['failed']}", remedy=message.get("remedy", "")
-            )
+            raise
         self._control.settimeout(_ANSWER_SECONDS)
-        return Ready(message["ready"], message["broken"])
+        return first
 
     def end(self) -> None:
         """End the zygote and all of its workers, and wait until they are gone."""
@@ -287,23 +292,20 @@ class Zygote:
             self._workers.discard(worker)
 
 
-def _start(descriptor: int, options: str) -> subprocess.Popen[bytes]:
+def _start(descriptor: int, options: Mapping[str, Any], errors: IO[bytes] | None) -> subprocess.Popen[bytes]:
     if not sys.executable:
         raise SandboxUnavailable(
             "there is no Python to start a sandbox with: sys.executable is empty",
             remedy="Set sys.executable to the path of the interpreter before the first program",
         )
-    flags = ["-P", "-s", "-S", "-X", "utf8"]  # not -I, which would ignore the fixed seed of hashes
-    flags += ["-B"] if sys.dont_write_bytecode else []
-    command = [sys.executable, *flags, "-c", _BOOT, str(_WORKER), str(descriptor), options]
     try:
         return subprocess.Popen(
-            command,
-            env=_ENVIRONMENT,
+            command({**options, "control": descriptor}),
+            env=ENVIRONMENT,
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=errors or subprocess.DEVNULL,
             pass_fds=(descriptor,),
             start_new_session=True,
         )

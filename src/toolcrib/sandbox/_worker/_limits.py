@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import _thread
-import contextlib
 import os
 import resource
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ THREADS: Final = 8192
 
 _STARTS: Final = ("start_new_thread", "start_new", "start_joinable_thread")
 
+_UNKNOWN_TO_GVISOR: Final = ("RLIMIT_MSGQUEUE",)  # for calls that the filter does not let through
 _MAPPED_WHERE_UNKNOWN: Final = 1 << 30
 
 
@@ -40,7 +41,7 @@ class Limits:
 
 def end_first() -> None:
     """Have the kernel end this process, or one that it forks, before any other when memory runs out."""
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
 
@@ -116,7 +117,8 @@ def limit(limits: Limits, mapped: int, *, counts_apart: bool) -> None:
     for name, value in wanted.items():
         which: int | None = getattr(resource, name, None)  # some are Linux's only
         if which is not None:
-            _lower(which, value)
+            with suppress(OSError) if name in _UNKNOWN_TO_GVISOR else nullcontext():
+                _lower(which, value)
 
 
 def _lower(which: int, value: int) -> None:

@@ -11,7 +11,15 @@ from typing import Final
 
 from ._syscalls import function, prctl, syscall
 
-__all__ = ["become_nobody", "count_threads_apart", "drop_capabilities", "empty_root", "separate", "set_dumpable"]
+__all__ = [
+    "become_nobody",
+    "count_threads_apart",
+    "drop_capabilities",
+    "empty_root",
+    "separate",
+    "set_dumpable",
+    "try_to_separate",
+]
 
 NOBODY: Final = 65534
 
@@ -29,6 +37,29 @@ _COUNTS_IN_NAMESPACES: Final = [5, 14]  # the first kernel that counts the threa
 def set_dumpable(allowed: bool) -> None:
     """Let other processes of the same user look into this one, or not."""
     prctl(4, int(allowed))
+
+
+def try_to_separate() -> None:
+    """Try in a child whether `separate` succeeds: what it did before it failed could not be undone.
+
+    Raises:
+        OSError: It does not.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            separate()
+            os._exit(0)
+        except OSError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(1)
+    os.close(writer)
+    said = os.read(reader, 1000).decode(errors="replace")
+    os.close(reader)
+    if os.waitpid(child, 0)[1] != 0:
+        raise OSError(said)
 
 
 def separate() -> bool:

@@ -51,6 +51,7 @@ class Seal:
     def separate(self) -> bool:
         """Leave the host's namespaces; True when the next child, and not this process, is inside."""
         self._layer("no_new_privs", lambda: prctl(38, 1))
+        self._layer("namespaces", _namespaces.try_to_separate)
         self._own_users = bool(self._layer("namespaces", _namespaces.separate))
         return self.on("namespaces")
 

@@ -1,6 +1,6 @@
 """The zygote: a sealed process with all modules loaded, which forks a worker for each program and runs none itself.
 
-Its messages and those of the host are in `messages`.
+Its first message is described in `launch`, the host's requests in `messages`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import errno
 import gc
 import importlib
 import importlib.util
-import json
 import os
 import select
 import signal
@@ -26,50 +25,64 @@ from ._paths import forget_paths
 from ._seal import CHANNEL, Seal
 from ._selftest import broken_layers
 from ._syscalls import prctl
+from .launch import send_message
 from .messages import ANSWER, REQUEST, SIGNAL
 
-__all__ = ["main"]
+__all__ = ["Requests", "main", "own_channel", "sealed"]
 
 
-def main(descriptor: str, options: str) -> None:
-    """Load what programs use, put the seal on, and fork workers until the host is gone. Does not return."""
-    control = socket.socket(fileno=os.dup(int(descriptor)))  # low, however many the host has: see Seal.restrict
-    os.close(int(descriptor))
+def main(options: dict[str, Any]) -> None:
+    """Put the seal on, and fork workers until the host is gone. Does not return."""
+    control = own_channel(options["control"])
+    seal, entry = sealed(control, options)
+    _Zygote(control, seal, entry).run()
+
+
+def own_channel(descriptor: int) -> socket.socket:
+    """Return a channel by the number that it was passed as, under another number."""
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, os.dup(descriptor))
+    channel.setblocking(True)  # gVisor passes on what it makes non-blocking for itself
+    os.close(descriptor)  # the new number is low, however many the host has: see Seal.restrict
+    return channel
+
+
+def sealed(channel: socket.socket, options: dict[str, Any], **more: str) -> tuple[Seal, ModuleType]:
+    """Load what programs use, put the seal on, and send the first message, with `more` in it."""
     gc.disable()  # nothing of what is loaded now is ever garbage
     try:
-        _launch(control, json.loads(options))
+        seal, entry, broken = _seal_off(channel, options)
+        send_message(channel, {"ready": seal.report, "broken": broken, **more})
     except PackageMissing as missing:
-        control.sendall(json.dumps({"failed": str(missing), "remedy": missing.remedy}).encode())
-    except Exception as error:  # of the interpreter or of the entry's modules
-        control.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
-    finally:
+        send_message(channel, {"failed": str(missing), "remedy": missing.remedy})
         os._exit(1)
+    except Exception as error:  # of the interpreter or of the entry's modules
+        send_message(channel, {"failed": f"{type(error).__name__}: {error}"})
+        os._exit(1)
+    return seal, entry
 
 
-def _launch(control: socket.socket, options: dict[str, Any]) -> None:
+def _seal_off(channel: socket.socket, options: dict[str, Any]) -> tuple[Seal, ModuleType, dict[str, str]]:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # both are inherited, and may be anything
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one to all processes of a service: the host ends in good order
     end_first()
-    entry = _load(options["entry"])
-    load_packages(options["packages"], options["folders"])
+    entry = _load(options.get("entry"))
+    load_packages(options.get("packages", ()), options.get("folders", ()))
     entry.warm_up()
     sys.argv, sys.orig_argv = [""], [""]
-    seal = Seal(frozenset(options["skip"]))
+    seal = Seal(frozenset(options.get("skip", ())))
     if seal.separate():
-        _wait_for_inner(control)
+        _wait_for_inner(channel)
     seal.surround()
     with contextlib.suppress(OSError):
         prctl(1, signal.SIGKILL)  # die with the outer process, if there is one; a change of user would have undone it
     broken = broken_layers(seal)
-    if seal.on("landlock") or seal.on("empty_root"):
+    if seal.on("landlock") or seal.on("empty_root") or options["serve"] == "channel":
         forget_paths()
     gc.collect()
     gc.freeze()  # so that a worker's collections touch no page that it shares
     gc.enable()
-    ready = {"ready": seal.report, "broken": broken}
-    control.sendall(json.dumps(ready).encode())
-    _Zygote(control, seal, entry).run()
+    return seal, entry, broken
 
 
 def _load(entry: str | None) -> ModuleType:
@@ -84,12 +97,12 @@ def _load(entry: str | None) -> ModuleType:
     return module
 
 
-def _wait_for_inner(control: socket.socket) -> None:
+def _wait_for_inner(channel: socket.socket) -> None:
     """Go on in a child, which is the first of its process namespace; this process only waits for it, and ends."""
     inner = os.fork()
     if inner == 0:
         return
-    control.close()
+    channel.close()
     with contextlib.suppress(OSError):
         prctl(4, 0)
     _, status = os.waitpid(inner, 0)
@@ -100,18 +113,21 @@ def _wake_up(_number: int, _frame: FrameType | None) -> None:
     """Do nothing: having a handler is what makes the signal write to the wakeup descriptor."""
 
 
-class _Zygote:
+class Requests:
     """Answers the host's requests, one after the other, and collects workers that have ended."""
 
-    def __init__(self, control: socket.socket, seal: Seal, entry: ModuleType) -> None:
+    def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._seal = seal
-        self._entry = entry
-        self._number = os.getpid()
         self._living: set[int] = set()
 
     def run(self) -> None:
-        """Answer until the host closes its end or dies; then every worker dies, too."""
+        """Answer until the host closes its end or dies; then every worker dies, too. Does not return."""
+        try:
+            self._run()
+        finally:
+            os._exit(1)
+
+    def _run(self) -> None:
         awake, wake = socket.socketpair()
         awake.setblocking(False)
         wake.setblocking(False)
@@ -127,7 +143,22 @@ class _Zygote:
             if self._control.fileno() in events and not self._answer():
                 break
         for worker in self._living:
-            os.kill(worker, signal.SIGKILL)
+            self.signal(worker, signal.SIGKILL)
+        self.end()
+
+    def start(self, limits: Limits, channel: int) -> int:
+        """Start a worker on a channel, and return its number."""
+        raise NotImplementedError
+
+    def signal(self, worker: int, number: int) -> None:
+        """Signal a worker that is there."""
+        os.kill(worker, number)
+
+    def ended(self, worker: int) -> None:
+        """Clear up after a worker."""
+
+    def end(self) -> None:
+        """Clear up, and end this process."""
         os._exit(0)
 
     def _reap(self, awake: socket.socket) -> None:
@@ -135,7 +166,9 @@ class _Zygote:
             awake.recv(4096)
         with contextlib.suppress(ChildProcessError):
             while (worker := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                self._living.discard(worker)
+                if worker in self._living:
+                    self._living.discard(worker)
+                    self.ended(worker)
 
     def _answer(self) -> bool:
         try:
@@ -147,22 +180,19 @@ class _Zygote:
         what, first, second = REQUEST.unpack(data)
         if what == SIGNAL:
             if first in self._living:
-                os.kill(first, second)
+                self.signal(first, second)
         elif descriptors:
-            self._fork(Limits(first, second), descriptors[0])
+            self._start(Limits(first, second), descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
         return True
 
-    def _fork(self, limits: Limits, channel: int) -> None:
-        mapped = self._seal.mapped.read()
+    def _start(self, limits: Limits, channel: int) -> None:
         try:
-            worker = os.fork()
+            worker = self.start(limits, channel)
         except OSError as error:
             self._control.sendall(ANSWER.pack(-(error.errno or errno.EAGAIN)))
             return
-        if worker == 0:
-            self._run_worker(limits, channel, mapped)
         self._living.add(worker)
         answer = ANSWER.pack(worker)
         try:
@@ -173,6 +203,22 @@ class _Zygote:
         rights = array.array("i", [handle])
         self._control.sendmsg([answer], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         os.close(handle)
+
+
+class _Zygote(Requests):
+    """Forks the workers, each under the whole seal."""
+
+    def __init__(self, control: socket.socket, seal: Seal, entry: ModuleType) -> None:
+        super().__init__(control)
+        self._seal, self._entry = seal, entry
+        self._number = os.getpid()
+
+    def start(self, limits: Limits, channel: int) -> int:
+        mapped = self._seal.mapped.read()
+        worker = os.fork()
+        if worker == 0:
+            self._run_worker(limits, channel, mapped)
+        return worker
 
     def _run_worker(self, limits: Limits, channel: int, mapped: int) -> None:
         """Be a worker. Does not return."""

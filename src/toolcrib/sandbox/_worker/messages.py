@@ -1,10 +1,9 @@
-"""Messages between the host and a zygote over their stream socket.
+"""Requests of the host to a zygote over their stream socket, after its first message, which `launch` describes.
 
-The first message is the zygote's, a JSON object: either `ready` (a state for each layer) and `broken` (why, for each
-layer that does not hold), or `failed` (why). After it come requests, each `REQUEST`: what to do,
-and two numbers. `FORK` has the limits, seconds and bytes, and with it goes the descriptor that becomes the worker's
-channel. `SIGNAL` has a worker's number and the number of a signal. Each fork is answered, in order, by `ANSWER`: the
-worker's number, or an error number below 0; with it goes a descriptor of the process, where there are any.
+Each is a `REQUEST`: what to do, and two numbers. `FORK` has the limits, seconds and bytes, and with it goes the
+descriptor that becomes the worker's channel. `SIGNAL` has a worker's number and the number of a signal. Each fork is
+answered, in order, by `ANSWER`: the worker's number, or an error number below 0; with it goes a descriptor of the
+process, where there are any.
 """
 
 from __future__ import annotations

@@ -1,0 +1,190 @@
+"""Workers behind a wall that a program puts up: bubblewrap, gVisor, or any command that keeps its standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox._layers import LayerCheck
+from toolcrib.sandbox._process import WorkerSandbox
+from toolcrib.sandbox._program_queue import ProgramQueue
+from toolcrib.sandbox._worker.launch import ENVIRONMENT, send_message
+from toolcrib.sandbox._worker_pool import WorkerStock
+from toolcrib.sandbox._workers import GUEST, guest_command
+from toolcrib.sandbox._zygote import WorkerProcess, ready
+
+__all__ = ["CommandWorkers", "bubblewrap", "gvisor"]
+
+_SAID: Final = 2_000  # bytes of what a command said that are shown
+_LIBRARIES: Final = ("/usr", "/lib", "/lib64")
+_NOBODY: Final = 65534
+
+
+class CommandWorkers(WorkerStock):
+    """Workers that are each started by a command, which puts up a wall and runs `guest_command()` inside.
+
+    The worker's channel is the command's standard input. Every command ends with its worker, with the pool, and with
+    the process of the host. In its arguments `{folder}` is a folder of its own, which is removed after its end.
+
+    Args:
+        command: The program and its arguments.
+        files: Texts by their names in `{folder}`, in which that is replaced, too.
+        environment: Variables of the command, beside a PATH.
+        require: Layers inside the wall without which nothing runs; `a|b` is either.
+        spares: How many workers are started ahead.
+        cgroup: The folder of a control group that you have made, with its limits: all workers belong to it.
+        remedy: What to do where the program is not installed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        files: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        require: Iterable[str] = ("rlimits",),
+        spares: int = 2,
+        cgroup: str | Path | None = None,
+        remedy: str = "Install it, or give its path",
+    ) -> None:
+        said = tempfile.TemporaryFile("a+b")  # noqa: SIM115 -- for as long as the pool is there
+        weakref.finalize(self, said.close)
+        self._program, self._remedy, self._said = command[0], remedy, said
+        path = {"PATH": os.environ.get("PATH", os.defpath)}
+        options = {
+            "serve": "commands",
+            "command": [*command],
+            "files": dict(files or {}),
+            "environment": path | ENVIRONMENT | dict(environment or {}),
+        }
+        group = None if cgroup is None else Path(cgroup)
+        super().__init__(options, LayerCheck(frozenset(require)), spares, for_limits=False, cgroup=group, errors=said)
+
+    def start(self) -> None:
+        """Start a first worker, unless that was done.
+
+        Raises:
+            SandboxUnavailable: The program is not there, or starts no worker; the message says what it said.
+        """
+        if self.layers:
+            return
+        if shutil.which(self._program) is None:
+            raise SandboxUnavailable(f"there is no program `{self._program}` here", remedy=self._remedy)
+        worker = super().take(1, 1)
+        self._await(worker)
+        self._spares.append(worker)
+
+    def take(self, cpu: int, memory: int) -> WorkerProcess:
+        """Return a worker that has started, a spare one if there is one.
+
+        Raises:
+            SandboxError: The pool was closed, or workers die before they are used.
+            SandboxUnavailable: The wall cannot be put up.
+        """
+        for _ in range(self._stock + 1):  # spares may have died together, for instance when memory ran out
+            worker = super().take(cpu, memory)
+            self._await(worker)
+            try:
+                send_message(worker.socket, {"cpu": cpu, "memory": memory})
+            except OSError:
+                worker.close()
+            else:
+                return worker
+        raise SandboxError(f"the workers of `{self._program}` die before they are used{self._last_words()}")
+
+    def _await(self, worker: WorkerProcess) -> None:
+        """Wait until a worker has started and said what holds."""
+        if worker.ready is not None:
+            return
+        try:
+            worker.ready = ready(worker.socket)
+            self._check.take(worker.ready)
+        except SandboxUnavailable as error:
+            worker.close()
+            raise SandboxUnavailable(f"{error.problem}{self._last_words()}", error.layer, error.remedy) from None
+
+    def _last_words(self) -> str:
+        size = self._said.seek(0, os.SEEK_END)
+        said = os.pread(self._said.fileno(), _SAID, max(0, size - _SAID)).decode(errors="replace").strip()
+        self._said.truncate(0)
+        return f". `{self._program}` said: {said}" if said else ""
+
+
+def _seen_inside() -> list[str]:
+    """Return the folders that a Python inside a wall needs to see."""
+    found: list[str] = []
+    for folder in (*_LIBRARIES, sys.base_prefix, str(GUEST)):
+        if os.path.isdir(folder) and not any(Path(folder).is_relative_to(other) for other in found):
+            found.append(folder)
+    return found
+
+
+def _guest() -> list[str]:
+    return guest_command(os.path.realpath(sys.executable))
+
+
+def bubblewrap(*, queue: ProgramQueue | None = None, **options: Any) -> WorkerSandbox:
+    """Return a sandbox whose programs each run in a container of bubblewrap's, which sees no file but those of Python.
+
+    It needs Linux and `bwrap`. Inside, the worker puts on the layers of `ProcessSandbox` that the wall leaves to it.
+
+    Args:
+        queue: The places for programs.
+        options: Those of `CommandWorkers`.
+    """
+    seen = [part for folder in _seen_inside() for part in ("--ro-bind", folder, folder)]
+    variables = [part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)]
+    user = ("--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY), "--cap-drop", "ALL")
+    apart = ("--unshare-all", *user, "--die-with-parent", "--new-session", "--clearenv", *variables)
+    files = (*seen, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/", "--chdir", "/")
+    remedy = "Install it, for instance with: apt install bubblewrap"
+    workers = CommandWorkers(["bwrap", *apart, *files, "--", *_guest()], remedy=remedy, **options)
+    return WorkerSandbox(workers, "bubblewrap", queue=queue)
+
+
+def gvisor(*, flags: Iterable[str] = (), queue: ProgramQueue | None = None, **options: Any) -> WorkerSandbox:
+    """Return a sandbox whose programs each have a kernel of gVisor's, and no network and no file but those of Python.
+
+    It needs Linux and `runsc`, and no daemon. Inside, the worker puts on the layers that gVisor knows.
+
+    Args:
+        flags: Flags of `runsc`, such as `--platform=kvm`.
+        queue: The places for programs.
+        options: Those of `CommandWorkers`.
+    """
+    rootless = [] if os.geteuid() == 0 else ["--rootless"]
+    command = ["runsc", "--root", "{folder}/state", "--network=none", "--ignore-cgroups", *rootless, *flags]
+    files = {"config.json": json.dumps(_container(_guest())), "root/empty": ""}
+    remedy = "Install gVisor, for instance with: apt install runsc"
+    workers = CommandWorkers([*command, "run", "--bundle", "{folder}", "worker"], files=files, remedy=remedy, **options)
+    return WorkerSandbox(workers, "gvisor", queue=queue)
+
+
+def _container(command: list[str]) -> dict[str, Any]:
+    """Return the description of a container in the format of the Open Container Initiative."""
+    seen = [
+        {"destination": folder, "source": folder, "type": "bind", "options": ["ro", "rbind"]}
+        for folder in _seen_inside()
+    ]
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": _NOBODY, "gid": _NOBODY},
+            "args": command,
+            "env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
+            "cwd": "/",
+            "capabilities": {},
+            "noNewPrivileges": True,
+        },
+        "root": {"path": "{folder}/root", "readonly": True},
+        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}, *seen],
+        "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]},
+    }

@@ -1,0 +1,100 @@
+"""Layers around workers: which are required, which are in force, and what is said of those that are lacking."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from toolcrib.errors import SandboxUnavailable
+from toolcrib.sandbox._worker.messages import LAYERS
+from toolcrib.sandbox._zygote import Ready
+
+__all__ = ["LAYERS", "REQUIRED", "LayerCheck"]
+
+REQUIRED: Final = frozenset({"no_new_privs", "seccomp", "rlimits", "landlock|empty_root"})
+"""The layers without which nothing runs by default; `a|b` is either."""
+
+_REMEDIES: Final[Mapping[str, str]] = {
+    "no_new_privs": "It needs Linux",
+    "namespaces": "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)",
+    "empty_root": "Allow user namespaces, or start as root with the right to mount",
+    "dropped_root": "Start as a user who is not root, or give the container CAP_SETUID and CAP_SETGID",
+    "no_capabilities": "It needs Linux",
+    "landlock": "It needs Linux 5.13 or newer with `landlock` among the security modules (kernel option lsm=)",
+    "seccomp": "It needs Linux on x86_64 or aarch64, in a container whose own filter allows seccomp()",
+    "rlimits": "Raise the hard limits that this process was started with",
+    "closed_descriptors": "It needs a POSIX system",
+    "empty_environment": "It needs a POSIX system",
+}
+_ALTERNATIVE: Final = (
+    "Or choose by name a sandbox that needs no such layer: MontySandbox(), from pip install 'toolcrib[monty]'"
+)
+
+
+_log = logging.getLogger("toolcrib.sandbox")
+
+
+class LayerCheck:
+    """Checks what guests report of their layers.
+
+    Args:
+        require: Layers without which nothing runs; `a|b` is either of them.
+        skip: Layers that are not put on.
+        warn: Whether a layer that is lacking is a warning in the log, once.
+
+    Attributes:
+        layers: The layers in force, in the order of `LAYERS`; empty before the first report.
+        report: Every layer with `on`, `skipped`, or `unavailable: why`.
+
+    Raises:
+        ValueError: There is no layer of that name.
+    """
+
+    def __init__(
+        self, require: frozenset[str] = REQUIRED, skip: frozenset[str] = frozenset(), *, warn: bool = False
+    ) -> None:
+        unknown = (skip | {name for each in require for name in each.split("|")}) - set(LAYERS)
+        if unknown:
+            raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
+        self._require, self.skip, self._warns = require, skip, warn
+        self.layers: tuple[str, ...] = ()
+        self.report: Mapping[str, str] = MappingProxyType({})
+
+    def take(self, ready: Ready) -> None:
+        """Take a report.
+
+        Raises:
+            SandboxUnavailable: A required layer is not in force, or one that is does not hold.
+        """
+        self._check(ready)
+        self._warn(ready.layers)
+        self.report = MappingProxyType(ready.layers)
+        self.layers = tuple(name for name in LAYERS if ready.layers.get(name) == "on")
+
+    def _check(self, ready: Ready) -> None:
+        for layer, why in ready.broken.items():
+            raise SandboxUnavailable(
+                f"programs are not confined here: {layer} is in force and does not hold, {why}", layer, _ALTERNATIVE
+            )
+        for wanted in sorted(self._require):
+            alternatives = wanted.split("|")
+            if not any(ready.layers.get(layer) == "on" for layer in alternatives):
+                states = ", and ".join(f"{layer} is {ready.layers.get(layer)}" for layer in alternatives)
+                remedies = ". ".join(_REMEDIES[layer] for layer in alternatives)
+                raise SandboxUnavailable(
+                    f"programs cannot be confined here: {states}", alternatives[0], f"{remedies}. {_ALTERNATIVE}"
+                )
+
+    def _warn(self, layers: Mapping[str, str]) -> None:
+        """Log once how programs could be confined better."""
+        warns, self._warns = self._warns, False
+        lacking = [layer for layer in LAYERS if layers.get(layer) != "on" and layer not in self.skip]
+        if warns and lacking:
+            states = "; ".join(f"{layer} is {layers.get(layer)}. {_REMEDIES[layer]}" for layer in lacking)
+            _log.warning(
+                "programs are confined, and could be confined better: %s. "
+                'ProcessSandbox(require="all") refuses to run programs like that',
+                states,
+            )

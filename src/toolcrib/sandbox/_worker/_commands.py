@@ -1,0 +1,122 @@
+"""The starter of commands: runs a command for each worker, each with the worker's channel as standard input.
+
+Options: `control`, the descriptor of the host's requests; `command`, whose arguments may have `{folder}` in them, a
+folder of the worker's own that is removed with it; `files`, texts by their names in that folder; `environment`. What a
+command says is written to this process's standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ._limits import Limits
+from ._syscalls import prctl
+from ._zygote import Requests, own_channel
+from .launch import send_message
+
+__all__ = ["main"]
+
+_DEATH_SIGNAL = 1
+
+
+def main(options: dict[str, Any]) -> None:
+    """Start commands until the host is gone; then all of them end. Does not return."""
+    control = own_channel(options["control"])
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # both are inherited, and may be anything
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    send_message(control, {"ready": {}, "broken": {}})
+    _Commands(control, options).run()
+
+
+class _Commands(Requests):
+    """Starts the commands, and ends what they started with them."""
+
+    def __init__(self, control: Any, options: dict[str, Any]) -> None:
+        super().__init__(control)
+        self._command: list[str] = options["command"]
+        self._files: dict[str, str] = options["files"]
+        self._environment: dict[str, str] = options["environment"]
+        self._base = tempfile.mkdtemp(prefix="toolcrib-")
+        self._folders: dict[int, str] = {}
+
+    def start(self, limits: Limits, channel: int) -> int:
+        folder = tempfile.mkdtemp(dir=self._base)
+        for name, text in self._files.items():
+            place = Path(folder, name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text.replace("{folder}", folder))
+        command = [part.replace("{folder}", folder) for part in self._command]
+        starter = os.getpid()
+        worker = os.fork()
+        if worker == 0:
+            self._run_command(command, channel, starter)
+        self._folders[worker] = folder
+        return worker
+
+    def _run_command(self, command: list[str], channel: int, starter: int) -> None:
+        """Be a command. Does not return."""
+        try:
+            os.setsid()
+            with suppress(OSError, AttributeError):
+                prctl(_DEATH_SIGNAL, signal.SIGKILL)
+            if os.getppid() != starter:
+                os._exit(1)
+            for number in (signal.SIGTERM, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            os.dup2(channel, 0)
+            os.closerange(3, 1024)
+            os.execvpe(command[0], command, self._environment)
+        except OSError as error:
+            os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+        finally:
+            os._exit(127)
+
+    def signal(self, worker: int, number: int) -> None:
+        """Signal a command and all that it started."""
+        for process in _stopped_tree(worker) if number == signal.SIGKILL else _tree(worker):
+            with suppress(OSError):
+                os.kill(process, number)
+
+    def ended(self, worker: int) -> None:
+        shutil.rmtree(self._folders.pop(worker), ignore_errors=True)
+
+    def end(self) -> None:
+        with suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+        shutil.rmtree(self._base, ignore_errors=True)
+        super().end()
+
+
+def _stopped_tree(root: int) -> list[int]:
+    """Stop all processes below one, which then start no more, and return them."""
+    found: list[int] = []
+    while len(now := list(_tree(root))) > len(found):
+        found = now
+        for process in found:
+            with suppress(OSError):
+                os.kill(process, signal.SIGSTOP)
+    return found
+
+
+def _tree(root: int) -> Iterator[int]:
+    """Yield a process and all below it, from the top."""
+    children: dict[int, list[int]] = {}
+    with suppress(OSError):  # a system without it
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with suppress(OSError):
+                    stat = Path("/proc", name, "stat").read_text()
+                    children.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(name))
+    found = [root]
+    for process in found:
+        yield process
+        found += children.get(process, [])
