@@ -88,6 +88,13 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _SESSIONS,
     ),
     Gate("threads that the kernel does not count", _DRIVE, "usage.threads > THREADS_IN_KERNEL", "False", _BREACH),
+    Gate(
+        "time that the host computes for a program in Monty",
+        "sandbox/_monty.py",
+        "if self._computed + self._charged > self._limits.program_time:",
+        "if False:",
+        ("tests/sandbox/test_monty.py",),
+    ),
     Gate("end of a program that has no time left", _DRIVE, "if self._stopwatch.is_over:", "if False:", _BREACH),
     Gate(
         "programs at once",

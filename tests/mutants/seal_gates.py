@@ -17,6 +17,8 @@ _SPACES = "sandbox/_worker/_namespaces.py"
 _SELF_TEST = "sandbox/_worker/_selftest.py"
 
 _OF_SEAL = ("tests/sandbox/test_seal.py",)
+_OF_PROGRAM = ("tests/sandbox/test_sealed_program.py",)
+_OF_MONTY = ("tests/sandbox/test_monty.py",)
 _OF_LAUNCH = ("tests/sandbox/test_launch.py",)
 _OF_FILTER = ("tests/sandbox/worker/test_seccomp.py", *_OF_SEAL)
 _OF_LIMITS = ("tests/sandbox/worker/test_limits.py", *_OF_SEAL)
@@ -38,12 +40,12 @@ SEAL_GATES: tuple[Gate, ...] = (
         ("tests/sandbox/test_process.py",),
     ),
     Gate("limits of other processes", _FILTER, "_both(_one_of(0, (0,)), _null(2))", "_null(2)", _OF_FILTER),
-    Gate("a process namespace of its own", _SPACES, "0x08000000 | 0x20000000 |", "0x08000000 |", _OF_SEAL),
+    Gate("a process namespace of its own", _SPACES, "(_PROCESSES if processes else 0)", "0", _OF_SEAL),
     Gate("a network of its own", _SPACES, "| 0x40000000 |", "|", _OF_SEAL),
     Gate(
         "an empty root",
         _SEAL,
-        'self._layer("empty_root", _namespaces.empty_root)',
+        'self._layer("empty_root", lambda: _namespaces.empty_root(libraries))',
         'self._layer("empty_root", lambda: None)',
         _OF_SEAL,
     ),
@@ -92,8 +94,26 @@ SEAL_GATES: tuple[Gate, ...] = (
         "_ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b10",
         _OF_SEAL,
     ),
-    Gate("closed descriptors", _SEAL, "            os.closerange(CHANNEL + 1, _ALL_DESCRIPTORS)\n", "", _OF_SEAL),
-    Gate("standard descriptors", _SEAL, "            os.closerange(0, CHANNEL)\n", "", _OF_SEAL),
+    Gate("closed descriptors", _SEAL, "for each in (*kept, _ALL_DESCRIPTORS):", "for each in kept:", _OF_SEAL),
+    Gate("standard descriptors", _SEAL, "            first = 0\n", "            first = CHANNEL\n", _OF_SEAL),
+    # --- around a program that was not made for it
+    Gate("the seal of Monty's workers", "sandbox/_monty.py", "binary_path=seal.command", "binary_path=None", _OF_MONTY),
+    Gate(
+        "layers that a later start lacks",
+        "sandbox/_worker/_next_program.py",
+        "state == ON and not seal.on(layer)",
+        "False",
+        _OF_PROGRAM,
+    ),
+    Gate(
+        "code from files alone",
+        _FILTER,
+        "*_both(_none_of_bits(2, _WRITABLE), _none_of_bits(3, _ANONYMOUS)),",
+        "*_verdict(ALLOW),",
+        _OF_FILTER,
+    ),
+    Gate("files that are read alone", _FILTER, "_none_of_bits(2, _WRITING)", "_verdict(ALLOW)", _OF_FILTER),
+    Gate("the error stream of the host", "sandbox/_worker/_next_program.py", "os.dup2(silent, 2)", "pass", _OF_PROGRAM),
     # --- the filter of system calls
     Gate("the filter", _SEAL, "            self._filter.load()\n", "            pass\n", _OF_SEAL),
     Gate(

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox.acting import CPU, MEMORY, act, acting_pool, ask
+from toolcrib.sandbox._layers import LAYERS
 from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
-from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
+from toolcrib.sandbox._worker_pool import WorkerPool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the seal is the Linux kernel's")
 

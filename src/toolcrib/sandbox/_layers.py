@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox._worker.messages import LAYERS
@@ -28,11 +28,12 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "closed_descriptors": "It needs a POSIX system",
     "empty_environment": "It needs a POSIX system",
 }
-_ALTERNATIVE: Final = (
-    "Or choose by name a sandbox that needs no such layer: MontySandbox(), from pip install 'toolcrib[monty]'"
-)
-
-
+_ALTERNATIVES: Final[Mapping[str, str]] = {
+    "ProcessSandbox": (
+        "Or choose by name a sandbox that requires no such layer: MontySandbox(), from pip install 'toolcrib[monty]'"
+    ),
+    "MontySandbox": "Or require less of it",
+}
 _log = logging.getLogger("toolcrib.sandbox")
 
 
@@ -42,6 +43,7 @@ class LayerCheck:
     Args:
         require: Layers without which nothing runs; `a|b` is either of them.
         skip: Layers that are not put on.
+        sandbox: The class of the sandbox.
         warn: Whether a layer that is lacking is a warning in the log, once.
 
     Attributes:
@@ -53,12 +55,17 @@ class LayerCheck:
     """
 
     def __init__(
-        self, require: frozenset[str] = REQUIRED, skip: frozenset[str] = frozenset(), *, warn: bool = False
+        self,
+        require: frozenset[str] = REQUIRED,
+        skip: frozenset[str] = frozenset(),
+        *,
+        sandbox: Literal["ProcessSandbox", "MontySandbox"] = "ProcessSandbox",
+        warn: bool = False,
     ) -> None:
         unknown = (skip | {name for each in require for name in each.split("|")}) - set(LAYERS)
         if unknown:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
-        self._require, self.skip, self._warns = require, skip, warn
+        self._require, self.skip, self._sandbox, self._warns = require, skip, sandbox, warn
         self.layers: tuple[str, ...] = ()
         self.report: Mapping[str, str] = MappingProxyType({})
 
@@ -74,9 +81,10 @@ class LayerCheck:
         self.layers = tuple(name for name in LAYERS if ready.layers.get(name) == "on")
 
     def _check(self, ready: Ready) -> None:
+        alternative = _ALTERNATIVES[self._sandbox]
         for layer, why in ready.broken.items():
             raise SandboxUnavailable(
-                f"programs are not confined here: {layer} is in force and does not hold, {why}", layer, _ALTERNATIVE
+                f"programs are not confined here: {layer} is in force and does not hold, {why}", layer, alternative
             )
         for wanted in sorted(self._require):
             alternatives = wanted.split("|")
@@ -84,17 +92,21 @@ class LayerCheck:
                 states = ", and ".join(f"{layer} is {ready.layers.get(layer)}" for layer in alternatives)
                 remedies = ". ".join(_REMEDIES[layer] for layer in alternatives)
                 raise SandboxUnavailable(
-                    f"programs cannot be confined here: {states}", alternatives[0], f"{remedies}. {_ALTERNATIVE}"
+                    f"programs cannot be confined here: {states}", alternatives[0], f"{remedies}. {alternative}"
                 )
 
     def _warn(self, layers: Mapping[str, str]) -> None:
         """Log once how programs could be confined better."""
         warns, self._warns = self._warns, False
-        lacking = [layer for layer in LAYERS if layers.get(layer) != "on" and layer not in self.skip]
+        lacking: dict[str | None, list[str]] = {}
+        for layer in LAYERS:
+            if layers.get(layer) != "on" and layer not in self.skip:
+                lacking.setdefault(layers.get(layer), []).append(layer)
         if warns and lacking:
-            states = "; ".join(f"{layer} is {layers.get(layer)}. {_REMEDIES[layer]}" for layer in lacking)
+            states = "; ".join(f"{', '.join(each)} is {state}. {_REMEDIES[each[0]]}" for state, each in lacking.items())
             _log.warning(
                 "programs are confined, and could be confined better: %s. "
-                'ProcessSandbox(require="all") refuses to run programs like that',
+                '%s(require="all") refuses to run programs like that',
                 states,
+                self._sandbox,
             )

@@ -11,24 +11,30 @@ import atexit
 import ctypes
 import logging
 import os
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakSet
 
 from pydantic_monty import Monty
+from pydantic_monty._binary import find_monty_binary
 
+from toolcrib.calls import charge_time
 from toolcrib.errors import CodeError, SandboxError
-from toolcrib.sandbox._endings import CLOSED, ProgramEnded, took_too_long
+from toolcrib.sandbox._endings import CLOSED, LIMITS, ProgramEnded, computed_too_long, took_too_long
+from toolcrib.sandbox._layers import LAYERS, LayerCheck
 from toolcrib.sandbox._monty_calls import MontyCalls, MontyReplies, MontyRequest
-from toolcrib.sandbox._monty_program import ISOLATION, MontyProgram, Steps
+from toolcrib.sandbox._monty_program import MontyProgram, Steps
 from toolcrib.sandbox._monty_state import ENGINE, MontyState
 from toolcrib.sandbox._monty_subset import MODULES, NOTES, MontySource, monty_source
 from toolcrib.sandbox._monty_type_checker import type_problems
 from toolcrib.sandbox._protocol import Dialect, Host, OutputStream, Program, ProgramError, SandboxResult, TypeProblem
+from toolcrib.sandbox._sealed_program import SealedProgram
 from toolcrib.sandbox._stopwatch import WallClock
 from toolcrib.sandbox._threads import ProgramThread, ProgramThreads
 
@@ -36,6 +42,8 @@ __all__ = ["MontySandbox"]
 
 _SESSIONS_PER_WORKER = 1_000  # then the worker is replaced, so that nothing can pile up in it
 _CLOSE_SECONDS = 2.0  # that running programs are given to notice that they were ended
+_WORKER = ("subprocess",)  # the arguments of a worker
+_INTERPRETER = ("worker-process", "interpreter:no-files", "interpreter:no-network", "interpreter:no-environment")
 _log = logging.getLogger("toolcrib.code")
 
 
@@ -43,17 +51,32 @@ class MontySandbox:
     """Runs programs in Monty, without file, network, environment, or any object of the host's.
 
     A program that uses what this Python lacks is refused before it runs, with the way to write it instead. No state is
-    kept from one program to the next.
+    kept from one program to the next. On Linux the kernel keeps in what gets out of the interpreter, with the layers of
+    a `ProcessSandbox`; `SandboxResult.isolation` names those in force.
 
     Args:
         workers: The most programs at a time; each has a process of about 18 MB, kept for the next.
         checkout_timeout: Seconds a program waits for a worker when all are busy.
+        require: The layers without which nothing runs; `a|b` is either, `"all"` is every layer. What else is lacking on
+            Linux is a warning in the log.
+        skip: Layers to leave off, to try the others alone.
     """
 
-    def __init__(self, *, workers: int = 32, checkout_timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        *,
+        workers: int = 32,
+        checkout_timeout: float = 60.0,
+        require: Iterable[str] | Literal["all"] = (),
+        skip: Iterable[str] = (),
+    ) -> None:
         self._workers, self._checkout_timeout = workers, checkout_timeout
+        self._skip = frozenset(skip)
+        required = frozenset(LAYERS if require == "all" else require)
+        self._layers = LayerCheck(required, self._skip, sandbox="MontySandbox", warn=sys.platform == "linux")
         self._lock = threading.Lock()
         self._pool: Monty | None = None
+        self._seal: SealedProgram | None = None
         self._threads = ProgramThreads()
         self._running: set[_Run] = set()
         self._closed = False
@@ -69,7 +92,7 @@ class MontySandbox:
             source = monty_source(program)
         except CodeError as error:
             refused = ProgramError("syntax", error.kind, error.problem, error.line)
-            return SandboxResult(error=refused, isolation=ISOLATION)
+            return SandboxResult(error=refused, isolation=self._isolation())
         return await self._run(program, _Run(program, source, host))
 
     async def resume(self, program: Program, state: Mapping[str, Any], host: Host) -> SandboxResult:
@@ -93,12 +116,25 @@ class MontySandbox:
         """Programs go on where they paused."""
         return False
 
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers of the kernel around the workers; starts the sandbox to find out.
+
+        Raises:
+            SandboxUnavailable: A layer that is required cannot be had.
+        """
+        self._ready()
+        return self._layers.layers
+
+    def _isolation(self) -> tuple[str, ...]:
+        return (ENGINE, *_INTERPRETER, *self._layers.layers, *LIMITS)
+
     async def _run(self, program: Program, run: _Run) -> SandboxResult:
         with self._lock:
             self._running.add(run)
         thread = None if program.may_block else self._threads.take()
         try:
-            return await run.run(run.program.steps(self._ready), thread)
+            return replace(await run.run(run.program.steps(self._ready), thread), isolation=self._isolation())
         finally:
             with self._lock:
                 self._running.discard(run)
@@ -159,7 +195,11 @@ class MontySandbox:
                     "it. Start it with the `spawn` or `forkserver` method, or fork before the first program"
                 )
             _used_by = os.getpid()
+            seal = SealedProgram(find_monty_binary(), _WORKER, self._skip)
+            self._layers.take(seal.report)
+            self._seal = seal
             pool = Monty(
+                binary_path=seal.command,
                 max_processes=self._workers,
                 checkout_timeout=self._checkout_timeout,
                 max_checkouts_per_worker=_SESSIONS_PER_WORKER,
@@ -171,7 +211,8 @@ class MontySandbox:
         """Forget the parent's workers, in a forked child."""
         if self._pool is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pool))  # its end here would end the parent's workers
-        self._lock, self._pool, self._threads, self._running = threading.Lock(), None, ProgramThreads(), set()
+        self._lock, self._pool, self._seal = threading.Lock(), None, None
+        self._threads, self._running = ProgramThreads(), set()
 
 
 class _Run:
@@ -181,12 +222,14 @@ class _Run:
         self._limits, self._may_block, self._host = program.limits, program.may_block, host
         self._loop = asyncio.get_running_loop()
         self._deadline = WallClock(program)
+        self._computed = self._charged = 0.0  # seconds, of the program and of the host for it
         self._calls = MontyCalls(host, program)
         self.program = MontyProgram(program, source, self._pass_on, saved)
 
     async def run(self, steps: Steps[SandboxResult], thread: ProgramThread | None) -> SandboxResult:
         """Run the program's steps and the host's calls in turn, until the program has ended."""
         done = False
+        charged = charge_time.set(self._charge)
         try:
             async with self._deadline:
                 asked = await self._next(steps, None, thread)
@@ -202,6 +245,7 @@ class _Run:
             self.program.end(took_too_long(self._limits))
             return self.program.result(error=None if self.program.ended is None else self.program.ended.error)
         finally:
+            charge_time.reset(charged)
             if not done:
                 self.program.end(None)
                 _close(steps) if thread is None else thread.post(partial(_close, steps))
@@ -210,9 +254,28 @@ class _Run:
     async def _next(
         self, steps: Steps[SandboxResult], replies: MontyReplies | None, thread: ProgramThread | None
     ) -> list[MontyRequest] | SandboxResult:
+        if self._computed + self._charged > self._limits.program_time:
+            self.program.end(computed_too_long(self._limits))
         if thread is None:
-            return _step(steps, replies)
-        return await thread.run(partial(_step, steps, replies))
+            return self._step(steps, replies)
+        return await thread.run(partial(self._step, steps, replies))
+
+    def _step(self, steps: Steps[SandboxResult], replies: MontyReplies | None) -> list[MontyRequest] | SandboxResult:
+        """Have the program compute, and return its requests or its result."""
+        began = time.monotonic()
+        try:
+            return next(steps) if replies is None else steps.send(replies)
+        except StopIteration as stop:
+            return stop.value
+        except (SandboxError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as broken:  # Monty's own code, panics too: this is no error of the program
+            raise SandboxError(f"Monty failed: {type(broken).__name__}: {broken}") from broken
+        finally:
+            self._computed += time.monotonic() - began
+
+    def _charge(self, seconds: float) -> None:
+        self._charged += seconds
 
     def _pass_on(self, text: str, stream: OutputStream) -> None:
         if self._may_block:
@@ -230,18 +293,6 @@ class _Run:
 
 _made: WeakSet[MontySandbox] = WeakSet()
 _used_by: int | None = None  # the process in which Monty started its threads
-
-
-def _step(steps: Steps[SandboxResult], replies: MontyReplies | None) -> list[MontyRequest] | SandboxResult:
-    """Have the program compute, and return its requests or its result."""
-    try:
-        return next(steps) if replies is None else steps.send(replies)
-    except StopIteration as stop:
-        return stop.value
-    except (SandboxError, KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as broken:  # Monty's own code, panics included: it must not look like an error of the program
-        raise SandboxError(f"Monty failed: {type(broken).__name__}: {broken}") from broken
 
 
 def _close(steps: Steps[SandboxResult]) -> None:

@@ -28,7 +28,6 @@ from pydantic_monty import (
 
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox._endings import (
-    LIMITS,
     ProgramEnded,
     result_too_large,
     slept_too_long,
@@ -37,7 +36,7 @@ from toolcrib.sandbox._endings import (
 )
 from toolcrib.sandbox._monty_calls import MontyCall, MontyReplies, MontyRequest, MontySleep
 from toolcrib.sandbox._monty_errors import known_exception, program_error
-from toolcrib.sandbox._monty_state import ENGINE, MontyState
+from toolcrib.sandbox._monty_state import MontyState
 from toolcrib.sandbox._monty_subset import MontySource
 from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._protocol import (
@@ -52,15 +51,10 @@ from toolcrib.sandbox._protocol import (
 from toolcrib.sandbox._values import json_size
 from toolcrib.sandbox._worker.export import ValueRefused, exported
 
-__all__ = ["ISOLATION", "MontyProgram", "Steps"]
+__all__ = ["MontyProgram", "Steps"]
 
 T = TypeVar("T")
 
-ISOLATION = (
-    ENGINE,
-    *("worker-process", "no-files", "no-network", "no-environment"),
-    *LIMITS,
-)
 _SUSPENSIONS_PER_CALL = 4  # a call may cost a name look-up, a future and a resolution besides
 _SUSPENSIONS = 20_000  # for sleeps and names
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM ends a process, too
@@ -133,7 +127,7 @@ class MontyProgram:
         """Return the program's result, with what was printed so far."""
         state = None if self._state is None else self._state.to_dict()
         out, err = self._output.out.text(), self._output.err.text()
-        return SandboxResult(value, out, err, error, ISOLATION, self._calls, state)
+        return SandboxResult(value, out, err, error, calls=self._calls, state=state)
 
     # --- step by step
 

@@ -8,10 +8,11 @@ import pytest
 
 from tests.sandbox.worker.bpf import ARCHITECTURES, Call, verdict
 from toolcrib.sandbox._worker._seccomp import ALLOW, KILL, Filter, failing
-from toolcrib.sandbox._worker._syscalls import ALLOWED, HOSTILE
+from toolcrib.sandbox._worker._syscalls import ALLOWED, HOSTILE, LOADING
 
 SELF = 4242
 PROGRAMS = {machine: Filter.for_machine(machine).program(SELF) for machine in ARCHITECTURES}
+LOADERS = {machine: Filter.for_machine(machine, loads=True).program(SELF) for machine in ARCHITECTURES}
 COLUMNS = {"x86_64": 0, "aarch64": 1}
 DENY = failing(errno.EPERM)
 
@@ -41,14 +42,23 @@ ARGUMENTS = {
     "socketpair": ([(1, 1), (1, 0x80801)], [(2, 1), (16, 3), (10, 1), (1, 2), (1, 5), (1, 0x80002)]),
     "tgkill": ([(SELF, 1, 6)], [(1, 1, 9), (SELF + 1, 1, 9), (0, 0, 9)]),
 }
+# Of a process that becomes another program: code is mapped from files alone, and files are read alone.
+LOADING_ARGUMENTS = {
+    "mmap": (
+        [(0, 4096, 3, 0x22), (0, 4096, 1, 2), (0, 4096, 5, 2), (0, 4096, 5, 0x802)],
+        [(0, 4096, 7, 0x22), (0, 4096, 5, 0x22), (0, 4096, 4, 0x22), (0, 4096, 7, 2), (0, 4096, 6, 2)],
+    ),
+    "mprotect": ([(4096, 4096, 1)], [(4096, 4096, 5)]),
+    "openat": ([(3, POINTER, 0), (3, POINTER, 0x80000)], [(3, POINTER, 1), (3, POINTER, 2), (3, POINTER, 0x40)]),
+}
 RULED = {*ARGUMENTS, "clone3", "madvise"}
 
 
-def said(machine: str, name: str, arguments: tuple[int, ...] = ()) -> int | None:
-    number = (ALLOWED | HOSTILE)[name][COLUMNS[machine]]
+def said(machine: str, name: str, arguments: tuple[int, ...] = (), programs: dict[str, bytes] = PROGRAMS) -> int | None:
+    number = (ALLOWED | HOSTILE | LOADING)[name][COLUMNS[machine]]
     if number is None:
         return None
-    return verdict(PROGRAMS[machine], Call(number, arguments, ARCHITECTURES[machine]))
+    return verdict(programs[machine], Call(number, arguments, ARCHITECTURES[machine]))
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
@@ -82,6 +92,25 @@ def test_arguments_decide(machine: str, name: str) -> None:
 
     assert {said(machine, name, each) for each in passing} == {ALLOW}
     assert {said(machine, name, each) for each in failing_ones} == {DENY}
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+@pytest.mark.parametrize("name", LOADING_ARGUMENTS)
+def test_a_process_that_becomes_another_program_loads_files_and_makes_no_code(machine: str, name: str) -> None:
+    passing, failing_ones = LOADING_ARGUMENTS[name]
+
+    assert {said(machine, name, each, LOADERS) for each in passing} == {ALLOW}
+    assert {said(machine, name, each, LOADERS) for each in failing_ones} == {DENY}
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_it_may_do_no_more_besides(machine: str) -> None:
+    more = {name: said(machine, name, (), LOADERS) for name in LOADING}
+    hostile = {name: said(machine, name, (), LOADERS) for name in HOSTILE}
+
+    assert set(more.values()) <= {ALLOW, None}
+    assert {said(machine, name) for name in LOADING} <= {DENY, None}
+    assert set(hostile.values()) <= {KILL, None}
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)

@@ -1,7 +1,7 @@
 """The command of the guest: `python FOLDER OPTIONS`, where FOLDER is this one, by any name.
 
-OPTIONS is a JSON object. Its `serve` is `channel`, `address`, `zygote` or `commands`; see the modules that are named
-below.
+OPTIONS is a JSON object. Its `serve` is `channel`, `address`, `zygote`, `commands` or `program`; see the modules that
+are named below.
 """
 
 import importlib
@@ -12,7 +12,10 @@ import sys
 
 __name__ = "toolcrib_worker.__main__"  # the frames of `__main__` are the program's
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-_SERVES = {"zygote": "_zygote", "commands": "_commands", "channel": "_guest", "address": "_server"}
+_SERVES = {
+    **{"zygote": "_zygote", "commands": "_commands", "channel": "_guest", "address": "_server"},
+    **{"program": "_next_program"},
+}
 
 
 def _load() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from ._syscalls import prctl, syscall
@@ -14,6 +15,7 @@ __all__ = ["attributes", "make_ruleset", "restrict", "version"]
 _FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _BIND_AND_CONNECT: Final = 0b11  # from version 4
 _ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b11  # from version 6
+_EXECUTE_AND_READ: Final = 0b101
 
 
 def version() -> int:
@@ -35,14 +37,18 @@ def attributes(known: int) -> bytes:
     return struct.pack("=QQQ", files, _BIND_AND_CONNECT, _ABSTRACT_SOCKETS_AND_SIGNALS)
 
 
-def make_ruleset() -> int:
-    """Return a descriptor of a ruleset that handles everything and allows nothing.
+def make_ruleset(files: Sequence[int] = ()) -> int:
+    """Return a descriptor of a ruleset that handles everything, and allows to read and execute these open files alone.
 
     Raises:
         OSError: The kernel has no Landlock, or it is switched off.
     """
     described = attributes(version())
-    return syscall("landlock_create_ruleset", ctypes.c_char_p(described), len(described), 0)
+    ruleset = syscall("landlock_create_ruleset", ctypes.c_char_p(described), len(described), 0)
+    for file in files:
+        rule, beneath = struct.pack("=Qi", _EXECUTE_AND_READ, file), 1
+        syscall("landlock_add_rule", ruleset, beneath, ctypes.c_char_p(rule), 0)
+    return ruleset
 
 
 def restrict(ruleset: int) -> None:

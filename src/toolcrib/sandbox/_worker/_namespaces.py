@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from ._syscalls import function, prctl, syscall
@@ -24,11 +25,15 @@ __all__ = [
 NOBODY: Final = 65534
 
 _USER: Final = 0x10000000
-_ALL_OTHERS: Final = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000 | 0x02000000
-"""Mounts, host name, IPC, processes, network, control groups."""
+_PROCESSES: Final = 0x20000000
+_ALL_OTHERS: Final = 0x00020000 | 0x04000000 | 0x08000000 | 0x40000000 | 0x02000000
+"""Mounts, host name, IPC, network, control groups."""
 
 _RECURSIVELY_PRIVATE: Final = 0x4000 | 0x40000
-_EMPTY: Final = 0x1 | 0x2 | 0x4 | 0x8  # read-only, no set-uid, no devices, no execution
+_READ_ONLY: Final = 0x1
+_PLAIN: Final = 0x2 | 0x4 | 0x8  # no set-uid, no devices, no execution
+_BIND: Final = 0x1000
+_REMOUNT: Final = 0x20
 _DETACH: Final = 2
 _LAST_CAPABILITY_EVER: Final = 63
 _COUNTS_IN_NAMESPACES: Final = [5, 14]  # the first kernel that counts the threads of a user in each namespace
@@ -39,7 +44,7 @@ def set_dumpable(allowed: bool) -> None:
     prctl(4, int(allowed))
 
 
-def try_to_separate() -> None:
+def try_to_separate(*, processes: bool) -> None:
     """Try in a child whether `separate` succeeds: what it did before it failed could not be undone.
 
     Raises:
@@ -49,7 +54,7 @@ def try_to_separate() -> None:
     child = os.fork()
     if child == 0:
         try:
-            separate()
+            separate(processes=processes)
             os._exit(0)
         except OSError as error:
             os.write(writer, str(error).encode())
@@ -62,11 +67,14 @@ def try_to_separate() -> None:
         raise OSError(said)
 
 
-def separate() -> bool:
-    """Enter namespaces of its own; this process's next child is the first of the new process namespace.
+def separate(*, processes: bool) -> bool:
+    """Enter namespaces of its own.
 
     As root, the process changes its user first and keeps the way back, so that it enters the user namespace as a user
     that owns nothing; where no user namespace can be had, root makes the others without.
+
+    Args:
+        processes: Whether this process's next child is the first of a new process namespace.
 
     Returns:
         Whether users are among them, so that other processes of its user are not counted here.
@@ -74,20 +82,21 @@ def separate() -> bool:
     Raises:
         OSError: They are not allowed here, as in many containers.
     """
+    others = _ALL_OTHERS | (_PROCESSES if processes else 0)
     was_root = os.geteuid() == 0
     if was_root and _lend_to_nobody():
         try:
-            _enter_as_user()
+            _enter_as_user(others)
         except OSError:
             os.seteuid(0)
         else:
             return True
     try:
-        _enter_as_user()
+        _enter_as_user(others)
     except OSError:
         if not was_root:
             raise
-        function("unshare", _ALL_OTHERS)
+        function("unshare", others)
         return False
     return True
 
@@ -103,24 +112,30 @@ def _lend_to_nobody() -> bool:
     return True
 
 
-def _enter_as_user() -> None:
+def _enter_as_user(others: int) -> None:
     user, group = os.geteuid(), os.getegid()
     set_dumpable(True)  # else the maps below belong to root
-    function("unshare", _USER | _ALL_OTHERS)
+    function("unshare", _USER | others)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{NOBODY} {user} 1"), ("gid_map", f"{NOBODY} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
 
-def empty_root() -> None:
-    """Make an empty, read-only directory the root; needs namespaces of its own.
+def empty_root(shown: Sequence[str] = ()) -> None:
+    """Make a read-only directory the root, in which there is nothing but files to be shown; needs its own namespaces.
 
     Raises:
         OSError: Mounting is not allowed here.
     """
     function("mount", b"none", b"/", None, _RECURSIVELY_PRIVATE, None)
     somewhere = next((path for path in ("/tmp", "/proc", "/dev") if os.path.isdir(path)), "/")
-    function("mount", b"none", somewhere.encode(), b"tmpfs", _EMPTY, b"size=4k,mode=555")
+    function("mount", b"none", somewhere.encode(), b"tmpfs", _PLAIN, b"size=4k,mode=555")
+    for path in shown:
+        place = somewhere + path
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.close(os.open(place, os.O_CREAT | os.O_RDONLY))
+        function("mount", path.encode(), place.encode(), None, _BIND, None)
+    function("mount", b"none", somewhere.encode(), None, _REMOUNT | _READ_ONLY | _PLAIN, None)
     os.chdir(somewhere)
     syscall("pivot_root", ctypes.c_char_p(b"."), ctypes.c_char_p(b"."))  # the old root now lies over the new one
     function("umount2", b".", _DETACH)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from . import _landlock, _namespaces
@@ -14,7 +15,7 @@ from ._seccomp import Filter
 from ._syscalls import prctl
 from .messages import LAYERS
 
-__all__ = ["CHANNEL", "LAYERS", "ON", "Seal"]
+__all__ = ["CHANNEL", "LAYERS", "ON", "NextProgram", "Seal"]
 
 ON: Final = "on"
 SKIPPED: Final = "skipped"
@@ -28,14 +29,28 @@ _ALL_DESCRIPTORS: Final = 1024
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True)
+class NextProgram:
+    """The program that a sealed process becomes: its open file, and the libraries that it loads, by path."""
+
+    file: int
+    libraries: tuple[str, ...]
+
+
 class Seal:
     """Puts the layers on: some around the zygote with all its workers, the others around each worker.
+
+    Args:
+        becomes: The program that this process becomes, for one that forks no workers. The files of that program are all
+            there is inside; it may load them and not write them. It is in the process namespace of the host, since
+            whoever started it has to end it.
 
     Attributes:
         report: Each layer with `on`, `skipped`, or `unavailable: why`.
     """
 
-    def __init__(self, skip: frozenset[str]) -> None:
+    def __init__(self, skip: frozenset[str], becomes: NextProgram | None = None) -> None:
+        self.becomes = becomes
         self.report = {name: SKIPPED if name in skip else ON for name in LAYERS}
         self.mapped = Mapped()
         self._own_users = self._counts_apart = False
@@ -51,8 +66,9 @@ class Seal:
     def separate(self) -> bool:
         """Leave the host's namespaces; True when the next child, and not this process, is inside."""
         self._layer("no_new_privs", lambda: prctl(38, 1))
-        self._layer("namespaces", _namespaces.try_to_separate)
-        self._own_users = bool(self._layer("namespaces", _namespaces.separate))
+        processes = self.becomes is None
+        self._layer("namespaces", lambda: _namespaces.try_to_separate(processes=processes))
+        self._own_users = bool(self._layer("namespaces", lambda: _namespaces.separate(processes=processes)))
         return self.on("namespaces")
 
     def surround(self) -> None:
@@ -60,15 +76,23 @@ class Seal:
         self.mapped = Mapped()  # of this process, and while there is a /proc
         if not self.on("namespaces") and self.on("empty_root"):
             self.report["empty_root"] = "unavailable: it needs the namespaces"
-        self._layer("empty_root", _namespaces.empty_root)
+        libraries = () if self.becomes is None else self.becomes.libraries
+        self._layer("empty_root", lambda: _namespaces.empty_root(libraries))
         self._layer("dropped_root", _namespaces.become_nobody)
         self._layer("no_capabilities", _namespaces.drop_capabilities)
-        self._ruleset = self._layer("landlock", _landlock.make_ruleset)
-        self._filter = self._layer("seccomp", lambda: Filter.for_machine(os.uname().machine))
+        self._ruleset = self._layer("landlock", self._make_ruleset)
+        self._filter = self._layer(
+            "seccomp", lambda: Filter.for_machine(os.uname().machine, loads=self.becomes is not None)
+        )
         if self.on("empty_environment"):
             os.environ.clear()
         with contextlib.suppress(OSError):
             _namespaces.set_dumpable(False)
+
+    def _make_ruleset(self) -> int:
+        if self.becomes is None:
+            return _landlock.make_ruleset()
+        return _landlock.make_ruleset([self.becomes.file, *map(_opened, self.becomes.libraries)])
 
     def _layer(self, name: str, put_on: Callable[[], _T]) -> _T | None:
         if not self.on(name):
@@ -98,13 +122,20 @@ class Seal:
 
     def restrict(self, channel: int) -> None:
         """Take files, ports and signals away, and every descriptor but the channel, which becomes number 3."""
-        if self._ruleset is not None:
-            _landlock.restrict(self._ruleset)
         if channel != CHANNEL:
             os.dup2(channel, CHANNEL)
+        self.restrict_to(CHANNEL)
+
+    def restrict_to(self, *kept: int) -> None:
+        """Take files, ports and signals away, and every descriptor but those kept, in order."""
+        if self._ruleset is not None:
+            _landlock.restrict(self._ruleset)
         if self.on("closed_descriptors"):
-            os.closerange(0, CHANNEL)
-            os.closerange(CHANNEL + 1, _ALL_DESCRIPTORS)
+            first = 0
+            for each in (*kept, _ALL_DESCRIPTORS):
+                if first < each:  # of nothing, it closes all
+                    os.closerange(first, each)
+                first = each + 1
 
     def limit(self, limits: Limits, mapped: int) -> None:
         """Limit this worker; `mapped` is the memory that it has already."""
@@ -115,3 +146,7 @@ class Seal:
         """Take away the system calls; the last layer, since it forbids to put on any other."""
         if self._filter is not None:
             self._filter.load()
+
+
+def _opened(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ._syscalls import ALLOWED, ARCHITECTURES, HOSTILE, prctl, syscall
+from ._syscalls import ALLOWED, ARCHITECTURES, HOSTILE, LOADING, prctl, syscall
 
 __all__ = ["ALLOW", "KILL", "Filter", "Instruction", "failing"]
 
@@ -61,8 +61,11 @@ class Filter:
     after: bytes
 
     @classmethod
-    def for_machine(cls, machine: str) -> Filter:
+    def for_machine(cls, machine: str, *, loads: bool = False) -> Filter:
         """Build the filter of a machine, as `os.uname()` names it.
+
+        Args:
+            loads: Whether the process is to become another program, whose code it maps from files, read-only.
 
         Raises:
             OSError: There is no table of its calls.
@@ -72,9 +75,10 @@ class Filter:
         column, audit = ARCHITECTURES[machine]
         head = [*_same_architecture(audit), *([] if machine != "x86_64" else _no_x32())]
         rest: list[Instruction] = []
-        for name, numbers in ALLOWED.items():
+        rules = _RULES | _LOADING_RULES if loads else _RULES
+        for name, numbers in (ALLOWED | LOADING if loads else ALLOWED).items():
             if name != "tgkill":
-                rest += _on(numbers[column], _RULES.get(name, _verdict(ALLOW)))
+                rest += _on(numbers[column], rules.get(name, _verdict(ALLOW)))
         for numbers in HOSTILE.values():
             rest += _on(numbers[column], _verdict(KILL))
         # A signal to itself is what abort() is made of; the rule comes first, so that its number is in a known place.
@@ -164,7 +168,10 @@ def _null(place: int) -> list[Instruction]:
     ]
 
 
+_WRITABLE: Final = 0x2
 _EXECUTABLE: Final = 0x4
+_ANONYMOUS: Final = 0x20  # memory of no file
+_WRITING: Final = 0o1103  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 _NEW_THREAD: Final = (0x3D0F00, 0x7D0F00)  # the flags of pthread_create in glibc and in musl; fork has others
 _PLAIN_FUTEX: Final = (0, 1, 3, 4, 5, 9, 10)  # wait, wake, requeue; not the priority-inheriting kind
 _OF_A_PROCESS: Final = 0x80000000  # a clock that is below 0 is the processor time of a process or thread, by its number
@@ -190,4 +197,13 @@ _RULES: Final[dict[str, list[Instruction]]] = {
     "recvfrom": _none_of_bits(3, _OUT_OF_BAND),
     "sendto": _both(_none_of_bits(3, _OUT_OF_BAND), _null(4)),  # to where the socket is connected
     "socketpair": _both(_one_of(0, (1,)), _one_of(1, (1,), mask=0xF)),  # AF_UNIX, SOCK_STREAM
+}
+_LOADING_RULES: Final[dict[str, list[Instruction]]] = {
+    "mmap": [
+        _argument(2),
+        Instruction(_IF_ANY_BIT, _EXECUTABLE, 1, 0),
+        *_verdict(ALLOW),
+        *_both(_none_of_bits(2, _WRITABLE), _none_of_bits(3, _ANONYMOUS)),
+    ],
+    "openat": _none_of_bits(2, _WRITING),
 }

@@ -7,7 +7,7 @@ import functools
 import os
 from typing import Any, Final, NamedTuple
 
-__all__ = ["ALLOWED", "ARCHITECTURES", "HOSTILE", "OWN", "Architecture", "function", "prctl", "syscall"]
+__all__ = ["ALLOWED", "ARCHITECTURES", "HOSTILE", "LOADING", "OWN", "Architecture", "function", "prctl", "syscall"]
 
 
 class Architecture(NamedTuple):
@@ -97,6 +97,18 @@ ALLOWED: Final[dict[str, Numbers]] = {
     "prlimit64": (302, 261),
 }
 
+# What it takes besides to become another program, and to load that one's libraries.
+LOADING: Final[dict[str, Numbers]] = {
+    "execveat": (322, 281),
+    "openat": (257, 56),
+    "newfstatat": (262, 79),
+    "pread64": (17, 67),
+    "access": (21, None),
+    "faccessat": (269, 48),
+    "arch_prctl": (158, None),
+    "set_tid_address": (218, 96),
+}
+
 # Calls that no program makes by mistake, through which kernels have been broken: the process ends.
 HOSTILE: Final[dict[str, Numbers]] = {
     "ptrace": (101, 117),
@@ -138,6 +150,7 @@ HOSTILE: Final[dict[str, Numbers]] = {
 # What the seal itself calls without a function of the C library.
 OWN: Final[dict[str, Numbers]] = {
     "capset": (126, 91),
+    "landlock_add_rule": (445, 445),
     "landlock_create_ruleset": (444, 444),
     "landlock_restrict_self": (446, 446),
     "pivot_root": (155, 41),

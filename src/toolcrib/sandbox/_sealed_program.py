@@ -1,0 +1,87 @@
+"""A program under the seal: a script that puts the seal on and becomes the program, started in the program's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from toolcrib.sandbox._layers import LAYERS
+from toolcrib.sandbox._worker.launch import FOLDER
+from toolcrib.sandbox._worker.messages import CHECK
+from toolcrib.sandbox._zygote import Ready
+
+__all__ = ["SealedProgram"]
+
+_SCRIPT: Final = """\
+#!{python} {flags}
+import runpy, sys
+sys.argv[1:1] = [{options!r}]
+runpy.run_path({folder!r}, run_name="__main__")
+"""
+_LONGEST: Final = 120  # characters of a script's first line that every kernel reads
+_SECONDS: Final = 30.0
+_LIBRARY: Final = re.compile(r"(?:=> |^\s+)(/\S+)", re.MULTILINE)
+
+
+class SealedProgram:
+    """A program that runs under the seal, tried once.
+
+    Args:
+        program: Its path.
+        trial: Arguments with which it soon ends well, given nothing to read.
+        skip: Layers to leave off.
+
+    Attributes:
+        report: The states of all layers; a program that does not start under them has none.
+        command: The path to start it by, for as long as this object is there; without a seal its own.
+    """
+
+    def __init__(self, program: str, trial: Sequence[str], skip: frozenset[str]) -> None:
+        try:
+            if sys.platform != "linux":
+                raise OSError("it needs Linux")
+            options = {"program": program, "libraries": _libraries([program, *trial]), "skip": sorted(skip)}
+            self.report = _report([self._script({**options, "layers": {}}), CHECK, *trial])
+            self.command = self._script({**options, "layers": self.report.layers})
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self.report = Ready(dict.fromkeys(LAYERS, f"unavailable: {error}"), {})
+            self.command = program
+
+    def _script(self, options: Mapping[str, Any]) -> str:
+        """Return the path of the script, which lies in memory."""
+        flags = "-ISB" if sys.dont_write_bytecode else "-IS"
+        if not sys.executable or " " in sys.executable or len(sys.executable) + len(flags) > _LONGEST:
+            raise OSError(f"a script cannot name this Python by its path, {sys.executable!r}")
+        text = json.dumps({"serve": "program", **options})
+        with open(os.memfd_create("sealed", os.MFD_CLOEXEC), "w") as file:
+            file.write(_SCRIPT.format(python=sys.executable, flags=flags, options=text, folder=FOLDER))
+            file.flush()
+            script = os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)  # no file to be written runs
+        weakref.finalize(self, os.close, script)
+        return f"/proc/{os.getpid()}/fd/{script}"
+
+
+def _report(command: Sequence[str]) -> Ready:
+    ran = _run(command, {})
+    if ran.returncode != 0:
+        said = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise OSError(f"the program does not start under it ({said or f'status {ran.returncode}'})")
+    report = json.loads(ran.stdout)
+    return Ready(report["ready"], report["broken"])
+
+
+def _libraries(command: Sequence[str]) -> list[str]:
+    """Return the paths of the libraries that a program loads, and that of its loader, which names them itself."""
+    return _LIBRARY.findall(_run(command, {"LD_TRACE_LOADED_OBJECTS": "1"}).stdout.decode())
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+    )
