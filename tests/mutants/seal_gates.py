@@ -19,6 +19,7 @@ _SELF_TEST = "sandbox/_worker/_selftest.py"
 _OF_SEAL = ("tests/sandbox/test_seal.py",)
 _OF_PROGRAM = ("tests/sandbox/test_sealed_program.py",)
 _OF_MONTY = ("tests/sandbox/test_monty.py",)
+_OF_GROUPS = ("tests/sandbox/test_control_group.py", "tests/sandbox/test_launch.py")
 _OF_LAUNCH = ("tests/sandbox/test_launch.py",)
 _OF_FILTER = ("tests/sandbox/worker/test_seccomp.py", *_OF_SEAL)
 _OF_LIMITS = ("tests/sandbox/worker/test_limits.py", *_OF_SEAL)
@@ -197,6 +198,20 @@ SEAL_GATES: tuple[Gate, ...] = (
         "                _namespaces.count_threads_apart()\n",
         "",
         _OF_SEAL,
+    ),
+    Gate(
+        "a control group of its own",
+        "sandbox/_worker/_control_groups.py",
+        "            _join(folder, limits)\n",
+        "            pass\n",
+        _OF_GROUPS,
+    ),
+    Gate(
+        "a control group that is removed",
+        "sandbox/_worker/_control_groups.py",
+        "        _leave_remover(made, channel)\n",
+        "        pass\n",
+        _OF_GROUPS,
     ),
     Gate("a limit that nobody raises", _LIMITS, "(min(value, hard), hard)", "(min(value, hard), most)", _OF_SEAL),
     # --- the self-test

@@ -9,10 +9,12 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox._control_group import named_group
 from toolcrib.sandbox._layers import LayerCheck
 from toolcrib.sandbox._process import WorkerSandbox
 from toolcrib.sandbox._program_queue import ProgramQueue
@@ -65,8 +67,8 @@ class CommandWorkers(WorkerStock):
             "files": dict(files or {}),
             "environment": path | ENVIRONMENT | dict(environment or {}),
         }
-        group = None if cgroup is None else Path(cgroup)
-        super().__init__(options, LayerCheck(frozenset(require)), spares, for_limits=False, cgroup=group, errors=said)
+        group = partial(named_group, cgroup)
+        super().__init__(options, LayerCheck(frozenset(require)), spares, for_limits=False, group=group, errors=said)
 
     def start(self) -> None:
         """Start a first worker, unless that was done.

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from toolcrib.errors import SandboxUnavailable
+from toolcrib.sandbox._control_group import CONTROL_GROUP
 from toolcrib.sandbox._worker.messages import LAYERS
 from toolcrib.sandbox._zygote import Ready
 
@@ -27,6 +28,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "rlimits": "Raise the hard limits that this process was started with",
     "closed_descriptors": "It needs a POSIX system",
     "empty_environment": "It needs a POSIX system",
+    CONTROL_GROUP: "Give the queue most_memory, or name a group whose cgroup.procs this user may write (cgroup=)",
 }
 _ALTERNATIVES: Final[Mapping[str, str]] = {
     "ProcessSandbox": (
@@ -62,7 +64,7 @@ class LayerCheck:
         sandbox: Literal["ProcessSandbox", "MontySandbox"] = "ProcessSandbox",
         warn: bool = False,
     ) -> None:
-        unknown = (skip | {name for each in require for name in each.split("|")}) - set(LAYERS)
+        unknown = (skip | {name for each in require for name in each.split("|")}) - {*LAYERS, CONTROL_GROUP}
         if unknown:
             raise ValueError(f"there is no layer {', '.join(sorted(unknown))}; there are {', '.join(LAYERS)}")
         self._require, self.skip, self._sandbox, self._warns = require, skip, sandbox, warn
@@ -78,7 +80,7 @@ class LayerCheck:
         self._check(ready)
         self._warn(ready.layers)
         self.report = MappingProxyType(ready.layers)
-        self.layers = tuple(name for name in LAYERS if ready.layers.get(name) == "on")
+        self.layers = tuple(name for name in (*LAYERS, CONTROL_GROUP) if ready.layers.get(name) == "on")
 
     def _check(self, ready: Ready) -> None:
         alternative = _ALTERNATIVES[self._sandbox]

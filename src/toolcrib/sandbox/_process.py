@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, Self
 from pydantic_core import from_json
 
 from toolcrib.errors import CodeError, SandboxError
+from toolcrib.sandbox._control_group import CONTROL_GROUP, named_group
 from toolcrib.sandbox._conversation import Conversation
 from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
@@ -263,8 +264,9 @@ class ProcessSandbox(WorkerSandbox):
     `SandboxResult.isolation` names the layers in force.
 
     Args:
-        require: The layers without which nothing runs; `a|b` is either, `"all"` is every layer. None for no_new_privs,
-            seccomp, rlimits, and one of landlock and empty_root; what else is lacking is a warning in the log.
+        require: The layers without which nothing runs; `a|b` is either, `"all"` is every layer but `cgroup`. None for
+            no_new_privs, seccomp, rlimits, and one of landlock and empty_root; what else is lacking is a warning in the
+            log.
         skip: Layers to leave off, to try the others alone.
         spares: Processes that are forked ahead.
         queue: The places for programs, by default 64 of its own; several sandboxes may share one.
@@ -273,7 +275,8 @@ class ProcessSandbox(WorkerSandbox):
             They are loaded before the sandbox is sealed; a part that a package loads late is named too: `scipy.stats`.
         packages_from: The folder of another environment, of the same version of Python, in which the packages lie;
             None for the one of this process.
-        cgroup: The folder of a control group that you have made, with its limits: all programs belong to it.
+        cgroup: The folder of a control group that you have made, with its limits: all programs belong to it. By default
+            a queue with `most_memory` makes one, where this process may.
         keep_values: Keep the plain values that the programs of a session leave, for the case that its process is lost.
     """
 
@@ -283,7 +286,7 @@ class ProcessSandbox(WorkerSandbox):
         self,
         *,
         require: Iterable[str] | Literal["all"] | None = None,
-        skip: Iterable[str] = (),
+        skip: Collection[str] = (),
         spares: int = 2,
         queue: ProgramQueue | None = None,
         session_idle: float | None = _IDLE,
@@ -294,12 +297,14 @@ class ProcessSandbox(WorkerSandbox):
     ) -> None:
         chosen = Packages.of(packages, packages_from)
         required = LAYERS if require == "all" else require
+        queue = queue or ProgramQueue()
+        group = None if CONTROL_GROUP in skip else queue.group
         pool = WorkerPool(
             require=None if required is None else frozenset(required),
             skip=frozenset(skip),
             spares=spares,
             warn=True,
-            cgroup=None if cgroup is None else Path(cgroup),
+            group=group if cgroup is None else partial(named_group, cgroup),
             packages=chosen,
         )
         super().__init__(

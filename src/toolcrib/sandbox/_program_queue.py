@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolcrib.errors import SandboxError
+from toolcrib.sandbox._control_group import ControlGroup, own_group
 
 __all__ = ["PROGRAMS", "SESSIONS", "ProgramQueue"]
 
@@ -66,6 +67,7 @@ class ProgramQueue:
         self._lock = threading.RLock()  # a session may end while garbage is collected, at any place
         self._waiting: deque[_Waiting] = deque()
         self._programs = self._memory = self._sessions = 0
+        self._group: ControlGroup | None = None
 
     @property
     def running(self) -> int:
@@ -76,6 +78,13 @@ class ProgramQueue:
     def waiting(self) -> int:
         """How many programs wait for one."""
         return len(self._waiting)
+
+    def group(self) -> ControlGroup:
+        """Return the control group of all programs, which bounds their memory as the queue does."""
+        with self._lock:
+            if self._group is None and self._most_memory is not None:
+                self._group = own_group(self._most_memory)
+            return self._group or ControlGroup(problem="skipped")
 
     @asynccontextmanager
     async def place(self, memory: int) -> AsyncGenerator[None]:

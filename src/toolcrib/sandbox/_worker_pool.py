@@ -6,12 +6,13 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox._control_group import ControlGroup
 from toolcrib.sandbox._layers import LAYERS, REQUIRED, LayerCheck
 from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._zygote import WorkerProcess, Zygote
@@ -29,7 +30,7 @@ class WorkerStock:
         check: Checks what guests report.
         spares: How many workers are started ahead.
         for_limits: Whether a spare is for the limits that were used last.
-        cgroup: The folder of a control group to which the workers belong.
+        group: Returns the control group of the workers; None for none.
         errors: A file for what the workers say.
     """
 
@@ -40,11 +41,11 @@ class WorkerStock:
         spares: int,
         *,
         for_limits: bool = True,
-        cgroup: Path | None = None,
+        group: Callable[[], ControlGroup | None] | None = None,
         errors: IO[bytes] | None = None,
     ) -> None:
         self._options, self._check, self._stock, self._for_limits = options, check, spares, for_limits
-        self._cgroup, self._errors = cgroup, errors
+        self._group, self._errors = group, errors
         self._reset()
         leave_at_fork(self)
 
@@ -79,7 +80,8 @@ class WorkerStock:
         with self._lock:
             if self._zygote is None:
                 self._closed = False
-                self._zygote = self._checked(Zygote(self._options, self._cgroup, self._errors))
+                group = None if self._group is None else self._group()
+                self._zygote = self._checked(Zygote(self._options, group, self._errors))
             return self._zygote
 
     def take(self, cpu: int, memory: int) -> WorkerProcess:
@@ -188,7 +190,7 @@ class WorkerPool(WorkerStock):
         require: Layers without which `start` refuses; `a|b` is either of them. None for `REQUIRED`.
         skip: Layers not to put on, for tests and for a sandbox that does not isolate.
         spares: How many workers are forked ahead, for the limits that were used last.
-        cgroup: The folder of a control group to which the workers belong.
+        group: Returns the control group of the workers; None for none.
         warn: Whether a layer that is lacking is a warning in the log, once for each pool.
         packages: The packages that workers have loaded.
         entry: A Python file with `warm_up()` and `serve(descriptor)`, for the workers in place of `_worker._entry`.
@@ -205,7 +207,7 @@ class WorkerPool(WorkerStock):
         spares: int = 2,
         entry: Path | None = None,
         warn: bool = False,
-        cgroup: Path | None = None,
+        group: Callable[[], ControlGroup | None] | None = None,
         packages: Packages | None = None,
     ) -> None:
         packages = packages or Packages()
@@ -214,7 +216,7 @@ class WorkerPool(WorkerStock):
             **{"packages": packages.names, "folders": packages.folders},
         }
         check = LayerCheck(REQUIRED if require is None else require, skip, warn=warn)
-        super().__init__(options, check, spares, cgroup=cgroup)
+        super().__init__(options, check, spares, group=group)
 
     def _checked(self, zygote: Zygote) -> Zygote:
         try:

@@ -14,10 +14,10 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, Final
 
 from toolcrib.errors import SandboxUnavailable
+from toolcrib.sandbox._control_group import CONTROL_GROUP, ControlGroup
 from toolcrib.sandbox._usage import NOTHING, Usage, usage_of
 from toolcrib.sandbox._worker.launch import ENVIRONMENT, command, read_message, version
 from toolcrib.sandbox._worker.messages import ANSWER, FORK, REQUEST, SIGNAL
@@ -32,10 +32,17 @@ _NO_SIGNAL: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The first message of a guest: the states of layers, and those that the self-test found broken."""
+    """The first message of a guest.
+
+    Attributes:
+        layers: The states of layers.
+        broken: Those that the self-test found broken.
+        joined: `on` when it has joined the control group, or why not.
+    """
 
     layers: dict[str, str]
     broken: dict[str, str]
+    joined: str
 
 
 def ready(channel: socket.socket, *, is_own: bool = False) -> Ready:
@@ -62,7 +69,7 @@ def ready(channel: socket.socket, *, is_own: bool = False) -> Ready:
             f"the guest is {message.get('version')}, and this is {version()}",
             remedy="Give the guest the same version of Python, and the folder toolcrib.sandbox.GUEST as it is here",
         )
-    return Ready(message["ready"], message["broken"])
+    return Ready(message["ready"], message["broken"], message.get("joined", ""))
 
 
 class WorkerProcess:
@@ -168,7 +175,7 @@ class Zygote:
 
     Args:
         options: What it serves; see `_worker/__main__.py`.
-        cgroup: The folder of a control group that it joins.
+        group: The control group that it joins.
         errors: A file for what it, and what it starts, says.
 
     Attributes:
@@ -176,9 +183,13 @@ class Zygote:
         signals_trees: Whether a worker is a command, with all that it starts, which only the zygote knows.
     """
 
-    def __init__(self, options: Mapping[str, Any], cgroup: Path | None = None, errors: IO[bytes] | None = None) -> None:
+    def __init__(
+        self, options: Mapping[str, Any], group: ControlGroup | None = None, errors: IO[bytes] | None = None
+    ) -> None:
         self.served = False
         self.signals_trees = options["serve"] == "commands"
+        self._group = group
+        options = {**options, "groups": {} if group is None else group.folders}
         self._lock = threading.RLock()
         self._unanswered: deque[WorkerProcess] = deque()
         self._workers: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
@@ -191,21 +202,8 @@ class Zygote:
         finally:
             theirs.close()
         self._end = weakref.finalize(self, _end, self._control, self._process)
-        if cgroup is not None:
-            self._join(cgroup)
 
     # --- start and end ----------------------------------------------------------------------------------------------
-
-    def _join(self, cgroup: Path) -> None:
-        """Move into a control group, with all workers to come: nothing is forked before the modules are loaded."""
-        try:
-            (cgroup / "cgroup.procs").write_text(str(self._process.pid))
-        except OSError as error:
-            self.end()
-            raise SandboxUnavailable(
-                f"programs cannot be put into the control group {cgroup}: {error}",
-                remedy="Make it, and let this user write its cgroup.procs and that of the group above both",
-            ) from error
 
     @property
     def alive(self) -> bool:
@@ -220,6 +218,8 @@ class Zygote:
         """
         try:
             first = ready(self._control, is_own=True)
+            if self._group is not None:
+                first.layers[CONTROL_GROUP] = self._group.checked(first.joined)
         except SandboxUnavailable:
             self._process.kill()
             self.end()

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ._control_groups import joined
 from ._limits import Limits
 from ._syscalls import prctl
 from ._zygote import Requests, own_channel
@@ -32,7 +33,7 @@ def main(options: dict[str, Any]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # both are inherited, and may be anything
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    send_message(control, {"ready": {}, "broken": {}})
+    send_message(control, {"ready": {}, "broken": {}, "joined": joined(control, options["groups"])})
     _Commands(control, options).run()
 
 

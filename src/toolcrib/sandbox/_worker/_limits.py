@@ -12,14 +12,11 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .messages import THREADS_IN_KERNEL, THREADS_OF_WORKER
+from .messages import THREADS, THREADS_IN_KERNEL, THREADS_OF_WORKER
 
-__all__ = ["DESCRIPTORS", "THREADS", "Limits", "Mapped", "end_first", "limit", "limit_all_threads", "limit_threads"]
+__all__ = ["DESCRIPTORS", "Limits", "Mapped", "end_first", "limit", "limit_all_threads", "limit_threads"]
 
 DESCRIPTORS: Final = 64
-THREADS: Final = 8192
-"""Of all workers of one zygote together."""
-
 _STARTS: Final = ("start_new_thread", "start_new", "start_joinable_thread")
 
 _UNKNOWN_TO_GVISOR: Final = ("RLIMIT_MSGQUEUE",)  # for calls that the filter does not let through

@@ -19,6 +19,7 @@ import sys
 from types import FrameType, ModuleType
 from typing import Any
 
+from ._control_groups import joined
 from ._limits import Limits, end_first
 from ._packages import PackageMissing, load_packages
 from ._paths import forget_paths
@@ -34,7 +35,7 @@ __all__ = ["Requests", "main", "own_channel", "sealed"]
 def main(options: dict[str, Any]) -> None:
     """Put the seal on, and fork workers until the host is gone. Does not return."""
     control = own_channel(options["control"])
-    seal, entry = sealed(control, options)
+    seal, entry = sealed(control, options, joined=joined(control, options["groups"]))
     _Zygote(control, seal, entry).run()
 
 

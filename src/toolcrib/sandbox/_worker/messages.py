@@ -11,7 +11,17 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-__all__ = ["ANSWER", "CHECK", "FORK", "LAYERS", "REQUEST", "SIGNAL", "THREADS_IN_KERNEL", "THREADS_OF_WORKER"]
+__all__ = [
+    "ANSWER",
+    "CHECK",
+    "FORK",
+    "LAYERS",
+    "REQUEST",
+    "SIGNAL",
+    "THREADS",
+    "THREADS_IN_KERNEL",
+    "THREADS_OF_WORKER",
+]
 
 REQUEST: Final = struct.Struct("=BQQ")
 ANSWER: Final = struct.Struct("=q")
@@ -20,6 +30,9 @@ SIGNAL: Final = 2
 
 CHECK: Final = "check"
 """The first argument of a program that is to write `ready` and `broken` before it begins; see `_next_program`."""
+
+THREADS: Final = 8192
+"""The threads of all workers of one zygote together."""
 
 THREADS_OF_WORKER: Final = 128
 """The threads that Python starts for one program at a time."""
