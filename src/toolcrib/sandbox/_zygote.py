@@ -42,7 +42,7 @@ class Ready:
 
     layers: dict[str, str]
     broken: dict[str, str]
-    joined: str
+    joined: str = ""
 
 
 def ready(channel: socket.socket, *, is_own: bool = False) -> Ready:
