@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
+from toolcrib.calls import Media
 from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
 
@@ -22,8 +24,8 @@ CODE_PARAMETERS: Mapping[str, Any] = {
 }
 
 OnResult: TypeAlias = Callable[[ExecutionResult], object]
-AsyncProgramTool: TypeAlias = Callable[[str], Awaitable[str]]
-SyncProgramTool: TypeAlias = Callable[[str], str]
+AsyncProgramTool: TypeAlias = Callable[[str], Awaitable[Any]]
+SyncProgramTool: TypeAlias = Callable[[str], Any]
 
 
 def program_tool(
@@ -35,6 +37,7 @@ def program_tool(
     on_result: OnResult | None,
     max_result_chars: int | None,
     extract: Extract,
+    has_artifacts: bool = False,
 ) -> Any:
     """Return the function that a framework registers.
 
@@ -45,25 +48,29 @@ def program_tool(
         on_result: A listener for each result.
         max_result_chars: The most characters of a result that the model is shown; None for all.
         extract: Which blocks are the program, where a model sends it in Markdown.
+        has_artifacts: Whether programs may leave artifacts.
     """
 
     def program(code: str) -> str:
         """Return the program that was sent, also where a model put it into a block as if it were a reply."""
         return program_of(code, extract) if _FENCE.search(code) is not None else code
 
-    def shown(result: ExecutionResult) -> str:
+    def shown(result: ExecutionResult) -> str | list[str | Media]:
         if on_result is not None:
             on_result(result)
-        return result.text(max_result_chars)
+        if not result.artifacts:
+            return result.text(max_result_chars)
+        text = replace(result, artifacts=()).text(max_result_chars)  # each way in shows them, or says what they are
+        return [text, *result.artifacts]
 
-    async def run_async(code: str) -> str:
+    async def run_async(code: str) -> str | list[str | Media]:
         return shown(await run(await off_loop(program, code)))
 
-    def run_plain(code: str) -> str:
+    def run_plain(code: str) -> str | list[str | Media]:
         return shown(run(program(code)))
 
     made: Any = run_async if is_async else run_plain
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
-    made.__annotations__ = {"code": str, "return": str}
+    made.__annotations__ = {"code": str, "return": str | list[str | Media] if has_artifacts else str}
     return made

@@ -294,4 +294,5 @@ def paused_program(program: Program, sandbox: Resumable, host: JournalHost, stat
         state,
         tuple(entry.copy() for entry in host.journal.entries),
         host.counters,
+        files=program.files,
     )

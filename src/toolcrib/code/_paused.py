@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,6 +86,7 @@ class PausedProgram:
         journal: The program's calls, in order.
         run: The id and the counters of the program's run.
         note: Data of the host's own, of JSON shapes: signed like the rest.
+        files: The files that it was given; it is given the same when it goes on.
     """
 
     code: str
@@ -97,6 +99,7 @@ class PausedProgram:
     journal: tuple[JournalEntry, ...] = field(default=(), repr=False)
     run: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
 
     @property
     def code_hash(self) -> str:
@@ -128,6 +131,7 @@ class PausedProgram:
             "journal": [entry.to_dict() for entry in self.journal],
             "run": dict(self.run),
             "note": dict(self.note),
+            "files": {name: b64encode(data).decode() for name, data in self.files.items()},
         }
 
     @classmethod
@@ -150,6 +154,7 @@ class PausedProgram:
             tuple(JournalEntry.from_dict(entry) for entry in data["journal"]),
             data["run"],
             data["note"],
+            {name: b64decode(text) for name, text in data.get("files", {}).items()},
         )
         if paused.code_hash != data["code_hash"]:
             raise PausedProgramError("its text does not fit the hash that was kept with it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.calls import ApprovalRequest, CallRecord, cut
+from toolcrib.calls import ApprovalRequest, CallRecord, Media, cut
 from toolcrib.code._check import Finding
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 
@@ -38,6 +38,7 @@ class ExecutionResult:
         hint: A hint for the model, after a failure.
         earlier: The results of the programs that this one was mended from, with `retry_handler`; their calls are in
             `tool_calls`, before its own.
+        artifacts: The files that it wrote to `artifacts/`, and the figures that it showed: name, MIME type and bytes.
     """
 
     output: str = ""
@@ -55,6 +56,7 @@ class ExecutionResult:
     warnings: tuple[str, ...] = ()
     hint: str = ""
     earlier: tuple[ExecutionResult, ...] = ()
+    artifacts: tuple[Media, ...] = ()
 
     @property
     def is_paused(self) -> bool:
@@ -65,7 +67,7 @@ class ExecutionResult:
         """Return the text for the model: what was printed, or else the last value, and what went wrong.
 
         For a paused program the text says which calls wait; after a failure it ends with the hint. Of a long text the
-        head and the tail are kept.
+        head and the tail are kept. Artifacts are named after it.
 
         Args:
             max_result_chars: The most characters, about; None for all.
@@ -85,4 +87,5 @@ class ExecutionResult:
         if not self.success:
             parts += [f"The type checker had said: {warning}" for warning in self.warnings]
             parts += [self.hint] if self.hint else []
-        return cut("\n".join(parts) or "The program ran and printed nothing.", max_result_chars)
+        text = cut("\n".join(parts) or "The program ran and printed nothing.", max_result_chars)
+        return "\n".join([text, *map(str, self.artifacts)])

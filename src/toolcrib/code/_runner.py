@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,7 @@ from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, answers_b
 from toolcrib.code._program_tools import ProgramTool, program_names, tools_in
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
-from toolcrib.errors import PausedProgramError
+from toolcrib.errors import PausedProgramError, SandboxError
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
@@ -30,17 +31,20 @@ from toolcrib.sandbox import (
     HasDialect,
     Host,
     Program,
+    ProgramFiles,
     Resumable,
     Sandbox,
     SandboxLimits,
     SandboxResult,
     default_sandbox,
+    read_files,
 )
 from toolcrib.toolsets import Toolset
 
-__all__ = ["OnOutput", "ProgramRunner", "RunOptions"]
+__all__ = ["NO_FILES", "OnOutput", "ProgramRunner", "RunOptions"]
 
 OnOutput = Callable[[str, str], None]
+NO_FILES: ProgramFiles = MappingProxyType({})
 
 _NO_COUNTERS: Mapping[str, Any] = MappingProxyType({})
 
@@ -65,6 +69,7 @@ class RunOptions:
         may_block: Nothing else happens on the event loop; see `Program.may_block`.
         sandbox: The sandbox, or the session of one, in which it runs; the toolkit's sandbox when None.
         journal: Where its calls are kept while it runs.
+        files: The files that it is given.
     """
 
     run: Run | None = None
@@ -72,6 +77,7 @@ class RunOptions:
     may_block: bool = False
     sandbox: Sandbox | None = None
     journal: JournalLog | None = None
+    files: ProgramFiles = field(default_factory=lambda: NO_FILES)
 
 
 class ProgramRunner:
@@ -160,7 +166,7 @@ class ProgramRunner:
         """
         sandbox = options.sandbox or self.sandbox
         run, records = self._open_run(options.run)
-        program = self._program(code, run, options)
+        program = self._program(code, run, options, await self.read(options.files))
         activity, run = self._open_activity(program, sandbox, run)
         with activity.within():
             if not _is_resumable(sandbox):
@@ -263,13 +269,31 @@ class ProgramRunner:
         records = ListSink()
         return run.with_sinks(records), records
 
+    async def read(self, files: ProgramFiles) -> Mapping[str, bytes]:
+        """Return the files that a program is given.
+
+        Raises:
+            OSError: One of them cannot be read.
+            SandboxError: The sandbox shows programs no files.
+            TypeError: What is given is neither bytes nor a path.
+            ValueError: A name is none, or they are too many or too large.
+        """
+        if not files:
+            return {}
+        if self.dialect is None or not self.dialect.files:
+            raise SandboxError(
+                f"{type(self.sandbox).__name__} shows programs no files. ProcessSandbox does, on Linux: "
+                'Toolkit(tools, sandbox="process")'
+            )
+        return await asyncio.to_thread(read_files, files, self.limits.bytes_in)
+
     # --- what the sandbox is given
 
     def _with_lookup(self, host: ProgramHost, run: Run) -> Host:
         """Return the host of a program, which answers `search_tools` and `describe`, too."""
         return LookupHost(host, self._lookup, run)
 
-    def _program(self, code: str, run: Run, options: RunOptions) -> Program:
+    def _program(self, code: str, run: Run, options: RunOptions, files: Mapping[str, bytes]) -> Program:
         named = self.callable_names(code, run)
         return Program(
             code,
@@ -278,6 +302,7 @@ class ProgramRunner:
             signatures={name: self.tools[name].signature for name in named} | self._lookup.signatures,
             limits=self.limits,
             may_block=options.may_block,
+            files=files,
         )
 
     def _resumed(self, paused: PausedProgram, options: RunOptions) -> Program:
@@ -291,6 +316,7 @@ class ProgramRunner:
             signatures=paused.signatures,
             limits=limits,
             may_block=options.may_block,
+            files=paused.files,
         )
 
 
@@ -316,4 +342,5 @@ def _result(
         records=() if records is None else tuple(records.records),
         suspended_calls=calls,
         paused=paused,
+        artifacts=ended.artifacts,
     )

@@ -10,11 +10,11 @@ from toolcrib._run_sync import run_sync
 from toolcrib.code._attempts import Attempts, Retries, RetryHandler, SessionNames
 from toolcrib.code._events import ProgramEvent, events_of
 from toolcrib.code._result import ExecutionResult
-from toolcrib.code._runner import OnOutput, RunOptions
+from toolcrib.code._runner import NO_FILES, OnOutput, RunOptions
 from toolcrib.errors import SandboxError
 from toolcrib.pipeline import Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
-from toolcrib.sandbox import HasSessions, SandboxSession
+from toolcrib.sandbox import HasSessions, ProgramFiles, SandboxSession
 
 __all__ = ["ProgramSession", "open_session"]
 
@@ -35,36 +35,46 @@ class ProgramSession:
     ) -> None:
         self._attempts, self._session, self._trace = attempts, session, trace
         self._run = run if trace is None else run.view(parent_id=trace.id)
-        self._names = SessionNames()
+        self._names, self._files = SessionNames(), dict[str, bytes]()
         self._is_running = self._is_closed = False
 
     def execute(
-        self, code: str, *, max_retries: int | None = None, retry_handler: RetryHandler | None = None
+        self,
+        code: str,
+        *,
+        files: ProgramFiles = NO_FILES,
+        max_retries: int | None = None,
+        retry_handler: RetryHandler | None = None,
     ) -> ExecutionResult:
         """Run the next program from plain code; see `Toolkit.execute`."""
-        run = self._execute(code, RunOptions(may_block=True), Retries.of(max_retries, retry_handler))
+        run = self._execute(code, RunOptions(may_block=True, files=files), Retries.of(max_retries, retry_handler))
         return run_sync(run, "write `await session.execute_async(code)`")
 
     async def execute_async(
         self,
         code: str,
         *,
+        files: ProgramFiles = NO_FILES,
         on_output: OnOutput | None = None,
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
     ) -> ExecutionResult:
         """Run the next program; see `Toolkit.execute_async`.
 
+        Args:
+            files: The files that it is given, as are the programs after it.
+
         Raises:
             SandboxError: The session is closed, or runs a program already.
         """
-        return await self._execute(code, RunOptions(on_output=on_output), Retries.of(max_retries, retry_handler))
+        options = RunOptions(on_output=on_output, files=files)
+        return await self._execute(code, options, Retries.of(max_retries, retry_handler))
 
-    def stream(self, code: str) -> AsyncGenerator[ProgramEvent, None]:
+    def stream(self, code: str, *, files: ProgramFiles = NO_FILES) -> AsyncGenerator[ProgramEvent, None]:
         """Yield the events of the next program; see `Toolkit.stream`."""
 
         async def start(on_output: OnOutput, sink: Sink) -> ExecutionResult:
-            return await self._execute(code, RunOptions(on_output=on_output), Retries(), sink)
+            return await self._execute(code, RunOptions(on_output=on_output, files=files), Retries(), sink)
 
         return events_of(start)
 
@@ -78,7 +88,8 @@ class ProgramSession:
         run = self._run if sink is None else self._run.with_sinks(sink)
         self._is_running = True
         try:
-            options = replace(options, run=run, sandbox=self._session)
+            self._files |= await self._attempts.runner.read(options.files)
+            options = replace(options, run=run, sandbox=self._session, files=self._files)
             return await self._attempts.run(code, options, retries, self._names)
         finally:
             self._is_running = False

@@ -26,14 +26,14 @@ from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._prompts import render_description, render_prompt, render_tool_prompt
 from toolcrib.code._result import RESULT_CHARS, ExecutionResult
-from toolcrib.code._runner import OnOutput, ProgramRunner, RunOptions
+from toolcrib.code._runner import NO_FILES, OnOutput, ProgramRunner, RunOptions
 from toolcrib.code._session import ProgramSession, open_session
 from toolcrib.errors import SandboxUnavailable, UnknownTool
 from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run, run_for
 from toolcrib.record import Sink
-from toolcrib.sandbox import Dialect, Sandbox, SandboxLimits, SandboxName, sandbox_named
+from toolcrib.sandbox import Dialect, ProgramFiles, Sandbox, SandboxLimits, SandboxName, sandbox_named
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -109,6 +109,7 @@ class Toolkit:
         self,
         code: str,
         *,
+        files: ProgramFiles = NO_FILES,
         journal: JournalLog | None = None,
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
@@ -119,7 +120,7 @@ class Toolkit:
             RuntimeError: An event loop is running here: use `await toolkit.execute_async(code)`.
             SandboxError: There is no sandbox for it; see `execute_async`.
         """
-        options = RunOptions(may_block=True, journal=journal)
+        options = RunOptions(may_block=True, journal=journal, files=files)
         run = self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
         return run_sync(run, "write `await toolkit.execute_async(code)`")
 
@@ -128,6 +129,7 @@ class Toolkit:
         code: str,
         run: Run | None = None,
         *,
+        files: ProgramFiles = NO_FILES,
         on_output: OnOutput | None = None,
         journal: JournalLog | None = None,
         max_retries: int | None = None,
@@ -140,6 +142,8 @@ class Toolkit:
         Args:
             run: The run that its calls belong to; one of its own when None. The toolkit's `deps` and `approver` are
                 its, where it has none.
+            files: Files that the program can open by these names, read-only: each a path, or bytes. What it writes to
+                `artifacts/` is in `result.artifacts`.
             on_output: A listener for what is printed, and to which stream, while the program runs.
             journal: Where its calls are kept while it runs, so that it can be resumed after a crash: a `FileJournal`.
             max_retries: How often a failed program may be mended; three times when only a handler is given.
@@ -151,12 +155,15 @@ class Toolkit:
         Raises:
             SandboxError: No worker could be had; nothing ran.
             SandboxUnavailable: There is no sandbox here; the message says what to install.
+            ValueError: A file's name is none, or the files are too large.
             Exception: An exception of an observer.
         """
-        options = RunOptions(run, on_output, journal=journal)
+        options = RunOptions(run, on_output, journal=journal, files=files)
         return await self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
 
-    def stream(self, code: str, run: Run | None = None) -> AsyncGenerator[ProgramEvent, None]:
+    def stream(
+        self, code: str, run: Run | None = None, *, files: ProgramFiles = NO_FILES
+    ) -> AsyncGenerator[ProgramEvent, None]:
         """Yield the events of a program while it runs: what it prints, its calls, and last its result.
 
         The program does not wait for the reader; events that are not read yet are kept. Leaving early stops the program
@@ -165,7 +172,7 @@ class Toolkit:
 
         async def start(on_output: OnOutput, sink: Sink) -> ExecutionResult:
             opened = run_for(run, "code")
-            return await self._attempts.run(code, RunOptions(opened.with_sinks(sink), on_output))
+            return await self._attempts.run(code, RunOptions(opened.with_sinks(sink), on_output, files=files))
 
         return events_of(start)
 
@@ -309,8 +316,9 @@ class Toolkit:
     ) -> AsyncProgramTool | SyncProgramTool:
         """Return a function that runs a program and returns the text for the model, for any framework to register.
 
-        Its docstring lists the tools as they are now. A program that fails or is paused gives a text like any other; a
-        host that resumes paused ones takes them from `on_result`.
+        Where the program left artifacts, it returns a list: the text, and each of them as `Media`. Its docstring lists
+        the tools as they are now. A program that fails or is paused gives a text like any other; a host that resumes
+        paused ones takes them from `on_result`.
 
         Args:
             name: The tool's name for the model.
@@ -328,6 +336,7 @@ class Toolkit:
             on_result=on_result,
             max_result_chars=max_result_chars,
             extract=self._options["extract"],
+            has_artifacts=self._dialect().files,
         )
 
     def _description(self, budget: int | None) -> str:

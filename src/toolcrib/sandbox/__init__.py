@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import MissingExtraError
 from toolcrib.sandbox._engines import SandboxName, default_sandbox, engine, sandbox_named, type_checker
+from toolcrib.sandbox._program_files import ProgramFiles, read_files
 from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._protocol import (
     Dialect,
@@ -59,6 +60,7 @@ __all__ = [
     "ProcessSandbox",
     "Program",
     "ProgramError",
+    "ProgramFiles",
     "ProgramQueue",
     "Raised",
     "Reply",
@@ -90,6 +92,7 @@ __all__ = [
     "json_size",
     "memory_size",
     "parse_program",
+    "read_files",
     "replayable",
     "sandbox_named",
     "type_checker",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from toolcrib.calls import calling_line, charge_time
+from toolcrib.calls import Media, calling_line, charge_time
 from toolcrib.sandbox._endings import (
     CALL_CANCELLED,
     ProgramEnded,
@@ -37,6 +37,7 @@ from toolcrib.sandbox._frames import (
 from toolcrib.sandbox._host_frames import WAKE, HostFrame, batch, run_frame
 from toolcrib.sandbox._open_calls import OpenCall, OpenCalls
 from toolcrib.sandbox._output import OutputMeter
+from toolcrib.sandbox._program_files import artifacts_of
 from toolcrib.sandbox._protocol import Host, OutputStream, Program, ProgramError, SandboxResult, SuspendedReply
 from toolcrib.sandbox._replay import Diverged, ReplayLog
 from toolcrib.sandbox._socket import Wire
@@ -101,6 +102,7 @@ class Conversation:
         self._is_answering = False
         self._ended: ProgramError | None = None
         self._state: dict[str, Any] | None = None
+        self._artifacts: tuple[Media, ...] = ()
         self.is_reusable = False
 
     # --- from start to end
@@ -129,7 +131,7 @@ class Conversation:
             await self._close()
         state = None if keep else self._state
         out, err = self._output.out.text(), self._output.err.text()
-        return SandboxResult(value, out, err, error, isolation, self._calls.made, state)
+        return SandboxResult(value, out, err, error, isolation, self._calls.made, state, self._artifacts)
 
     async def _close(self) -> None:
         self.is_reusable = self._wire.detach() and self.is_reusable
@@ -193,7 +195,10 @@ class Conversation:
                 "keep": keep,
                 "value_size": self._limits.value_size,
                 "names": self.names,
-            }
+                "files": list(program.files),
+                "artifacts": [self._limits.artifacts, self._limits.bytes_out],
+            },
+            list(program.files.values()),
         )
 
     def _advance(self) -> bool:
@@ -222,6 +227,10 @@ class Conversation:
             raise Diverged("it comes to its end")
         if self.names is not None:
             self.names = done.names
+        try:
+            self._artifacts = artifacts_of(done.artifacts, done.blobs, self._limits.artifacts)
+        except ValueError as problem:
+            raise ProtocolError(str(problem)) from None
         error = done.error
         if error is not None and error.kind == "memory":
             error = out_of_memory(self._limits, error.line, error.traceback)

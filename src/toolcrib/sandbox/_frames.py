@@ -113,6 +113,7 @@ class DoneFrame:
     Attributes:
         names: The plain values that it left, where the host wants them.
         blobs: What came with the frame.
+        artifacts: The names of its artifacts, which are the last of the blobs.
     """
 
     value: Any = None
@@ -120,6 +121,7 @@ class DoneFrame:
     clock: Sequence[int] = field(default=())
     names: Mapping[str, Any] = field(default_factory=dict[str, Any])
     blobs: Sequence[memoryview] = ()
+    artifacts: Sequence[Any] = ()
 
 
 Frame: TypeAlias = CallFrame | NextFrame | DropFrame | WaitFrame | PrintFrame | DoneFrame
@@ -284,8 +286,9 @@ def _out(fields: dict[str, Any]) -> PrintFrame:
 def _done(fields: dict[str, Any], blobs: Sequence[memoryview] = ()) -> DoneFrame:
     clock = _clock(fields)
     names: dict[str, Any] = {} if fields.get("names") is None else _typed(fields, "names", dict)
+    artifacts: list[Any] = [] if fields.get("artifacts") is None else _typed(fields, "artifacts", list)
     if fields.get("error") is None:
-        return DoneFrame(fields.get("v"), clock=clock, names=names, blobs=blobs)
+        return DoneFrame(fields.get("v"), None, clock, names, blobs, artifacts)
     found = cast("dict[str, Any]", _typed(fields, "error", dict))
     kind = _KINDS.get(_typed(found, "kind", str))
     if kind is None:
@@ -297,7 +300,7 @@ def _done(fields: dict[str, Any], blobs: Sequence[memoryview] = ()) -> DoneFrame
         _line(found),
         cut(_typed(found, "traceback", str), _TRACEBACK),
     )
-    return DoneFrame(error=error, clock=clock, names=names, blobs=blobs)
+    return DoneFrame(None, error, clock, names, blobs, artifacts)
 
 
 def _line(fields: dict[str, Any]) -> int:

@@ -58,7 +58,7 @@ def worker_dialect(packages: tuple[str, ...] = ()) -> Dialect:
     modules = frozenset(name for name in MODULE_NAMES.split() if _is_installed(name))
     notes = (*_NOTES, *((_FIGURES,) if "matplotlib" in packages else ()))
     names = frozenset({"parallel"})
-    return Dialect(modules.union(packages), UNLISTED, names, streams=True, notes=notes, packages=packages)
+    return Dialect(modules.union(packages), UNLISTED, names, streams=True, notes=notes, packages=packages, files=True)
 
 
 def _is_installed(name: str) -> bool:

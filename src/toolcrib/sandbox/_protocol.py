@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from toolcrib.calls import Media
+
 __all__ = [
     "Dialect",
     "Emit",
@@ -55,6 +57,7 @@ class SandboxLimits:
         reply_size: Characters, about, of one tool result that goes into the program.
         bytes_out: Bytes that leave the program beside JSON, with one value: tables and artifacts.
         bytes_in: Bytes that go into the program beside JSON, with one tool result or at its start: tables and files.
+        artifacts: Files that the program may leave in `artifacts/`; `bytes_out` bounds their size.
         source_size: Characters of the program's text.
     """
 
@@ -70,12 +73,13 @@ class SandboxLimits:
     reply_size: int = 32_000_000
     bytes_out: int = 32_000_000
     bytes_in: int = 128_000_000
+    artifacts: int = 20
     source_size: int = 200_000
 
     def __post_init__(self) -> None:
         for part in fields(self):
             value: float | None = getattr(self, part.name)
-            may_be_zero = part.name in ("sleep_time", "calls")
+            may_be_zero = part.name in ("sleep_time", "calls", "artifacts")
             if value is not None and (value < 0 or (value == 0 and not may_be_zero)):
                 raise ValueError(f"the limit {part.name} must be more than 0, and is {value}")
 
@@ -100,6 +104,7 @@ class Program:
         may_block: Whether the event loop has nothing else to do, so that it may wait while the program computes; saves
             two changes of thread for each call.
         save_state: Saves what is needed to run the program again, while it runs; None for a program without a journal.
+        files: Files that the program can read, by names without a folder above.
         waited: The seconds so far in which the host waited for what keeps the program; no limit counts them.
     """
 
@@ -112,6 +117,7 @@ class Program:
     may_block: bool = False
     save_state: SaveState | None = field(default=None, kw_only=True)
     waited: Callable[[], float] | None = field(default=None, kw_only=True)
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], kw_only=True, repr=False)
 
 
 # --- the host and its replies ----------------------------------------------------------------------------------------
@@ -205,6 +211,7 @@ class SandboxResult:
         isolation: The layers that kept it in, by name.
         calls: How many tool calls it made.
         state: The state from which a paused program is resumed, of JSON shapes; None when this engine cannot.
+        artifacts: The files that it left in `artifacts/`, and its figures.
     """
 
     value: Any = None
@@ -214,6 +221,7 @@ class SandboxResult:
     isolation: tuple[str, ...] = ()
     calls: int = 0
     state: Mapping[str, Any] | None = None
+    artifacts: tuple[Media, ...] = ()
 
 
 class Sandbox(Protocol):
@@ -242,6 +250,7 @@ class Dialect:
         streams: Whether they take the values of a streaming tool one by one; they get a list otherwise.
         notes: Sentences for a model that writes a program.
         packages: The packages that they may import beside Python's own modules.
+        files: Whether they can be given files, and leave some.
     """
 
     modules: frozenset[str] | None = None
@@ -250,6 +259,7 @@ class Dialect:
     streams: bool = False
     notes: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    files: bool = False
 
 
 @runtime_checkable

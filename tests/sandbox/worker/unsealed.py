@@ -135,6 +135,7 @@ class UnsealedWorker:
             for name, tool in self.tools.items()
         }
         frame = {"t": "run", "code": code, "name": "program.py", "tools": tools, "seed": "5eed", "clock": []}
+        frame |= {"files": [], "artifacts": [20, 100_000]}
         self.send({**frame, "keep": True, "value_size": 100_000, **options})
 
     def answer_all(self) -> Ran:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import warnings
 
-from . import _files, _optional_await, _seeded_random, _time_modules
+from . import _file_functions, _optional_await, _seeded_random, _time_modules
 from ._exchange import Exchange
 from ._frames import Channel
 from ._limits import limit_threads
@@ -31,7 +31,7 @@ def warm_up() -> None:
 
 def serve(fd: int) -> None:
     """Run the programs that the host sends; return when there are no more, or the host is gone."""
-    _files.install()
+    _file_functions.install()
     run_samples(_install, SMALL)  # so that the worker has its own copy of the memory it needs
     channel = Channel(fd)
     exchange = Exchange(channel)

@@ -1,31 +1,28 @@
 """Files of a program, all in memory: those that the host gave it, what it writes to `artifacts/`, and data of packages.
 
-`open` and the functions of `os` for names of files work on them in place of the kernel's, which has none for a program.
+The kernel has none for a program; Python's functions for files see these, by `_file_functions`.
 """
 
 from __future__ import annotations
 
-import builtins
 import errno
 import io
 import os
 import stat
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import IO, Any, Final, NoReturn
 
-__all__ = ["FILES", "PACKAGE_DATA", "Files", "install"]
+__all__ = ["FILES", "FOLDER", "PACKAGE_DATA", "FileReader", "Files"]
 
-_FOLDER: Final = "/program"
-_ARTIFACTS: Final = f"{_FOLDER}/artifacts"
+FOLDER: Final = "/program"
+_ARTIFACTS: Final = f"{FOLDER}/artifacts"
 _LISTED: Final = 20  # names in a message
 _NAME: Final = 200  # characters of the name of an artifact
-_TIME: Final = 0  # of each file
+_TIME: Final = 946_684_800  # of each file: the year 2000, which a ZIP file can hold too
 
 PACKAGE_DATA: dict[str, bytes] = {}
 """The data of the packages that are loaded, such as fonts, by path."""
-
-_open = io.open
 
 
 class Files:
@@ -33,27 +30,30 @@ class Files:
 
     Attributes:
         are_all: Whether there are no others, since the kernel has none for this process.
+        cut: Which artifact is not whole; the error is lost where it was written as Python closed a file by itself.
     """
 
     def __init__(self) -> None:
-        self.are_all = False
-        self._given: Mapping[str, bytes] = {}
+        self.are_all, self.cut = False, ""
+        self._given: dict[str, bytes] = {}
+        self._earlier: dict[str, bytes] = {}  # artifacts of a session's programs
         self._written: dict[str, bytes] = {}
         self._folders: set[str] = set()
         self._writers: weakref.WeakSet[IO[Any]] = weakref.WeakSet()
         self._most, self._room = 0, 0
 
     def start(self, given: Mapping[str, bytes], most: int, size: int) -> None:
-        """Begin another program, with the files it is given by name.
+        """Begin another program, which can also read what an earlier one of its session wrote.
 
         Args:
             given: Files that can be read, by names without a folder above.
             most: Files that may be written.
             size: Bytes that these may take together.
         """
-        self._given = {f"{_FOLDER}/{name}": data for name, data in given.items()}
-        self._written, self._most, self._room = {}, most, size
-        self._folders = {_FOLDER, _ARTIFACTS}
+        self._earlier |= self._written
+        self._given = self._earlier | {f"{FOLDER}/{name}": data for name, data in given.items()}
+        self._written, self._most, self._room, self.cut = {}, most, size, ""
+        self._folders = {FOLDER, _ARTIFACTS}
         for path in self._given:
             self._add_folders(path)
         self._writers = weakref.WeakSet()
@@ -136,22 +136,21 @@ class Files:
             self.refuse(path, errno.EACCES)
         if self.is_folder(path):
             self.refuse(path, errno.EISDIR)
-        there = self._written.get(path)
-        if there is None:
-            if "r" in mode:
-                self.refuse(path, errno.ENOENT)
+        there = self._given.get(path) if path not in self._written else self._written[path]
+        if there is None and "r" in mode:
+            self.refuse(path, errno.ENOENT)
+        if path not in self._written:
             if len(self._written) >= self._most:
                 why = f"a program may write {self._most} artifacts, and this is one more (SandboxLimits.artifacts)"
                 raise OSError(errno.ENOSPC, why, _shown(path))
             if len(path) - len(_ARTIFACTS) > _NAME:
                 self.refuse(path, errno.ENAMETOOLONG)
             self._add_folders(path)
-        elif "x" in mode:
+        if there is not None and "x" in mode:
             self.refuse(path, errno.EEXIST)
-        kept = there or b""
-        if "w" in mode or there is None:
-            kept = b""
-            self.save(path, kept)
+        kept = b"" if "w" in mode else there or b""
+        self.check_room(path, len(kept))
+        self.save(path, kept)
         return _Writer(self, path, mode, kept)
 
     def save(self, path: str, data: bytes) -> None:
@@ -163,6 +162,7 @@ class Files:
         others = sum(len(data) for name, data in self._written.items() if name != path)
         if others + size > self._room:
             why = f"artifacts may take {self._room} bytes together, and this is more (SandboxLimits.bytes_out)"
+            self.cut = f"{_shown(path)} is not whole: {why}"
             raise OSError(errno.ENOSPC, why, _shown(path))
 
     def watch(self, writer: IO[Any]) -> None:
@@ -197,14 +197,14 @@ class Files:
 
 def _shown(path: str) -> str:
     """Return a path as a program writes it."""
-    return path.removeprefix(f"{_FOLDER}/")
+    return path.removeprefix(f"{FOLDER}/")
 
 
 FILES = Files()
 """The files that the functions of this process see."""
 
 
-class _Reader(io.BytesIO):
+class FileReader(io.BytesIO):
     """A file that is read."""
 
     def __init__(self, path: str, data: bytes) -> None:
@@ -257,162 +257,3 @@ class _Writer(io.BytesIO):
     def close(self) -> None:
         self.flush()
         super().close()
-
-
-# --- in place of Python's functions
-
-
-def _path(name: Any) -> str:
-    """Return the whole path of a name, without `..`."""
-    text = os.fsdecode(name)
-    if "\0" in text:
-        raise ValueError("embedded null byte")
-    if not text:
-        FILES.refuse(text, errno.ENOENT)
-    path = os.path.normpath(os.path.join(_FOLDER, text))
-    return path[1:] if path.startswith("//") else path
-
-
-def _opened(
-    file: Any,
-    mode: str = "r",
-    buffering: int = -1,
-    encoding: str | None = None,
-    errors: str | None = None,
-    newline: str | None = None,
-    closefd: bool = True,
-    opener: Callable[[str, int], int] | None = None,
-) -> IO[Any]:
-    """Open a file of the program; like Python's `open`."""
-    if isinstance(file, int):
-        return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    letters = set(mode)
-    if letters - set("rwxabt+U") or len(letters & set("rwxa")) != 1 or letters >= set("bt"):
-        raise ValueError(f"invalid mode: {mode!r}")
-    path = _path(file)
-    binary: io.BytesIO
-    if letters & set("wxa+"):
-        binary = FILES.writer(path, mode)
-    else:
-        data = FILES.data(path)
-        if data is None:
-            FILES.refuse(path, errno.EISDIR if FILES.is_folder(path) else errno.ENOENT)
-        binary = _Reader(path, data)
-    made: IO[Any] = binary
-    if "b" not in mode:
-        made = io.TextIOWrapper(binary, encoding, errors, newline, line_buffering=False)
-    if letters & set("wxa+"):
-        FILES.watch(made)
-    return made
-
-
-class _Entry:
-    """An entry of `os.scandir`."""
-
-    def __init__(self, folder: str, name: str) -> None:
-        self.name, self.path = name, os.path.join(folder, name)
-
-    def __fspath__(self) -> str:
-        return self.path
-
-    def __repr__(self) -> str:
-        return f"<DirEntry {self.name!r}>"
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        return FILES.is_folder(_path(self.path))
-
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        return not self.is_dir()
-
-    def is_symlink(self) -> bool:
-        return False
-
-    def inode(self) -> int:
-        return self.stat().st_ino
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        return FILES.status(_path(self.path))
-
-
-class _Scan:
-    """What `os.scandir` returns."""
-
-    def __init__(self, folder: str) -> None:
-        self._entries = iter([_Entry(folder, name) for name in FILES.names(_path(folder))])
-
-    def __iter__(self) -> Iterator[_Entry]:
-        return self._entries
-
-    def __next__(self) -> _Entry:
-        return next(self._entries)
-
-    def __enter__(self) -> _Scan:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._entries = iter(())
-
-
-def _stat(path: Any, **options: Any) -> os.stat_result:
-    return os.fstat(path) if isinstance(path, int) else FILES.status(_path(path))
-
-
-def _access(path: Any, mode: int, **options: Any) -> bool:
-    try:
-        status = FILES.status(_path(path))
-    except OSError:
-        return False
-    return not mode & os.W_OK or bool(status.st_mode & 0o200)
-
-
-def _listdir(path: Any = ".") -> list[str]:
-    return FILES.names(_path(path))
-
-
-def _scandir(path: Any = ".") -> _Scan:
-    return _Scan(os.fsdecode(path))
-
-
-def _mkdir(path: Any, mode: int = 0o777, **options: Any) -> None:
-    FILES.make_folder(_path(path))
-
-
-def _remove(path: Any, **options: Any) -> None:
-    FILES.remove(_path(path))
-
-
-def _replace(source: Any, target: Any, **options: Any) -> None:
-    path, data = _path(target), FILES.data(_path(source))
-    if data is not None and not FILES.is_artifact(path):
-        FILES.refuse(path, errno.EACCES)
-    with FILES.writer(path, "wb") if data is not None else io.BytesIO() as made:
-        made.write(FILES.remove(_path(source)))
-
-
-_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    **{"stat": _stat, "lstat": _stat, "access": _access, "listdir": _listdir, "scandir": _scandir, "mkdir": _mkdir},
-    **{"remove": _remove, "unlink": _remove, "rename": _replace, "replace": _replace},
-    **{"getcwd": lambda: _FOLDER, "getcwdb": lambda: _FOLDER.encode()},
-}
-
-
-def install() -> None:
-    """Replace Python's functions for files by those of the program's files; the kernel's are seen where it has some."""
-    builtins.open = io.open = _opened if FILES.are_all else _or_else(_opened, _open)
-    for name, function in _FUNCTIONS.items():
-        setattr(os, name, function if FILES.are_all else _or_else(function, getattr(os, name)))
-
-
-def _or_else(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that does for the kernel's files what cannot be done for the program's."""
-
-    def either(*args: Any, **options: Any) -> Any:
-        try:
-            return own(*args, **options)
-        except OSError:
-            return real(*args, **options)
-
-    return either

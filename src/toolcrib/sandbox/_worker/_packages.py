@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from . import _figures
+from ._file_functions import install_in_packages
 from ._files import PACKAGE_DATA
 from .imports import PACKAGES
 
@@ -160,6 +161,7 @@ def settle() -> None:
                     with open(path, "rb") as file:
                         PACKAGE_DATA[path] = file.read()
     _figures.prepare()
+    install_in_packages()
     for each in gc.get_objects():
         clear: Any = getattr(each, "cache_clear", None) if type(each).__name__ == "_lru_cache_wrapper" else None
         if clear is not None and f"{each.__module__}".partition(".")[0] in PACKAGES:

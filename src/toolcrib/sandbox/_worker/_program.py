@@ -15,6 +15,7 @@ from . import _seeded_random
 from ._clock import CLOCK
 from ._errors import Sources, failure, syntax_failure, unreadable
 from ._exchange import Exchange
+from ._figures import save_open
 from ._files import FILES
 from ._frames import Frame, encoded
 from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
@@ -50,11 +51,13 @@ class Interpreter:
         self._exchange.start(frame["value_size"])
         CLOCK.start(frame["clock"])
         _seeded_random.start(frame["seed"])
-        FILES.start({}, 20, 10_000_000)
+        FILES.start(dict(zip(frame["files"], frame.get("blobs") or (), strict=False)), *frame["artifacts"])
         self._names.update(frame.get("names") or {})
         tools = self._stubs.names(frame["tools"])
         self._names.update(tools)
         sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None
+        if frame["files"] and frame.get("blobs") is None:
+            return {"t": "done", "error": self._failure(MemoryError(), own, frame)}
         try:
             body, last = _compiled(code, own)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -63,13 +66,26 @@ class Interpreter:
             value = self._value(body, last)
             value = list(value) if isinstance(value, ValueStream) else value
             done = self._done(value, frame["value_size"])
+            save_open()
         except BaseException as error:
             done = {"t": "done", "error": self._failure(error, own, frame)}
+        self._add_artifacts(done)
         for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         if frame.get("names") is not None:
             done["names"] = self._left(tools, frame["value_size"] - len(encoded(done)))
         return done
+
+    def _add_artifacts(self, done: Frame) -> None:
+        try:
+            written = FILES.take()
+        except BaseException:  # from what the program did to its files
+            return
+        if FILES.cut and "error" not in done:
+            self._exchange.printed.err.write(f"{FILES.cut}\n")
+        if written:
+            done["artifacts"] = list(written)
+            done["blobs"] = [*done.get("blobs", ()), *written.values()]
 
     def _left(self, tools: dict[str, Any], most: int) -> dict[str, Any]:
         try:

@@ -151,6 +151,8 @@ def run_samples(install: Callable[[Exchange], None], programs: Sequence[str] = S
             "seed": "",
             "clock": [],
             "value_size": 10_000,
+            "files": [],
+            "artifacts": [0, 0],
         }
         done.append(Interpreter(exchange).run(run))
         exchange.printed.flush()

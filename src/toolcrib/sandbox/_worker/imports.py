@@ -15,7 +15,7 @@ MODULE_NAMES = """
     datetime decimal difflib email.message email.utils enum errno fnmatch fractions functools gc getpass glob
     graphlib gzip hashlib heapq hmac html html.entities html.parser inspect io ipaddress itertools json keyword
     linecache locale logging lzma math mimetypes numbers operator os os.path pathlib pickle platform posixpath
-    pprint queue quopri random re reprlib sched secrets selectors shlex signal sqlite3 stat statistics string
+    pprint queue quopri random re reprlib sched secrets selectors shlex shutil signal sqlite3 stat statistics string
     string.templatelib stringprep struct sys tempfile textwrap threading time timeit token tokenize tomllib
     traceback types typing unicodedata unittest.mock urllib.parse uuid warnings weakref xml.etree.ElementTree
     zipfile zlib zoneinfo

@@ -1,0 +1,95 @@
+"""Files of programs at the host: those that a program is given, and the artifacts that it leaves."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from toolcrib.calls import Media
+
+__all__ = ["ProgramFiles", "artifacts_of", "read_files"]
+
+ProgramFiles: TypeAlias = Mapping[str, bytes | os.PathLike[str]]
+"""Files for a program: by the name that it opens, the bytes, or the path of a file of the host's."""
+
+_NAME: Final = 200  # characters
+_FILES: Final = 1_000
+_TYPES: Final = mimetypes.MimeTypes()  # the same on every machine
+_ANY: Final = "application/octet-stream"
+
+
+def read_files(files: ProgramFiles, most: int) -> dict[str, bytes]:
+    """Return the bytes of the files that a program is given.
+
+    Args:
+        files: The files by name.
+        most: Bytes that they may have together.
+
+    Raises:
+        OSError: One of them cannot be read.
+        TypeError: What is given is neither bytes nor a path.
+        ValueError: A name is none, or they are too many or too large.
+    """
+    if len(files) > _FILES:
+        raise ValueError(f"files: a program is given {_FILES} files at most, and these are {len(files)}")
+    found: dict[str, bytes] = {}
+    left = most
+    for name, given in files.items():
+        why = _problem(name)
+        if why is not None:
+            raise ValueError(f"files: {name!r:.{_NAME}} is no name for a file of a program: {why}")
+        size = _size(name, given)
+        left -= size
+        if left < 0:
+            raise ValueError(
+                f"files: with {name!r} of {size} bytes, they have more than the {most} bytes that a program takes. "
+                "Give it less, or raise SandboxLimits.bytes_in"
+            )
+        found[name] = given if isinstance(given, bytes) else Path(given).read_bytes()
+    return found
+
+
+def artifacts_of(names: Sequence[Any], blobs: Sequence[memoryview], most: int) -> tuple[Media, ...]:
+    """Return what a program left in `artifacts/`; its worker says what, and is not trusted.
+
+    Raises:
+        ValueError: It is not what a worker sends.
+    """
+    if len(names) > min(most, len(blobs)):
+        raise ValueError(f"{len(names)} artifacts, where {most} is the most, with {len(blobs)} blobs")
+    if len({*map(str, names)}) < len(names) or any(_problem(name) for name in names):
+        raise ValueError("a name of an artifact that is none")
+    data = blobs[len(blobs) - len(names) :]
+    return tuple(Media(_type(name), bytes(blob), name=name) for name, blob in zip(names, data, strict=True))
+
+
+def _size(name: str, given: bytes | os.PathLike[str]) -> int:
+    if isinstance(given, bytes):
+        return len(given)
+    if isinstance(cast("object", given), os.PathLike):
+        return Path(given).stat().st_size
+    raise TypeError(
+        f"files: {name!r} is a {type(given).__name__}. Give the path of a file, as Path('sales.csv'), or its bytes, as "
+        "text.encode()"
+    )
+
+
+def _problem(name: object) -> str | None:
+    """Return why a text is no name of a file in a folder; None when it is one."""
+    if not isinstance(name, str) or not name:
+        return "it is no text"
+    if len(name) > _NAME:
+        return f"it has more than {_NAME} characters"
+    if not name.isprintable() or "\\" in name:
+        return "it has a character that is not for names"
+    parts = name.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return "it leads out of the folder. Write it like 'sales.csv' or 'data/sales.csv'"
+    return "that folder is for what the program writes" if parts[0] == "artifacts" else None
+
+
+def _type(name: str) -> str:
+    return _TYPES.guess_type(name, strict=False)[0] or _ANY

@@ -1,0 +1,248 @@
+"""Files in, artifacts out: a program sees the files that it was given, and leaves what it writes to `artifacts/`."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.code.hosts import TableHost
+from toolcrib.sandbox import ProcessSandbox, Program, SandboxLimits, SandboxResult, read_files
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
+
+
+def _zipped() -> bytes:
+    kept = io.BytesIO()
+    with zipfile.ZipFile(kept, "w") as archive:
+        archive.writestr("a.txt", "zipped")
+    return kept.getvalue()
+
+
+FILES = {"sales.csv": b"day,amount\n1,2\n3,4\n", "data/more.json": b'{"a": [1]}', "all.zip": _zipped()}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[ProcessSandbox]:
+    with ProcessSandbox() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def packed() -> Iterator[ProcessSandbox]:
+    with ProcessSandbox(packages=["numpy", "pandas", "matplotlib"]) as made:
+        yield made
+
+
+async def ran(sandbox: ProcessSandbox, code: str, **limits: Any) -> SandboxResult:
+    """Run a program that is given the files."""
+    return await sandbox.run(Program(code, limits=SandboxLimits(**limits), files=FILES), TableHost())
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("open('sales.csv').read()", FILES["sales.csv"].decode()),
+        ("open('sales.csv', 'rb').readline()", "day,amount\n"),
+        ("with open('./data/../sales.csv') as file: lines = list(file)\nlen(lines)", 3),
+        ("import csv\nlist(csv.DictReader(open('sales.csv', newline='')))[1]", {"day": "3", "amount": "4"}),
+        ("import json\njson.load(open('data/more.json'))", {"a": [1]}),
+        ("import pathlib\npathlib.Path('sales.csv').read_text()[:3]", "day"),
+        (
+            "import pathlib\nsorted(map(str, pathlib.Path('.').rglob('*.*')))",
+            ["all.zip", "data/more.json", "sales.csv"],
+        ),
+        ("import zipfile\nzipfile.ZipFile('all.zip').read('a.txt')", "zipped"),
+        ("import os\nos.listdir()", ["all.zip", "artifacts", "data", "sales.csv"]),
+        ("import os\nos.listdir(os.path.join(os.getcwd(), 'data'))", ["more.json"]),
+        ("import os\n[os.path.exists(name) for name in ('sales.csv', 'data', 'x', '/etc/passwd')]", [1, 1, 0, 0]),
+        ("import os\n[os.path.isfile('data'), os.path.isdir('data'), os.path.getsize('sales.csv')]", [0, 1, 19]),
+        ("import os\n[names for _, _, names in os.walk('data')]", [["more.json"]]),
+        ("import os\n[entry.name for entry in os.scandir('.') if entry.is_dir()]", ["artifacts", "data"]),
+        ("import glob\nglob.glob('**/*.json', recursive=True)", ["data/more.json"]),
+        ("import os\nos.access('sales.csv', os.R_OK), os.access('sales.csv', os.W_OK)", [True, False]),
+        ("import io\nio.open('sales.csv').readline()", "day,amount\n"),
+    ],
+)
+async def test_a_program_reads_its_files(plain: ProcessSandbox, code: str, value: Any) -> None:
+    result = await ran(plain, code)
+
+    assert result.error is None
+    assert result.value == value
+    assert result.artifacts == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("import pandas as pd\nint(pd.read_csv('sales.csv').amount.sum())", 6),
+        ("import numpy as np\nnp.loadtxt('sales.csv', delimiter=',', skiprows=1).tolist()", [[1.0, 2.0], [3.0, 4.0]]),
+        ("import numpy as np\nnp.save('artifacts/a', np.ones(2))\nnp.load('artifacts/a.npy').tolist()", [1.0, 1.0]),
+    ],
+)
+async def test_packages_read_and_write_files(packed: ProcessSandbox, code: str, value: Any) -> None:
+    result = await ran(packed, code)
+
+    assert result.error is None
+    assert result.value == value
+
+
+@pytest.mark.parametrize(
+    ("code", "artifacts"),
+    [
+        ("open('artifacts/a.csv', 'w').write('a,b')", {"a.csv": ("text/csv", b"a,b")}),
+        (
+            "file = open('artifacts/a', 'wb')\nfile.write(b'left open')",
+            {"a": ("application/octet-stream", b"left open")},
+        ),
+        (
+            "import pathlib\npathlib.Path('artifacts/deep/a.json').write_text('{}')",
+            {"deep/a.json": ("application/json", b"{}")},
+        ),
+        (
+            "for part in 'ab':\n  with open('artifacts/a.txt', 'a') as file: file.write(part)",
+            {"a.txt": ("text/plain", b"ab")},
+        ),
+        (
+            "import shutil, os\nos.makedirs('artifacts/deep', exist_ok=True)\n"
+            "shutil.copy('sales.csv', 'artifacts/a.csv')\nos.rename('artifacts/a.csv', 'artifacts/deep/b.csv')",
+            {"deep/b.csv": ("text/csv", FILES["sales.csv"])},
+        ),
+        ("import os\nopen('artifacts/a', 'w').write('a')\nos.remove('artifacts/a')", {}),
+        (
+            "with open('artifacts/a.txt', 'w+') as file:\n  file.write('abc')\n  file.seek(1)\n  file.write('x')",
+            {"a.txt": ("text/plain", b"axc")},
+        ),
+        ("open('artifacts/a.txt', 'w').write('kept')\n1 / 0", {"a.txt": ("text/plain", b"kept")}),
+    ],
+)
+async def test_what_a_program_writes_comes_back(
+    plain: ProcessSandbox, code: str, artifacts: dict[str, tuple[str, bytes]]
+) -> None:
+    result = await ran(plain, code)
+
+    assert {each.name: (each.mime_type, each.data) for each in result.artifacts} == artifacts
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (
+            "open('sale.csv')",
+            "FileNotFoundError (line 1): [Errno 2] No such file or directory; there are: sales.csv, data",
+        ),
+        ("open('/etc/passwd')", "FileNotFoundError"),
+        ("open('data')", "IsADirectoryError"),
+        (
+            "open('sales.csv', 'w')",
+            "PermissionError (line 1): [Errno 13] a program writes files into artifacts/ alone: ",
+        ),
+        ("open('chart.png', 'wb')", "write 'artifacts/chart.png'"),
+        ("open('artifacts/../../a', 'w')", "PermissionError"),
+        ("open('sales.csv', 'r+')", "PermissionError"),
+        ("open('sales.csv').write('a')", "UnsupportedOperation (line 1): not writable"),
+        ("open('artifacts/a', 'w').read()", "UnsupportedOperation (line 1): not readable"),
+        ("import os\nos.remove('sales.csv')", "PermissionError"),
+        ("import os\nos.rename('sales.csv', 'artifacts/a')", "PermissionError"),
+        ("import os\nos.mkdir('more')", "PermissionError"),
+        ("import os\nos.listdir('sales.csv')", "NotADirectoryError"),
+        ("open('artifacts/a', 'w').close()\nopen('artifacts/a', 'x')", "FileExistsError"),
+        ("open('artifacts/' + 'a' * 300, 'w')", "File name too long"),
+        ("open('sales.csv', 'rw')", "ValueError (line 1): invalid mode: 'rw'"),
+    ],
+)
+async def test_what_files_do_not_allow_is_an_error_that_says_so(plain: ProcessSandbox, code: str, says: str) -> None:
+    result = await ran(plain, code)
+
+    assert says in str(result.error)
+
+
+async def test_artifacts_are_bounded_in_number_and_size(plain: ProcessSandbox) -> None:
+    many = await ran(plain, "for n in range(4): open(f'artifacts/{n}', 'w')", artifacts=3)
+    large = await ran(plain, "for n in range(4): open(f'artifacts/{n}', 'wb').write(b'x' * 400)", bytes_out=1000)
+    unclosed = await ran(plain, "open('artifacts/a', 'w').write('x' * 1400)", bytes_out=1000)
+    sparse = await ran(plain, "file = open('artifacts/a', 'wb')\nfile.seek(10**9)\nfile.write(b'x')", bytes_out=1000)
+
+    assert "a program may write 3 artifacts, and this is one more (SandboxLimits.artifacts)" in str(many.error)
+    assert "artifacts may take 1000 bytes together, and this is more (SandboxLimits.bytes_out)" in str(large.error)
+    assert "artifacts may take 1000 bytes together" in str(sparse.error)
+    assert "artifacts may take 1000 bytes together" in unclosed.error_output
+    assert [len(each.data or b"") for each in large.artifacts] == [400, 400, 0]
+
+
+async def test_files_that_do_not_fit_into_memory_end_the_program(plain: ProcessSandbox) -> None:
+    program = Program("1", limits=SandboxLimits(memory=64 << 20), files={"a": bytes(100 << 20)})
+
+    result = await plain.run(program, TableHost())
+
+    assert result.error is not None
+    assert result.error.kind == "memory"
+
+
+async def test_programs_share_no_files(plain: ProcessSandbox) -> None:
+    await ran(plain, "open('artifacts/a', 'w').write('mine')")
+
+    result = await plain.run(Program("import os\nos.listdir('.'), os.listdir('artifacts')"), TableHost())
+
+    assert result.value == [["artifacts"], []]
+
+
+FIGURES = """
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+plt.savefig("artifacts/own.png")
+plt.figure()
+plt.plot([2, 1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        (FIGURES, ["own.png", "figure-1.png"]),
+        (f"{FIGURES}plt.show()", ["own.png", "figure-1.png", "figure-2.png"]),
+        (f"{FIGURES}plt.close()", ["own.png"]),
+        (f"{FIGURES}plt.gcf().show()", ["own.png", "figure-1.png"]),
+        (f"{FIGURES}1 / 0", ["own.png"]),
+        ("import pandas as pd\npd.DataFrame({'a': [1, 2]}).plot()\n1", ["figure-1.png"]),
+    ],
+)
+async def test_figures_that_are_shown_or_left_open_are_artifacts(
+    packed: ProcessSandbox, code: str, names: list[str]
+) -> None:
+    result = await ran(packed, code)
+
+    assert [each.name for each in result.artifacts] == names
+    assert all(each.mime_type == "image/png" and (each.data or b"")[1:4] == b"PNG" for each in result.artifacts)
+
+
+def test_files_are_read_from_paths_and_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"1,2")
+
+    assert read_files({"sales.csv": tmp_path / "a.csv", "b/c": b"3"}, 4) == {"sales.csv": b"1,2", "b/c": b"3"}
+
+
+@pytest.mark.parametrize(
+    ("files", "error", "says"),
+    [
+        ({"../a": b""}, ValueError, "'../a' is no name for a file of a program: it leads out of the folder"),
+        ({"/a": b""}, ValueError, "it leads out of the folder"),
+        ({"a//b": b""}, ValueError, "it leads out of the folder"),
+        ({"": b""}, ValueError, "it is no text"),
+        ({"a\n": b""}, ValueError, "a character that is not for names"),
+        ({"a" * 201: b""}, ValueError, "more than 200 characters"),
+        ({"artifacts/a": b""}, ValueError, "that folder is for what the program writes"),
+        ({"a": b"12", "b": b"345"}, ValueError, r"with 'b' of 3 bytes, they have more than the 4 bytes .*bytes_in"),
+        ({"a": "text"}, TypeError, r"'a' is a str. Give the path of a file, as Path\('sales.csv'\), or its bytes"),
+        ({"a": Path("/nowhere/a")}, FileNotFoundError, "nowhere"),
+        ({f"{n}": b"" for n in range(1001)}, ValueError, "1000 files at most, and these are 1001"),
+    ],
+)
+def test_files_that_cannot_be_given_are_refused(files: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        read_files(files, 4)
