@@ -184,6 +184,13 @@ async def test_files_that_do_not_fit_into_memory_end_the_program(plain: ProcessS
     assert result.error.kind == "memory"
 
 
+async def test_a_session_that_keeps_values_hands_over_artifacts() -> None:
+    with ProcessSandbox(keep_values=True) as sandbox:
+        result = await sandbox.session().run(Program("a = 1\nopen('artifacts/a', 'w').write('1')"), TableHost())
+
+    assert [each.data for each in result.artifacts] == [b"1"]
+
+
 async def test_programs_share_no_files(plain: ProcessSandbox) -> None:
     await ran(plain, "open('artifacts/a', 'w').write('mine')")
 

@@ -65,7 +65,7 @@ def test_a_worker_that_is_not_kept_returns(fresh: UnsealedWorker) -> None:
 @pytest.mark.parametrize(
     ("code", "type", "says"),
     [
-        ("open('/etc/passwd')", "FileNotFoundError", "the program was given no files"),
+        ("open('/nowhere/a')", "FileNotFoundError", "the program was given no files"),
         ("input('?')", "EOFError", "a program has no keyboard"),
         (
             "import requests",

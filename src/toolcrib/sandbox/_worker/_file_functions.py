@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import IO, Any, Final, cast
 
 from ._files import FILES, FOLDER, FileReader
@@ -159,9 +160,10 @@ def _or_else(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[...,
         try:
             return own(*args, **options)
         except OSError:
-            if FILES.are_all:
-                raise
-            return real(*args, **options)
+            if not FILES.are_all:
+                with suppress(OSError):
+                    return real(*args, **options)
+            raise
 
     return either
 

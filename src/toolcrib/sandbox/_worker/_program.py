@@ -69,11 +69,11 @@ class Interpreter:
             save_open()
         except BaseException as error:
             done = {"t": "done", "error": self._failure(error, own, frame)}
-        self._add_artifacts(done)
         for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         if frame.get("names") is not None:
             done["names"] = self._left(tools, frame["value_size"] - len(encoded(done)))
+        self._add_artifacts(done)
         return done
 
     def _add_artifacts(self, done: Frame) -> None:
