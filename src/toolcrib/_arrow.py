@@ -7,19 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.errors import MissingExtraError
 
-__all__ = ["TableFacts", "is_table", "pyarrow", "table_facts", "table_rows", "table_summary"]
+__all__ = [
+    "TableFacts",
+    "is_table",
+    "pyarrow",
+    "table_facts",
+    "table_of",
+    "table_rows",
+    "table_stream",
+    "table_summary",
+]
 
 _WHOLE_ROWS, _WHOLE_CELLS = 50, 1_000  # the most that is shown of a table without leaving rows out
 _HEAD_ROWS, _TAIL_ROWS = 5, 3
 _COLUMNS = 40
 _CELL_CHARS = 80
+_FEATURE = "a table that is no DataFrame of pandas, or goes into a program,"
 
 
 @runtime_checkable
@@ -49,17 +58,16 @@ def is_table(value: object) -> bool:
     return isinstance(value, _Tabular)
 
 
-@cache
-def pyarrow() -> Any:
+def pyarrow(feature: str) -> Any:
     """Return the module `pyarrow`.
 
     Raises:
-        MissingExtraError: It is not installed.
+        MissingExtraError: It is not installed, and this feature needs it.
     """
     try:
         return import_module("pyarrow")
     except ImportError as error:
-        raise MissingExtraError("a table that is not a DataFrame of pandas", "data") from error
+        raise MissingExtraError(feature, "data") from error
 
 
 def table_facts(table: Any) -> TableFacts:
@@ -123,9 +131,37 @@ def _slice(table: Any, start: int, stop: int | None) -> Any:
     return table.slice(start, None if stop is None else max(stop - start, 0))
 
 
+def table_of(kind: type[Any], rows: list[dict[str, Any]]) -> Any:
+    """Return a table of rows, of a class of pandas, polars or pyarrow.
+
+    Raises:
+        ValueError: The values of a column are of several kinds.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    if kind.__module__.partition(".")[0] != "pyarrow":
+        return kind(columns)
+    try:
+        return kind.from_pydict(columns)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def table_stream(table: Any) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    table = _arrow(table)
+    sink = pyarrow(_FEATURE).BufferOutputStream()
+    with pyarrow(_FEATURE).ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
 def _arrow(table: Any) -> Any:
     """Return a table as one of pyarrow."""
-    return table if isinstance(table, pyarrow().Table) else pyarrow().table(table)
+    arrow = pyarrow(_FEATURE)
+    if _is_pandas(table):
+        return arrow.Table.from_pandas(table)
+    return table if isinstance(table, arrow.Table) else arrow.table(table)
 
 
 def _is_pandas(table: Any) -> bool:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from toolcrib.calls import ApprovalRequest, Completed, Failed, Outcome, Rejected, Suspended
+from toolcrib.code._given_tables import GivenTables
 from toolcrib.code._host import reply_to
 from toolcrib.errors import FieldProblem, NotAvailable, ToolTimeoutError
 from toolcrib.sandbox import Raised, Reply, SuspendedReply, Value
@@ -21,7 +22,7 @@ class Late(TimeoutError):
 
 
 def reply(outcome: Outcome, **arguments: object) -> Reply:
-    return reply_to(outcome, arguments, find.spec)
+    return reply_to(outcome, arguments, find.spec, GivenTables(rows=True))
 
 
 def failed(error: Exception, code: str = "tool_error") -> Failed:

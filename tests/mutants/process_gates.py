@@ -9,6 +9,7 @@ __all__ = ["PROCESS_GATES"]
 _DRIVE = "sandbox/_conversation.py"
 _CALLS = "sandbox/_open_calls.py"
 _FRAMES = "sandbox/_frames.py"
+_TABLES = "sandbox/_result_tables.py"
 _REPLAY = "sandbox/_replay.py"
 _TIME = "sandbox/_stopwatch.py"
 _OUTPUT = "sandbox/_output.py"
@@ -16,6 +17,7 @@ _MONTY = "sandbox/_monty_program.py"
 
 _BREACH = ("tests/sandbox/test_process_breach.py",)
 _READER = ("tests/sandbox/test_frames.py", *_BREACH)
+_TABLE_TESTS = ("tests/sandbox/test_result_tables.py",)
 _LIMITS = ("tests/sandbox/test_limits.py",)
 _PAUSE = ("tests/sandbox/test_process_pause.py",)
 _SESSIONS = ("tests/sandbox/test_process_sessions.py",)
@@ -28,6 +30,19 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate("bytes of a frame's blobs", _FRAMES, "if size > most:", "if False:", _READER),
     Gate("number of a frame's blobs", _FRAMES, "if len(sizes) > _BLOBS:", "if False:", _READER),
     Gate("size of a blob", _FRAMES, "type(size) is int and size >= 0", "True", _READER),
+    Gate("cells of a table", _TABLES, "or rows * len(columns) * _BYTES_A_CELL > most", "", _TABLE_TESTS),
+    Gate("rows of a table", _TABLES, "or rows < 0", "", _TABLE_TESTS),
+    Gate("blob of a table", _TABLES, "not 0 <= blob < len(blobs)", "False", _TABLE_TESTS),
+    Gate("type of a table's column", _TABLES, "if bits is None:", "if False:", _TABLE_TESTS),
+    Gate("bytes of a table's column", _TABLES, "if self._at + size > len(self._data):", "if False:", _TABLE_TESTS),
+    Gate("values of a table's column", _TABLES, "array.validate(full=True)", "pass", _TABLE_TESTS),
+    Gate(
+        "bytes of tables for a program",
+        _CALLS,
+        "if bytes_in > self._limits.bytes_in:",
+        "if False:",
+        ("tests/code/test_tables.py",),
+    ),
     Gate("type of a frame's field", _FRAMES, "if type(value) is not kind:", "if False:", _BREACH),
     Gate("numbers that JSON has not", _FRAMES, "from_json(body, allow_inf_nan=False)", "from_json(body)", _BREACH),
     Gate("seconds of a wait", _FRAMES, "or not 0 <= seconds < 1e9", "", _BREACH),

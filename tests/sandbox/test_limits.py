@@ -149,7 +149,7 @@ async def test_a_value_that_unfolds_without_end_stays_where_it_is(run: Run) -> N
     result = await run(f"{BOMB}try:\n    add(a)\nexcept ValueError as error:\n    print(error)\na", host)
 
     assert host.calls == []
-    assert result.output.startswith("an argument of `add` cannot be passed to it: it is larger than")
+    assert result.output.startswith("argument 1 of `add` cannot be passed to it: it is larger than")
     assert "last value cannot leave it" in str(result.error)
 
 

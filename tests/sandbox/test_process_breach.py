@@ -101,7 +101,7 @@ async def test_a_frame_that_is_too_long_is_refused_by_its_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "why"), [([1 << 40], "blobs of 1099511627776 bytes, where 32000000 is"), ([-1], "that is none")]
+    ("sizes", "why"), [([1 << 40], "blobs of 1099511627776 bytes, where 64000000 is"), ([-1], "that is none")]
 )
 async def test_blobs_are_refused_before_they_are_read(sizes: list[int], why: str) -> None:
     def lie(worker: WorkerEnd) -> None:

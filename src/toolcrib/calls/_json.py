@@ -6,10 +6,11 @@ Of a table of data it is the summary: its shape, head and tail.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from math import isfinite, isnan
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -18,7 +19,10 @@ from toolcrib._json_writer import json_writer
 from toolcrib.calls._media import WITH_MEDIA, Media
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
 
-__all__ = ["cut", "json_text", "jsonable", "lenient", "now", "parse_time", "shapes_and_text"]
+__all__ = ["Tables", "cut", "json_text", "jsonable", "lenient", "now", "parse_time", "shapes_and_text"]
+
+Tables: TypeAlias = Callable[[Any], Any]
+"""Returns what stands for a table in a value, of JSON shapes and Python values."""
 
 _REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it serialises
 _NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
@@ -70,13 +74,16 @@ def json_text(value: object, tool: str = "", media: list[Media] | None = None) -
     return shapes_and_text(value, tool, [] if media is None else media)[1]
 
 
-def shapes_and_text(value: object, tool: str, media: list[Media]) -> tuple[Any, str]:
+def shapes_and_text(value: object, tool: str, media: list[Media], tables: Tables | None = None) -> tuple[Any, str]:
     """Return a value as JSON shapes, and these as text; the media in it are collected in `media`.
+
+    Args:
+        tables: Returns what stands for a table in it; its summary where this is None.
 
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
     """
-    return _shaped(value, tool, _facts(media))
+    return _shaped(value, tool, _facts(media), tables)
 
 
 def _facts(media: list[Media]) -> dict[str, Any]:
@@ -84,13 +91,14 @@ def _facts(media: list[Media]) -> dict[str, Any]:
     return {**_REDACT, WITH_MEDIA: media}
 
 
-def _shaped(value: object, tool: str, context: dict[str, Any]) -> tuple[Any, str]:
+def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | None = None) -> tuple[Any, str]:
     """Return a value as JSON shapes, and these as text: writing them is also what finds what JSON does not have."""
     kind = type(value)
     if _is_spent_by_reading(value):
         raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
-        return _finite(to_jsonable_python(value, fallback=_shape_of, context=context))
+        shape_of = _shape_of if tables is None else partial(_shape_of, tables=tables)
+        return _finite(to_jsonable_python(value, fallback=shape_of, context=context))
     except (PydanticSerializationError, ValueError, RecursionError, MissingExtraError) as error:
         detail = _NO_TEXT if "invalid utf-8" in str(error) else str(error)
         raise ResultNotSerializable(tool, kind.__qualname__, detail) from error
@@ -125,10 +133,10 @@ def _without_nan(shape: Any) -> Any:
             return shape
 
 
-def _shape_of(value: Any) -> Any:
-    """Return a number of another library (mpmath, numpy) as the builtin one, and the summary of a table."""
+def _shape_of(value: Any, tables: Tables = table_summary) -> Any:
+    """Return a number of another library (mpmath, numpy) as the builtin one, and what stands for a table."""
     if is_table(value):
-        return table_summary(value)
+        return tables(value)
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, runtime
 from typing_extensions import TypeVar
 
 from toolcrib.calls._approval import ApprovalRequest
-from toolcrib.calls._json import lenient
+from toolcrib.calls._json import Tables, lenient
 from toolcrib.calls._media import revived
 from toolcrib.calls._render import Blocks, Rendered, render_value
 from toolcrib.calls._stored import StoredFields
@@ -211,18 +211,21 @@ def error_of(outcome: Outcome) -> Exception:
             return ToolcribError(f"`{tool}` completed")
 
 
-def render(outcome: Outcome, *, structured: bool = False, blocks: Blocks | None = None) -> Rendered:
+def render(
+    outcome: Outcome, *, structured: bool = False, blocks: Blocks | None = None, tables: Tables | None = None
+) -> Rendered:
     """Return what a model is shown of an outcome, for a way in to translate.
 
     Args:
         structured: Give the result as JSON shapes, too.
         blocks: The content blocks that the way in has of its own, as for `render_value`.
+        tables: What stands for a table in the JSON shapes, as for `render_value`.
     """
     if not isinstance(outcome, Completed):
         return Rendered(outcome.text(), is_error=True)
     try:
         limit = outcome.max_result_chars
-        return render_value(outcome.value, outcome.tool, limit, structured=structured, blocks=blocks)
+        return render_value(outcome.value, outcome.tool, limit, structured=structured, blocks=blocks, tables=tables)
     except ResultNotSerializable as error:
         return Rendered(f"{type(error).__name__}: {error}", is_error=True)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
-from toolcrib.calls._json import cut, json_text, shapes_and_text
+from toolcrib._arrow import is_table
+from toolcrib.calls._json import Tables, cut, json_text, shapes_and_text
 from toolcrib.calls._media import Media
 from toolcrib.calls._value_class import value_class
 
@@ -39,6 +40,7 @@ def render_value(
     *,
     structured: bool = False,
     blocks: Blocks | None = None,
+    tables: Tables | None = None,
 ) -> Rendered:
     """Return what a model is shown of a tool's value.
 
@@ -48,6 +50,7 @@ def render_value(
         limit: The most characters of text; of a longer one the head and the tail are kept, and the cut is said.
         structured: Give the value as JSON shapes, too.
         blocks: What is a part as it is, alone or in a list; a value that has one is not given as JSON shapes.
+        tables: Returns what stands for a table in the JSON shapes; a value that is one is not cut then.
 
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
@@ -60,7 +63,8 @@ def render_value(
     media: list[Media] = []
     shape = None
     if structured:
-        shape, text = shapes_and_text(value, tool, media)
+        shape, text = shapes_and_text(value, tool, media, tables)
+        limit = None if tables is not None and is_table(value) else limit
     else:
         text = json_text(value, tool, media)
     if media:

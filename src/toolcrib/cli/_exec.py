@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from toolcrib.calls import lenient
 from toolcrib.cli._formatting import calls_table, print_json, result_text, say, write
 from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._run import CliRun, Status
@@ -89,7 +90,7 @@ def _document(result: ExecutionResult) -> dict[str, Any]:
         "success": result.success,
         "output": result.output,
         "error_output": result.error_output,
-        "return_value": result.return_value,
+        "return_value": lenient(result.return_value),
         "error": result.error,
         "tool_calls": _calls(result),
         "suspended": [request.to_dict() for request in result.suspended],

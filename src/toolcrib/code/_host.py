@@ -24,6 +24,7 @@ from toolcrib.calls import (
     render_value,
 )
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
+from toolcrib.code._given_tables import GivenTables
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.pipeline import Call, Pipeline, Run
@@ -53,6 +54,7 @@ class ProgramHost:
     Attributes:
         calls: Summaries of the program's calls so far, as `ExecutionResult.tool_calls` has them.
         suspended: The requests of the calls that wait for a person.
+        takes_tables: Whether the program has what reads a table; it is given the rows else.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class ProgramHost:
         self._activity = activity
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
+        self.takes_tables = False
         self._room = _SUMMARY_BYTES
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
@@ -105,7 +108,7 @@ class ProgramHost:
             outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:
             summary["duration_ms"] += (time.perf_counter() - began) * 1000
-        reply = reply_to(outcome, arguments, tool.spec)
+        reply = reply_to(outcome, arguments, tool.spec, GivenTables(rows=not self.takes_tables))
         self._summarize(summary, outcome, reply)
         return outcome, reply
 
@@ -119,7 +122,8 @@ class ProgramHost:
         try:
             async with aclosing(stream) as values:
                 async for value in values:
-                    await emit(render_value(value, call.name, most, structured=True).value)
+                    shown = render_value(value, call.name, most, structured=True, tables=GivenTables(rows=True))
+                    await emit(shown.value)
         except ResultNotSerializable as error:
             return Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)
         return ended[0]
@@ -165,12 +169,12 @@ def _shortened(value: Any) -> Any:
 # --- from an outcome to the program's reply --------------------------------------------------------------------------
 
 
-def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec) -> Reply:
+def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec, tables: GivenTables) -> Reply:
     """Return what a program gets for a call with these arguments: a value, or an exception of a kind it can catch."""
     match outcome:
         case Completed():
-            shown = render(outcome, structured=True)
-            return Raised("TypeError", shown.text) if shown.is_error else Value(shown.value)
+            shown = render(outcome, structured=True, tables=tables)
+            return Raised("TypeError", shown.text) if shown.is_error else Value(shown.value, tables.streams)
         case Rejected(source="limit"):
             return Raised("RuntimeError", outcome.reason)
         case Rejected():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from base64 import b64decode, b64encode
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -127,13 +128,16 @@ class JournalEntry:
 def reply_to_dict(reply: Reply) -> dict[str, Any]:
     """Return a reply as JSON shapes."""
     if isinstance(reply, Value):
-        return {"value": reply.value}
+        tables = [b64encode(table).decode() for table in reply.tables]
+        return {"value": reply.value} | ({"tables": tables} if tables else {})
     return {"raised": [reply.type, reply.message]} if isinstance(reply, Raised) else {}
 
 
 def reply_from_dict(data: Mapping[str, Any]) -> Reply:
     """Return the reply that `reply_to_dict` described."""
-    return Raised(*data["raised"]) if "raised" in data else Value(StoredFields(Value, data)["value"])
+    if "raised" in data:
+        return Raised(*data["raised"])
+    return Value(StoredFields(Value, data)["value"], tuple(map(b64decode, data.get("tables", ()))))
 
 
 class Journal:

@@ -66,9 +66,7 @@ class JournalHost(ProgramHost):
         self._caught_up = asyncio.Event()
         self._recovering: asyncio.Task[dict[str, Call | Outcome]] | None = None
         self._broken: ReplayDiverged | None = None
-        self._size = sum(
-            json_size(entry.reply.value) for entry in self.journal.entries if isinstance(entry.reply, Value)
-        )
+        self._size = sum(_kept_size(entry.reply) for entry in self.journal.entries if isinstance(entry.reply, Value))
         self._program_task = asyncio.current_task()
 
     # --- what the sandbox asks for
@@ -168,7 +166,7 @@ class JournalHost(ProgramHost):
     def _within_size(self, reply: Reply) -> Reply:
         """Return a reply to keep, without its value once all of them are too much."""
         if isinstance(reply, Value):
-            self._size += json_size(reply.value)
+            self._size += _kept_size(reply)
         return Value(None) if self.is_full and isinstance(reply, Value) else reply
 
     @property
@@ -280,6 +278,11 @@ class JournalHost(ProgramHost):
     async def _flush(self) -> None:
         if self._log is not None:
             await self._log.flush()
+
+
+def _kept_size(reply: Value) -> int:
+    """Return about how many characters a journal needs for a reply."""
+    return json_size(reply.value) + sum(len(table) * 4 // 3 for table in reply.tables)
 
 
 def paused_program(program: Program, sandbox: Resumable, host: JournalHost, state: Mapping[str, Any]) -> PausedProgram:

@@ -21,7 +21,8 @@ class ExecutionResult:
     Attributes:
         output: The text that the program printed.
         error_output: The text that it printed to stderr; and the traceback, when it failed.
-        return_value: The value of its last expression, as JSON shapes.
+        return_value: The value of its last expression, as JSON shapes; a table in it is a DataFrame where the program
+            had one, else a table of pyarrow.
         tool_calls: A dict for each call, in the order they were made: `id`, `name`, `arguments` (secrets hidden),
             `outcome` (`completed`, `rejected`, `failed`, `suspended` or `cancelled`), `result` or `error`, and
             `duration_ms`. Once all of them take 32 MB, arguments are None and results cut to their beginning.

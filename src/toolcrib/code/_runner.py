@@ -46,6 +46,7 @@ __all__ = ["NO_FILES", "OnOutput", "ProgramRunner", "RunOptions"]
 OnOutput = Callable[[str, str], None]
 NO_FILES: ProgramFiles = MappingProxyType({})
 
+_TABLE_MODULES = frozenset({"pandas", "pyarrow"})
 _NO_COUNTERS: Mapping[str, Any] = MappingProxyType({})
 
 _resumable: dict[type[Any], bool] = {}
@@ -126,6 +127,12 @@ class ProgramRunner:
     def dialect(self) -> Dialect | None:
         """The dialect of the sandbox's Python; None when the sandbox has none to give."""
         return self.sandbox.dialect if isinstance(self.sandbox, HasDialect) else None
+
+    @cached_property
+    def _takes_tables(self) -> bool:
+        """Whether programs have a module that reads a table."""
+        modules = None if self.dialect is None else self.dialect.modules
+        return modules is not None and not _TABLE_MODULES.isdisjoint(modules)
 
     @cached_property
     def _lookup(self) -> Lookup:
@@ -291,6 +298,7 @@ class ProgramRunner:
 
     def _with_lookup(self, host: ProgramHost, run: Run) -> Host:
         """Return the host of a program, which answers `search_tools` and `describe`, too."""
+        host.takes_tables = self._takes_tables
         return LookupHost(host, self._lookup, run)
 
     def _program(self, code: str, run: Run, options: RunOptions, files: Mapping[str, bytes]) -> Program:

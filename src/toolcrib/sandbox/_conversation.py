@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from toolcrib.calls import Media, calling_line, charge_time
+from toolcrib.errors import MissingExtraError
 from toolcrib.sandbox._endings import (
     CALL_CANCELLED,
     ProgramEnded,
@@ -40,6 +41,7 @@ from toolcrib.sandbox._output import OutputMeter
 from toolcrib.sandbox._program_files import artifacts_of
 from toolcrib.sandbox._protocol import Host, OutputStream, Program, ProgramError, SandboxResult, SuspendedReply
 from toolcrib.sandbox._replay import Diverged, ReplayLog
+from toolcrib.sandbox._result_tables import with_tables
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
 from toolcrib.sandbox._usage import Usage
@@ -123,6 +125,8 @@ class Conversation:
             error = protocol_broken(broken)
         except Diverged as difference:
             error = replay_diverged(difference)
+        except MissingExtraError as missing:
+            error = ProgramError("sandbox", type(missing).__name__, str(missing))
         except TimeoutError:
             if not self._deadline.is_over:
                 raise
@@ -234,7 +238,7 @@ class Conversation:
         error = done.error
         if error is not None and error.kind == "memory":
             error = out_of_memory(self._limits, error.line, error.traceback)
-        return done.value, error
+        return (with_tables(done, self._limits.bytes_out) if done.tables else done.value), error
 
     # --- waiting for the worker and for calls
 

@@ -18,6 +18,7 @@ __all__ = [
     "replay_diverged",
     "result_too_large",
     "slept_too_long",
+    "tables_too_large",
     "too_many_calls",
     "too_many_threads",
     "took_too_long",
@@ -107,7 +108,16 @@ def result_too_large(name: str, size: int, limits: SandboxLimits) -> Raised:
     return Raised(
         "ValueError",
         f"`{name}` returned about {size} characters, and {limits.reply_size} is the most a program can take in at "
-        "once. Ask it for less, or for one part at a time.",
+        "once (SandboxLimits.reply_size). Ask it for less, or for one part at a time.",
+    )
+
+
+def tables_too_large(name: str, size: int, limits: SandboxLimits) -> Raised:
+    """Return the reply to a call whose result has tables of more bytes than `bytes_in`."""
+    return Raised(
+        "ValueError",
+        f"`{name}` returned a table of {size} bytes, and {limits.bytes_in} is the most a program can take in at once "
+        "(SandboxLimits.bytes_in). Ask it for fewer rows or columns.",
     )
 
 

@@ -114,6 +114,7 @@ class DoneFrame:
         names: The plain values that it left, where the host wants them.
         blobs: What came with the frame.
         artifacts: The names of its artifacts, which are the last of the blobs.
+        tables: What its worker says of the tables among them; nothing of it is checked.
     """
 
     value: Any = None
@@ -122,6 +123,7 @@ class DoneFrame:
     names: Mapping[str, Any] = field(default_factory=dict[str, Any])
     blobs: Sequence[memoryview] = ()
     artifacts: Sequence[Any] = ()
+    tables: Sequence[Any] = ()
 
 
 Frame: TypeAlias = CallFrame | NextFrame | DropFrame | WaitFrame | PrintFrame | DoneFrame
@@ -288,7 +290,8 @@ def _done(fields: dict[str, Any], blobs: Sequence[memoryview] = ()) -> DoneFrame
     names: dict[str, Any] = {} if fields.get("names") is None else _typed(fields, "names", dict)
     artifacts: list[Any] = [] if fields.get("artifacts") is None else _typed(fields, "artifacts", list)
     if fields.get("error") is None:
-        return DoneFrame(fields.get("v"), None, clock, names, blobs, artifacts)
+        tables: list[Any] = [] if fields.get("tables") is None else _typed(fields, "tables", list)
+        return DoneFrame(fields.get("v"), None, clock, names, blobs, artifacts, tables)
     found = cast("dict[str, Any]", _typed(fields, "error", dict))
     kind = _KINDS.get(_typed(found, "kind", str))
     if kind is None:

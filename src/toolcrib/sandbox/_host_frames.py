@@ -50,10 +50,10 @@ def run_frame(fields: dict[str, Any], blobs: Sequence[Buffer] = ()) -> HostFrame
     return HostFrame(b'{"t":"run",' + json_bytes(fields)[1:-1], blobs)
 
 
-def value_frame(call: int, value: Any) -> tuple[HostFrame, int]:
+def value_frame(call: int, value: Any, tables: Sequence[bytes] = ()) -> tuple[HostFrame, int]:
     """Return the frame that ends a call with its result, and about how many characters the result takes."""
     body = json_bytes(value)
-    return HostFrame(b'{"t":"ret","id":%d,"v":%b' % (call, body)), _size(value, body)
+    return HostFrame(b'{"t":"ret","id":%d,"v":%b' % (call, body), tables), _size(value, body)
 
 
 def item_frame(call: int, value: Any) -> tuple[HostFrame, int]:

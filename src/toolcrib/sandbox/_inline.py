@@ -32,7 +32,7 @@ from toolcrib.sandbox._protocol import (
 from toolcrib.sandbox._source import Source, parse_program
 from toolcrib.sandbox._stopwatch import WallClock
 from toolcrib.sandbox._threads import ProgramThreads
-from toolcrib.sandbox._worker.export import ValueRefused, exported, exported_result
+from toolcrib.sandbox._worker.export import ValueRefused, exported_arguments, exported_result
 
 __all__ = ["UnsafeInlineSandbox"]
 
@@ -134,8 +134,7 @@ class _Run:
         if self.calls == limits.calls:
             raise _Stop(too_many_calls(name, limits))
         self.calls += 1
-        given = [exported(value, limits.value_size) for value in args]
-        named = {key: exported(value, limits.value_size) for key, value in kwargs.items()}
+        given, named = exported_arguments(name, args, kwargs, limits.value_size)
         calling_line.set(self._line())
         reply = self._answer(self._host.call(name, given, named))
         if isinstance(reply, SuspendedReply):

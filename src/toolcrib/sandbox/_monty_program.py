@@ -49,7 +49,7 @@ from toolcrib.sandbox._protocol import (
     Value,
 )
 from toolcrib.sandbox._values import json_size
-from toolcrib.sandbox._worker.export import ValueRefused, exported
+from toolcrib.sandbox._worker.export import ValueRefused, exported, exported_arguments
 
 __all__ = ["MontyProgram", "Steps"]
 
@@ -141,7 +141,7 @@ class MontyProgram:
         error: ProgramError | None = None
         try:
             with self._session(pool()) as session:
-                last = self._export((yield from self._play(session)))
+                last = exported((yield from self._play(session)), self._limits.value_size, _fields)
             if self.ended is not None:  # in its very last step
                 raise self.ended
             value = last
@@ -242,11 +242,10 @@ class MontyProgram:
         if self._calls > self._limits.calls:
             raise ProgramEnded(too_many_calls(name, self._limits, self._line(snapshot)))
         try:
-            args = [self._export(value) for value in snapshot.args]
-            kwargs = {key: self._export(value) for key, value in snapshot.kwargs.items()}
-        except ValueRefused as error:
-            message = f"an argument of `{name}` cannot be passed to it: {error}"
-            return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": message})
+            given = snapshot.args, snapshot.kwargs
+            args, kwargs = exported_arguments(name, *given, self._limits.value_size, _fields)
+        except ValueError as error:
+            return self._compute(snapshot.resume, {"exc_type": "ValueError", "message": str(error)})
         call = MontyCall(snapshot.call_id, name, args, kwargs, self._line(snapshot))
         return (yield from self._ask(snapshot, call, name, awaited=self._is_awaited(snapshot)))
 
@@ -348,9 +347,6 @@ class MontyProgram:
         return ProgramEnded(ProgramError("paused", "Paused", suspended[0][1], line))
 
     # --- values, lines and errors
-
-    def _export(self, value: Any) -> Any:
-        return exported(value, self._limits.value_size, _fields)
 
     def _is_awaited(self, snapshot: FunctionSnapshot) -> bool:
         if not self._source.awaited:

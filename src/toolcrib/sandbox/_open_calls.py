@@ -7,7 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from toolcrib.calls import calling_line, charge_time
-from toolcrib.sandbox._endings import CALL_CANCELLED, ProgramEnded, arguments_too_large, result_too_large
+from toolcrib.sandbox._endings import (
+    CALL_CANCELLED,
+    ProgramEnded,
+    arguments_too_large,
+    result_too_large,
+    tables_too_large,
+)
 from toolcrib.sandbox._frames import CallFrame, ProtocolError, do_nothing
 from toolcrib.sandbox._host_frames import HostFrame, error_frame, item_frame, value_frame
 from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, SuspendedReply, Value
@@ -210,7 +216,10 @@ class OpenCalls:
         """Return the frame that ends a call."""
         if isinstance(reply, Raised):
             return error_frame(call.id, reply)
-        frame, size = value_frame(call.id, reply.value)
+        frame, size = value_frame(call.id, reply.value, reply.tables)
+        bytes_in = sum(map(len, reply.tables))
+        if bytes_in > self._limits.bytes_in:
+            return error_frame(call.id, tables_too_large(call.name, bytes_in, self._limits))
         return frame if size <= self._limits.reply_size else error_frame(call.id, self._too_large(call, size))
 
     async def _emit(self, call: OpenCall, value: Any) -> None:

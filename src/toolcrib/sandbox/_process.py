@@ -240,7 +240,7 @@ class WorkerSandbox:
         names: Mapping[str, Any] | None = None,
     ) -> Ended:
         """Run a program in a worker; `names` are the plain values that it finds, None where none are wanted of it."""
-        wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size), program.limits.bytes_out)
+        wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size), 2 * program.limits.bytes_out)
         usage = worker.usage if isinstance(worker, MeasuredWorker) else _unmeasured
         conversation = Conversation(program, host, log, wire, worker.kill, usage, names)
         with self._lock:

@@ -55,7 +55,7 @@ class SandboxLimits:
         value_size: Characters, about, of one value that leaves the program: the arguments of a call, its result. A
             value that is small as text may be large as objects: 1 MB of `{}` takes the host 27 MB for a short time.
         reply_size: Characters, about, of one tool result that goes into the program.
-        bytes_out: Bytes that leave the program beside JSON, with one value: tables and artifacts.
+        bytes_out: Bytes that leave the program beside JSON: of the tables in its value, and as many of artifacts.
         bytes_in: Bytes that go into the program beside JSON, with one tool result or at its start: tables and files.
         artifacts: Files that the program may leave in `artifacts/`; `bytes_out` bounds their size.
         source_size: Characters of the program's text.
@@ -125,9 +125,14 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The call has a result, of JSON shapes."""
+    """The call has a result, of JSON shapes.
+
+    Attributes:
+        tables: Arrow IPC streams, of the tables that are in `value` as objects with a number under the key `$table`.
+    """
 
     value: Any
+    tables: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +209,8 @@ class SandboxResult:
     """The result of a program.
 
     Attributes:
-        value: The value of the program's last expression, as JSON shapes.
+        value: The value of the program's last expression, as JSON shapes; a table in it is a DataFrame where the
+            program had one, else a table of pyarrow.
         output: The text that it printed, cut in the middle when it was too much.
         error_output: The text that it printed to stderr.
         error: Why it did not reach its end; None when it did.

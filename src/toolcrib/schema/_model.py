@@ -24,6 +24,7 @@ from toolcrib.schema._core_schema import runs_code, secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, properties_of, tidy
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
 from toolcrib.schema._schema_walk import SchemaWalk
+from toolcrib.schema._table_type import table_type
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = [
@@ -227,7 +228,8 @@ def _described(annotation: Any) -> Any:
         return Annotated[_described(arguments[0]), *arguments[1:]]
     if origin is Union or origin is UnionType:
         return Union[tuple(map(_described, arguments))]  # noqa: UP007 -- of a tuple, which `|` does not take
-    return annotation
+    table = table_type(annotation)
+    return annotation if table is None else Annotated[annotation, table]
 
 
 @cache

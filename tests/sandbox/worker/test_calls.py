@@ -73,7 +73,7 @@ def test_a_failure_can_be_caught_as_what_it_is(worker: UnsealedWorker, raised: s
         ("echo([[[...]]])", "Ellipsis has no JSON form; pass text, numbers, lists and dicts"),
         ("x = []\nx.append(x)\necho(x)", "it is nested more than 100 deep"),
         ("echo('x' * 200_000)", "it is larger than 100000 characters"),
-        ("echo('\\0' * 90_000)", "larger than 100000 bytes as JSON"),
+        ("echo('\\0' * 90_000)", "bytes as JSON, larger than 100000 bytes (SandboxLimits.value_size)"),
         ("echo(10 ** 5000)", "an int of more than 4000 digits"),
         ("echo(iter([1]))", "read it into a list first"),
         ("echo(b'\\xff')", "base64.b64encode"),

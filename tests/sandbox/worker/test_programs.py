@@ -118,4 +118,7 @@ def test_a_value_that_is_too_large_fails_the_program(worker: UnsealedWorker) -> 
     error = worker.run("'x' * 200_000").error
 
     assert error["type"] == "ValueError"
-    assert error["message"] == "the program's last value cannot leave it: it is larger than 100000 characters as JSON"
+    assert error["message"] == (
+        "the program's last value cannot leave it: it is larger than 100000 characters as JSON "
+        "(SandboxLimits.value_size)"
+    )

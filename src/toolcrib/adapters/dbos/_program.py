@@ -30,7 +30,7 @@ from toolcrib.adapters.dbos._program_journal import (
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
 from toolcrib.approvals import ApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import ApprovalRequest, lenient
 from toolcrib.code import (
     ExecutionResult,
     Finding,
@@ -402,6 +402,7 @@ def _result_to_dict(result: ExecutionResult) -> dict[str, Any]:
     """Return a result as JSON shapes: without records, and without what only its own process can use."""
     return {
         **{name: getattr(result, name) for name in _PLAIN},
+        "return_value": lenient(result.return_value),  # of a table its summary
         "isolation": list(result.isolation),
         "warnings": list(result.warnings),
         "pending": [[call.request.to_dict(), call.in_doubt] for call in result.suspended_calls],

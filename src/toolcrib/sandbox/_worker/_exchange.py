@@ -18,7 +18,7 @@ from typing import Any
 from ._clock import CLOCK
 from ._frames import Blob, Frame, Wire, encoded
 from ._output import OutputBuffer
-from .export import ValueRefused, exported
+from .export import exported_arguments
 
 __all__ = ["Exchange", "has_threads"]
 
@@ -78,11 +78,7 @@ class Exchange:
         Raises:
             ValueError: An argument cannot leave the program.
         """
-        try:
-            given = [exported(value, self._value_size) for value in args]
-            named = {key: exported(value, self._value_size) for key, value in kwargs.items()}
-        except ValueRefused as refused:
-            raise ValueError(f"an argument of `{name}` cannot be passed to it: {refused}") from None
+        given, named = exported_arguments(name, args, kwargs, self._value_size)
         with self._writing:
             call = self._last + 1
             frame: Frame = {"t": "call", "id": call, "name": name, "args": given, "kwargs": named, "wait": wait}
@@ -90,7 +86,10 @@ class Exchange:
             body = encoded(frame)
             if len(body) > self._value_size + _MARGIN:
                 most = self._value_size
-                raise ValueError(f"the arguments of `{name}` cannot be passed to it: larger than {most} bytes as JSON")
+                raise ValueError(
+                    f"the arguments of `{name}` cannot be passed to it: they take {len(body)} bytes as JSON, "
+                    f"larger than {most} bytes (SandboxLimits.value_size)"
+                )
             self._last = call
             self._send(body, more=not wait)
         return call
@@ -228,7 +227,11 @@ class Exchange:
 
     def too_large(self, frame: Frame) -> bool:
         """Return whether a frame is more than the host takes."""
-        return len(encoded(frame)) > self._value_size + _MARGIN
+        return self.size(frame) > self._value_size + _MARGIN
+
+    def size(self, frame: Frame) -> int:
+        """Return the bytes of a frame, its blobs left out."""
+        return len(encoded({name: part for name, part in frame.items() if name != "blobs"}))
 
     def _send(self, body: bytes, blobs: Sequence[Blob] = (), *, more: bool = False) -> None:
         self._is_sending = True  # what is printed goes along

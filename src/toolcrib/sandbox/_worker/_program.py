@@ -17,12 +17,13 @@ from ._errors import Sources, failure, syntax_failure, unreadable
 from ._exchange import Exchange
 from ._figures import save_open
 from ._files import FILES
-from ._frames import Frame, encoded
+from ._frames import Frame
 from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
 from ._snapshot import plain_values
 from ._stubs import Stubs, ValueStream
 from .export import ValueRefused, exported_result
 from .imports import guarded_import
+from .tables import PackedTable
 
 __all__ = ["Interpreter"]
 
@@ -65,14 +66,14 @@ class Interpreter:
         try:
             value = self._value(body, last)
             value = list(value) if isinstance(value, ValueStream) else value
-            done = self._done(value, frame["value_size"])
+            done = self._done(value, frame)
             save_open()
         except BaseException as error:
             done = {"t": "done", "error": self._failure(error, own, frame)}
         for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         if frame.get("names") is not None:
-            done["names"] = self._left(tools, frame["value_size"] - len(encoded(done)))
+            done["names"] = self._left(tools, frame["value_size"] - self._exchange.size(done))
         self._add_artifacts(done)
         return done
 
@@ -114,17 +115,28 @@ class Interpreter:
         except BaseException:  # from the error's own class, or from what the program did to Python
             return unreadable()
 
-    def _done(self, value: Any, most: int) -> Frame:
+    def _done(self, value: Any, run: Frame) -> Frame:
+        most, tables = run["value_size"], list[PackedTable]()
         try:
-            done = {"t": "done", "v": exported_result(value, most)}
-            if not self._exchange.too_large(done):
+            done = {"t": "done", "v": exported_result(value, most, tables)}
+            if tables:
+                done["tables"] = [{**table.facts, "blob": number} for number, table in enumerate(tables)]
+                done["blobs"] = [table.data for table in tables]
+            problem = self._too_large(done, run)
+            if not problem:
                 return done
-            problem = f"it is larger than {most} bytes as JSON"
         except ValueRefused as refused:
             problem = str(refused)
         message = f"the program's last value cannot leave it: {problem}"
         error = {"kind": "exception", "type": "ValueError", "message": message, "line": 0, "traceback": ""}
         return {"t": "done", "error": error}
+
+    def _too_large(self, done: Frame, run: Frame) -> str:
+        if self._exchange.too_large(done):
+            return f"it is larger than {run['value_size']} bytes as JSON (SandboxLimits.value_size)"
+        size = sum(map(len, done.get("blobs", ())))
+        most = run["artifacts"][1]
+        return f"its tables take {size} bytes, and {most} is the most (SandboxLimits.bytes_out)" if size > most else ""
 
 
 def _compiled(code: str, name: str) -> tuple[types.CodeType, types.CodeType | None]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from ._exchange import Exchange
 from ._frames import Frame
 from .export import ExportedByName
+from .tables import with_tables
 
 __all__ = ["Stubs", "Tool", "UnawaitedCall", "ValueStream", "raised_by"]
 
@@ -62,7 +63,7 @@ class ValueStream:
         frame = self._exchange.next(self._call)
         if self._ends(frame):
             raise StopIteration
-        return frame["v"]
+        return _given(frame)
 
     def __aiter__(self) -> ValueStream:
         return self
@@ -73,7 +74,7 @@ class ValueStream:
         frame = await self._exchange.next_async(self._call)
         if self._ends(frame):
             raise StopAsyncIteration
-        return frame["v"]
+        return _given(frame)
 
     def __await__(self) -> Generator[Any, Any, list[Any]]:
         return self._all().__await__()
@@ -259,7 +260,15 @@ def raised_by(error: BaseException) -> str | None:
 
 def _value(frame: Frame, name: str) -> Any:
     if "err" not in frame:
-        return frame.get("v")
+        return _given(frame)
     error: BaseException = getattr(builtins, frame["err"]["type"])(frame["err"]["message"])  # the host chose one it has
     setattr(error, _RAISED_BY, name)
     raise error
+
+
+def _given(frame: Frame) -> Any:
+    """Return the value of a frame, with the tables that came beside it."""
+    tables = frame.get("blobs", ())
+    if tables is None:
+        raise MemoryError
+    return with_tables(frame.get("v"), tables) if tables else frame.get("v")

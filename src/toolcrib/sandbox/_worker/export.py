@@ -28,7 +28,9 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, cast
 
-__all__ = ["ExportedByName", "ValueRefused", "exported", "exported_result"]
+from .tables import MARK, PackedTable, is_table, packed, rows_of
+
+__all__ = ["ExportedByName", "ValueRefused", "exported", "exported_arguments", "exported_result"]
 
 _DEPTH = 100  # of lists in lists
 _DIGITS = 4_000  # of an int: Python refuses to read more than 4,300 as text
@@ -87,23 +89,50 @@ def exported(value: Any, most: int, fields: Fields | None = None) -> Any:
     return _Copier(most, fields or _fields).copy(value, _DEPTH)
 
 
-def exported_result(value: Any, most: int) -> Any:
+def exported_arguments(
+    name: str, args: Iterable[Any], kwargs: Mapping[str, Any], most: int, fields: Fields | None = None
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call of `name` as JSON shapes.
+
+    Raises:
+        ValueError: One of them cannot leave the program; the message says which.
+    """
+    given: list[Any] = []
+    named: dict[str, Any] = {}
+    which = ""
+    try:
+        for value in args:
+            which = f"argument {len(given) + 1}"
+            given.append(exported(value, most, fields))
+        for key, value in kwargs.items():
+            which = f"the argument `{key}`"
+            named[key] = exported(value, most, fields)
+    except ValueRefused as refused:
+        raise ValueError(f"{which} of `{name}` cannot be passed to it: {refused}") from None
+    return given, named
+
+
+def exported_result(value: Any, most: int, tables: list[PackedTable] | None = None) -> Any:
     """Return a program's last value as JSON shapes; of a function, a class or a module a text.
+
+    Args:
+        most: The characters, about, that its JSON may take.
+        tables: Takes the tables in it, for each of which a mark is there; where it is None, they become rows.
 
     Raises:
         ValueRefused: It is too large, too deep, or holds what has no JSON form.
     """
     if isinstance(value, _NAMED_TYPES):
         return _ADDRESS.sub("", repr(value))[:_TEXT]
-    return exported(value, most)
+    return _Copier(most, _fields, tables).copy(value, _DEPTH)
 
 
 class _Copier:
-    __slots__ = ("_done", "_fields", "_left", "_most")
+    __slots__ = ("_done", "_fields", "_left", "_most", "_tables")
 
-    def __init__(self, most: int, fields: Fields) -> None:
+    def __init__(self, most: int, fields: Fields, tables: list[PackedTable] | None = None) -> None:
         self._most = self._left = most
-        self._fields = fields
+        self._fields, self._tables = fields, tables
         self._done: dict[int, tuple[Any, int, Any]] = {}  # the copy, its cost, and the value, lest its id recur
 
     def copy(self, value: Any, depth: int) -> Any:
@@ -144,12 +173,26 @@ class _Copier:
             return self._integer(int(value))
         if isinstance(value, float):
             return self._float(float(value))
+        if is_table(value):
+            return self._table(value, depth)
         fields = self._fields(value)
         if fields is None:
             what = _ADDRESS.sub("", f"{value!r:.100}")
             hint = "read it into a list first" if isinstance(value, Iterator) else "pass text, numbers, lists and dicts"
             raise ValueRefused(f"{what} has no JSON form; {hint}")
         return self._mapping(fields, depth)
+
+    def _table(self, value: Any, depth: int) -> Any:
+        try:
+            if self._tables is not None:
+                self._tables.append(packed(value))
+                return {MARK: len(self._tables) - 1}
+            self._count(len(value) * len(value.columns) * _PER_ITEM)  # at least, before there are rows
+            return self._items(rows_of(value), depth)
+        except ValueRefused:
+            raise
+        except ValueError as error:
+            raise ValueRefused(str(error)) from None
 
     def _items(self, values: Iterable[Any], depth: int) -> list[Any]:
         made: list[Any] = []
@@ -182,7 +225,7 @@ class _Copier:
     def _count(self, characters: int) -> None:
         self._left -= characters
         if self._left < 0:
-            raise ValueRefused(f"it is larger than {self._most} characters as JSON")
+            raise ValueRefused(f"it is larger than {self._most} characters as JSON (SandboxLimits.value_size)")
 
 
 def _leaf(value: Any) -> str | None:

@@ -1,0 +1,100 @@
+"""Tables that a program leaves, from the bytes that its worker sent: every type, number and size of them is checked.
+
+No reader of a format sees these bytes. They are the buffers of columns of plain types, so that a table takes as much
+memory as was sent; a DataFrame may take some times that, which a limit on the number of cells bounds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from toolcrib._arrow import pyarrow
+from toolcrib.sandbox._frames import DoneFrame, ProtocolError
+from toolcrib.sandbox._worker.tables import ALIGNMENT, COLUMN_TYPES, MARK, TIMESTAMP
+
+__all__ = ["with_tables"]
+
+_BYTES_A_CELL = 2  # of those that may be sent; in a DataFrame a cell takes at most 8, or some more as an object
+
+
+def with_tables(done: DoneFrame, most: int) -> Any:
+    """Return the value of a program's last frame, with its tables where marks stand for them.
+
+    Args:
+        most: Bytes that tables may have.
+
+    Raises:
+        ProtocolError: One of them is no table.
+    """
+    return _placed(done.value, [_table(facts, done.blobs, most) for facts in done.tables])
+
+
+def _placed(value: Any, tables: Sequence[Any]) -> Any:
+    if isinstance(value, list):
+        return [_placed(part, tables) for part in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    parts = cast("dict[str, Any]", value)
+    number = parts.get(MARK)
+    if type(number) is int and 0 <= number < len(tables):
+        return tables[number]
+    return {name: _placed(part, tables) for name, part in parts.items()}
+
+
+def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> Any:
+    match facts:
+        case {"rows": int(rows), "columns": [*columns], "pandas": bool(is_pandas), "blob": int(blob)}:
+            pass
+        case _:
+            raise ProtocolError("a table that is none")
+    if not 0 <= blob < len(blobs) or rows < 0 or rows * len(columns) * _BYTES_A_CELL > most:
+        raise ProtocolError(f"a table of {rows} rows and {len(columns)} columns, which is more than it may have")
+    arrow = pyarrow("a table that a program leaves")
+    buffers = _Buffers(arrow.py_buffer(bytes(blobs[blob])))
+    try:
+        arrays = [_array(arrow, rows, column, buffers) for column in columns]
+        table = arrow.table(arrays, names=[column[0] for column in columns])
+        return table.to_pandas(date_as_object=False) if is_pandas else table
+    except ProtocolError:
+        raise
+    except Exception as error:  # of pyarrow or pandas, at what a worker sent
+        raise ProtocolError(f"a table that is none: {error!s:.200}") from None
+
+
+def _array(arrow: Any, rows: int, column: Any, buffers: _Buffers) -> Any:
+    match column:
+        case [str(), str(kind), bool(has_missing), int(size)] if size >= 0:
+            pass
+        case _:
+            raise ProtocolError("a column of a table that is none")
+    stamp = re.fullmatch(TIMESTAMP, kind)
+    bits = COLUMN_TYPES.get(kind) if stamp is None else 64
+    if bits is None:
+        raise ProtocolError(f"a column of a table of type {kind:.60}, which there is not")
+    missing = buffers.take(rows, 1) if has_missing else None
+    if bits:
+        values = [buffers.take(rows, bits)]
+    else:
+        values = [buffers.take(rows + 1, 64 if kind == "large_string" else 32), buffers.take(size, 8)]
+    type_ = arrow.type_for_alias(kind) if stamp is None else arrow.timestamp(stamp[1], stamp[2])
+    array = arrow.Array.from_buffers(type_, rows, [missing, *values])
+    array.validate(full=True)
+    return array
+
+
+class _Buffers:
+    """The buffers of a table, one after the other."""
+
+    def __init__(self, data: Any) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, count: int, bits: int) -> Any:
+        """Return the next buffer, of so many values."""
+        size = (count * bits + 7) // 8
+        if self._at + size > len(self._data):
+            raise ProtocolError("a table that has fewer bytes than it needs")
+        found = self._data.slice(self._at, size)
+        self._at += size + -size % ALIGNMENT
+        return found
