@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from toolcrib.errors import MissingExtraError
 
 __all__ = [
     "TableFacts",
     "is_table",
+    "is_table_class",
     "pyarrow",
+    "table_bytes",
     "table_facts",
     "table_of",
     "table_rows",
@@ -29,16 +31,6 @@ _HEAD_ROWS, _TAIL_ROWS = 5, 3
 _COLUMNS = 40
 _CELL_CHARS = 80
 _FEATURE = "a table that is no DataFrame of pandas, or goes into a program,"
-
-
-@runtime_checkable
-class _Tabular(Protocol):
-    """A table that exports itself by the Arrow PyCapsule interface; a single column, which can too, has no columns."""
-
-    @property
-    def columns(self) -> Any: ...
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +47,15 @@ class TableFacts:
 
 def is_table(value: object) -> bool:
     """Return whether a value is a table."""
-    return isinstance(value, _Tabular)
+    return is_table_class(type(value))
+
+
+def is_table_class(kind: type[Any]) -> bool:
+    """Return whether values of a class are tables: they export themselves as Arrow streams, and have columns.
+
+    A single column exports itself, too. It is the class that is asked, since asking a value may compute something.
+    """
+    return hasattr(kind, "__arrow_c_stream__") and hasattr(kind, "columns")
 
 
 def pyarrow(feature: str) -> Any:
@@ -145,6 +145,11 @@ def table_of(kind: type[Any], rows: list[dict[str, Any]]) -> Any:
         return kind.from_pydict(columns)
     except TypeError as error:
         raise ValueError(str(error)) from None
+
+
+def table_bytes(table: Any) -> int:
+    """Return about how many bytes a table takes; of a DataFrame the objects in it are not counted."""
+    return int(table.memory_usage().sum()) if _is_pandas(table) else _arrow(table).nbytes
 
 
 def table_stream(table: Any) -> bytes:

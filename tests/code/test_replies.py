@@ -22,7 +22,7 @@ class Late(TimeoutError):
 
 
 def reply(outcome: Outcome, **arguments: object) -> Reply:
-    return reply_to(outcome, arguments, find.spec, GivenTables(rows=True))
+    return reply_to(outcome, arguments, find.spec, GivenTables("find", 0))
 
 
 def failed(error: Exception, code: str = "tool_error") -> Failed:

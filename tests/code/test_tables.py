@@ -146,6 +146,16 @@ def test_a_table_that_is_too_large_is_an_error_that_names_the_limit(sandbox: Pro
     assert "10000 is the most a program can take in at once (SandboxLimits.bytes_in)" in said
 
 
+def test_tables_that_are_too_large_together_are_an_error(sandbox: ProcessSandbox) -> None:
+    @ez_tool
+    async def two() -> list[pa.Table]:
+        return [pa.table({"a": range(1_000)})] * 2
+
+    result = Toolkit([two], sandbox=sandbox, limits=SandboxLimits(bytes_in=12_000)).execute("two()")
+
+    assert "`two` returned tables of 16" in (result.error or "")
+
+
 def test_a_table_for_which_the_program_has_no_memory_ends_it_alone(sandbox: ProcessSandbox) -> None:
     toolkit = Toolkit(TOOLS, sandbox=sandbox, limits=SandboxLimits(memory=64 << 20))
     code = "try:\n    big(6_000_000)\nexcept MemoryError:\n    print('none')\nbig(2).shape"

@@ -1,26 +1,31 @@
-"""Tables in the result of a program's call: as they are given to the program."""
+"""Tables in the result of a program's call, as they are given to the program."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from toolcrib._arrow import table_facts, table_rows, table_stream, table_summary
+from toolcrib._arrow import table_bytes, table_facts, table_rows, table_stream, table_summary
 from toolcrib.calls import charged
 
-__all__ = ["GivenTables"]
+__all__ = ["GivenTables", "TableTooLarge"]
 
 _MOST_CELLS = 2_000_000  # as rows: they would take a hundred bytes each in the program
+
+
+class TableTooLarge(Exception):
+    """A table is more than a program can be given; the message is for the program."""
 
 
 class GivenTables:
     """The tables in one result, each of which becomes a stream and a summary that stands for it, or rows.
 
     Args:
-        rows: Give them as rows, to a program that has nothing that reads a stream.
+        tool: The name of the tool, for errors.
+        most: The bytes that tables may have; 0 for a program that has nothing to read them with, and is given rows.
     """
 
-    def __init__(self, *, rows: bool) -> None:
-        self._as_rows = rows
+    def __init__(self, tool: str, most: int) -> None:
+        self._tool, self._most = tool, most
         self._streams: list[bytes] = []
 
     @property
@@ -32,16 +37,26 @@ class GivenTables:
         """Return what stands for a table in a value.
 
         Raises:
-            ValueError: As rows, it would be too large.
+            TableTooLarge: It is too large.
         """
-        if not self._as_rows:
-            self._streams.append(charged(table_stream, table))
-            return {"$table": len(self._streams) - 1, **table_summary(table)}
+        return charged(self._as_stream if self._most else self._as_rows, table)
+
+    def _as_stream(self, table: Any) -> Any:
+        size = table_bytes(table)
+        if size > self._most:
+            raise TableTooLarge(
+                f"`{self._tool}` returned a table of {size} bytes, and {self._most} is the most a program can take in "
+                "at once (SandboxLimits.bytes_in). Ask it for fewer rows or columns."
+            )
+        self._streams.append(table_stream(table))
+        return {"$table": len(self._streams) - 1, **table_summary(table)}
+
+    def _as_rows(self, table: Any) -> Any:
         facts = table_facts(table)
         if facts.rows * len(facts.columns) > _MOST_CELLS:
-            raise ValueError(
-                f"a table of {facts.rows} rows and {len(facts.columns)} columns, of which a program takes in "
-                f"{_MOST_CELLS} values at once as rows. Return fewer, or run programs in "
-                'ProcessSandbox(packages=["pandas", "pyarrow"]), where tables arrive as they are'
+            raise TableTooLarge(
+                f"`{self._tool}` returned a table of {facts.rows} rows and {len(facts.columns)} columns, and a program "
+                f"can take in {_MOST_CELLS} values at once as rows. Ask it for fewer; or run programs in "
+                'ProcessSandbox(packages=["pandas", "pyarrow"]), where tables arrive as they are.'
             )
-        return charged(table_rows, table)
+        return table_rows(table)

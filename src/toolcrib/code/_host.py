@@ -24,7 +24,7 @@ from toolcrib.calls import (
     render_value,
 )
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
-from toolcrib.code._given_tables import GivenTables
+from toolcrib.code._given_tables import GivenTables, TableTooLarge
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.pipeline import Call, Pipeline, Run
@@ -54,7 +54,7 @@ class ProgramHost:
     Attributes:
         calls: Summaries of the program's calls so far, as `ExecutionResult.tool_calls` has them.
         suspended: The requests of the calls that wait for a person.
-        takes_tables: Whether the program has what reads a table; it is given the rows else.
+        table_bytes: The bytes of tables in one result that the program can take; 0 for rows in place of tables.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ProgramHost:
         self._activity = activity
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
-        self.takes_tables = False
+        self.table_bytes = 0
         self._room = _SUMMARY_BYTES
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
@@ -108,7 +108,7 @@ class ProgramHost:
             outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:
             summary["duration_ms"] += (time.perf_counter() - began) * 1000
-        reply = reply_to(outcome, arguments, tool.spec, GivenTables(rows=not self.takes_tables))
+        reply = reply_to(outcome, arguments, tool.spec, GivenTables(tool.name, self.table_bytes))
         self._summarize(summary, outcome, reply)
         return outcome, reply
 
@@ -122,10 +122,11 @@ class ProgramHost:
         try:
             async with aclosing(stream) as values:
                 async for value in values:
-                    shown = render_value(value, call.name, most, structured=True, tables=GivenTables(rows=True))
+                    shown = render_value(value, call.name, most, structured=True, tables=GivenTables(call.name, 0))
                     await emit(shown.value)
-        except ResultNotSerializable as error:
-            return Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)
+        except (ResultNotSerializable, TableTooLarge) as error:
+            code = ResultNotSerializable.code
+            return Failed(call.name, call.id, code, str(error), type(error).__name__, exception=error)
         return ended[0]
 
     def _summarize(self, summary: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
@@ -173,7 +174,10 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec, tab
     """Return what a program gets for a call with these arguments: a value, or an exception of a kind it can catch."""
     match outcome:
         case Completed():
-            shown = render(outcome, structured=True, tables=tables)
+            try:
+                shown = render(outcome, structured=True, tables=tables)
+            except TableTooLarge as error:
+                return Raised("ValueError", str(error))
             return Raised("TypeError", shown.text) if shown.is_error else Value(shown.value, tables.streams)
         case Rejected(source="limit"):
             return Raised("RuntimeError", outcome.reason)

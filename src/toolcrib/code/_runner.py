@@ -129,10 +129,10 @@ class ProgramRunner:
         return self.sandbox.dialect if isinstance(self.sandbox, HasDialect) else None
 
     @cached_property
-    def _takes_tables(self) -> bool:
-        """Whether programs have a module that reads a table."""
+    def _table_bytes(self) -> int:
+        """The bytes of tables that a program can take: none without a module that reads one."""
         modules = None if self.dialect is None else self.dialect.modules
-        return modules is not None and not _TABLE_MODULES.isdisjoint(modules)
+        return 0 if modules is None or _TABLE_MODULES.isdisjoint(modules) else self.limits.bytes_in
 
     @cached_property
     def _lookup(self) -> Lookup:
@@ -298,7 +298,7 @@ class ProgramRunner:
 
     def _with_lookup(self, host: ProgramHost, run: Run) -> Host:
         """Return the host of a program, which answers `search_tools` and `describe`, too."""
-        host.takes_tables = self._takes_tables
+        host.table_bytes = self._table_bytes
         return LookupHost(host, self._lookup, run)
 
     def _program(self, code: str, run: Run, options: RunOptions, files: Mapping[str, bytes]) -> Program:

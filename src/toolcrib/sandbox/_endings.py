@@ -116,7 +116,7 @@ def tables_too_large(name: str, size: int, limits: SandboxLimits) -> Raised:
     """Return the reply to a call whose result has tables of more bytes than `bytes_in`."""
     return Raised(
         "ValueError",
-        f"`{name}` returned a table of {size} bytes, and {limits.bytes_in} is the most a program can take in at once "
+        f"`{name}` returned tables of {size} bytes, and {limits.bytes_in} is the most a program can take in at once "
         "(SandboxLimits.bytes_in). Ask it for fewer rows or columns.",
     )
 

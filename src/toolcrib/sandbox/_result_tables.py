@@ -56,11 +56,12 @@ def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> Any:
     try:
         arrays = [_array(arrow, rows, column, buffers) for column in columns]
         table = arrow.table(arrays, names=[column[0] for column in columns])
-        return table.to_pandas(date_as_object=False) if is_pandas else table
-    except ProtocolError:
-        raise
-    except Exception as error:  # of pyarrow or pandas, at what a worker sent
+    except arrow.ArrowException as error:
         raise ProtocolError(f"a table that is none: {error!s:.200}") from None
+    try:
+        return table.to_pandas(date_as_object=False) if is_pandas else table
+    except Exception:  # of pandas, which is not there, or has no such dates
+        return table
 
 
 def _array(arrow: Any, rows: int, column: Any, buffers: _Buffers) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import GetPydanticSchema
 from pydantic_core import CoreSchema, core_schema
 
-from toolcrib._arrow import is_table, table_of, table_rows
+from toolcrib._arrow import is_table_class, table_of, table_rows
 
 __all__ = ["table_type"]
 
@@ -20,7 +20,7 @@ def table_type(annotation: Any) -> GetPydanticSchema | None:
     if not isinstance(annotation, type) or annotation.__module__.partition(".")[0] not in _MADE_OF_ROWS:
         return None
     kind: type[Any] = annotation
-    return GetPydanticSchema(lambda source, handler: _schema(kind)) if is_table(kind) else None
+    return GetPydanticSchema(lambda source, handler: _schema(kind)) if is_table_class(kind) else None
 
 
 def _schema(kind: type[Any]) -> CoreSchema:

@@ -57,7 +57,7 @@ class PackedTable:
 
 def is_table(value: object) -> bool:
     """Return whether a value is a table: it exports itself as one, and has columns, as a single column has not."""
-    return hasattr(type(value), "__arrow_c_stream__") and hasattr(value, "columns")
+    return hasattr(type(value), "__arrow_c_stream__") and hasattr(type(value), "columns")
 
 
 # --- into the program
