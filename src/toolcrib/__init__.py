@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from toolcrib.pipeline import CallLimits, Pipeline, Run, must_call
     from toolcrib.record import JsonLinesSink, ListSink, LogSink, SqliteSink
     from toolcrib.registry import registry_scope
+    from toolcrib.results import MemoryResultStore, SqliteResultStore
     from toolcrib.rounds import Session, decode
     from toolcrib.schema import IdempotencyKey, Injectable, Injected, Redacted, RunContext
     from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
@@ -101,6 +102,7 @@ __all__ = [
     "LogSink",
     "Media",
     "MemoryApprovalStore",
+    "MemoryResultStore",
     "ModelRetry",
     "Outcome",
     "Pipeline",
@@ -112,6 +114,7 @@ __all__ = [
     "RunNormally",
     "Session",
     "SqliteApprovalStore",
+    "SqliteResultStore",
     "SqliteSink",
     "StopReason",
     "Suspended",
@@ -191,6 +194,7 @@ _HOMES = {
     "toolcrib.pipeline": ("CallLimits", "Pipeline", "Run", "must_call"),
     "toolcrib.record": ("JsonLinesSink", "ListSink", "LogSink", "SqliteSink"),
     "toolcrib.registry": ("registry_scope",),
+    "toolcrib.results": ("MemoryResultStore", "SqliteResultStore"),
     "toolcrib.rounds": ("Session", "decode"),
     "toolcrib.schema": ("IdempotencyKey", "Injectable", "Injected", "Redacted", "RunContext"),
     "toolcrib.tools": ("BaseTool", "Instruction", "Tool", "ToolRegistry", "ToolType", "ez_tool", "tool", "tool_input"),

@@ -17,7 +17,8 @@ from toolcrib.calls._call import (
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._copied import copied
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
-from toolcrib.calls._json import cut, jsonable, lenient, now
+from toolcrib.calls._json import cut, json_text, jsonable, lenient, now, shapes_and_text
+from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
 from toolcrib.calls._media import Media, revived
 from toolcrib.calls._outcome import (
     REJECTION_PREFIX,
@@ -33,11 +34,12 @@ from toolcrib.calls._outcome import (
     record_of,
     render,
 )
-from toolcrib.calls._render import Blocks, Rendered, carried, render_value
+from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, words_of
 from toolcrib.calls._stored import StoredFields
 from toolcrib.calls._value_class import value_class
 
 __all__ = [
+    "MODEL",
     "REJECTION_PREFIX",
     "ActivityEvent",
     "ActivityEventKind",
@@ -57,12 +59,14 @@ __all__ = [
     "EventKind",
     "Failed",
     "Grant",
+    "KeptResult",
     "Media",
     "Outcome",
     "RawArguments",
     "Reject",
     "Rejected",
     "Rendered",
+    "ResultReader",
     "RunNormally",
     "StoredFields",
     "SupportsToDict",
@@ -76,6 +80,8 @@ __all__ = [
     "copied",
     "cut",
     "error_of",
+    "has_blocks",
+    "json_text",
     "jsonable",
     "lenient",
     "new_call_id",
@@ -85,5 +91,7 @@ __all__ = [
     "render",
     "render_value",
     "revived",
+    "shapes_and_text",
     "value_class",
+    "words_of",
 ]

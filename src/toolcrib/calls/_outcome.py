@@ -10,8 +10,9 @@ from typing_extensions import TypeVar
 
 from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._json import Tables, lenient
+from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import revived
-from toolcrib.calls._render import Blocks, Rendered, render_value
+from toolcrib.calls._render import Rendered, render_value
 from toolcrib.calls._stored import StoredFields
 from toolcrib.calls._value_class import value_class
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, FieldProblem, ResultNotSerializable, ToolcribError
@@ -42,6 +43,7 @@ class Completed(Generic[T]):
         value: What the tool returned (a list of the values of a streaming tool), after post hooks.
         source: `tool`, or `hook` when a decision hook answered in its place.
         max_result_chars: The most characters of it that go back to a model; None for all.
+        kept: What a model is shown in its place, where a result store keeps it.
     """
 
     tool: str
@@ -49,6 +51,7 @@ class Completed(Generic[T]):
     value: T
     source: Literal["tool", "hook"] = "tool"
     max_result_chars: int | None = None
+    kept: KeptResult | None = None
     kind: ClassVar[Literal["completed"]] = "completed"
 
     def text(self) -> str:
@@ -61,7 +64,9 @@ class Completed(Generic[T]):
 
     def _as_dict(self, value: Any) -> dict[str, Any]:
         data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
-        return data if self.max_result_chars is None else {**data, "max_result_chars": self.max_result_chars}
+        if self.max_result_chars is not None:
+            data["max_result_chars"] = self.max_result_chars
+        return data if self.kept is None else {**data, "kept": self.kept.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +230,9 @@ def render(
         return Rendered(outcome.text(), is_error=True)
     try:
         limit = outcome.max_result_chars
-        return render_value(outcome.value, outcome.tool, limit, structured=structured, blocks=blocks, tables=tables)
+        return render_value(
+            outcome.value, outcome.tool, limit, structured=structured, blocks=blocks, tables=tables, kept=outcome.kept
+        )
     except ResultNotSerializable as error:
         return Rendered(f"{type(error).__name__}: {error}", is_error=True)
 
@@ -236,9 +243,13 @@ def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any]:
     What a suspended call is resumed from is not in it.
 
     Args:
-        limit: The most characters of a result as JSON; a longer one becomes its text, the middle cut out.
+        limit: The most characters of a result as JSON; a longer one becomes its text, the middle cut out, or what was
+            shown of it where a result store keeps it.
     """
     if isinstance(outcome, Completed):
+        kept = outcome.kept
+        if kept is not None and limit is not None and kept.chars > limit:
+            return outcome._as_dict(kept.text)  # pyright: ignore[reportPrivateUsage] -- the same module
         return outcome._as_dict(lenient(outcome.value, limit=limit))  # pyright: ignore[reportPrivateUsage] -- the same module
     data = outcome.to_dict()
     data.pop("call", None)
@@ -262,6 +273,8 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
     del values["kind"]
     if kind is Completed:
         values["value"] = revived(values["value"])
+        if values.get("kept") is not None:
+            values["kept"] = KeptResult.from_dict(StoredFields(KeptResult, values["kept"]))
     elif kind is Failed:
         values["problems"] = tuple(FieldProblem(**StoredFields(FieldProblem, p)) for p in values.get("problems", ()))
     elif kind is Suspended:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from toolcrib._arrow import is_table
 from toolcrib.calls._json import Tables, cut, json_text, shapes_and_text
+from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import Media
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["Blocks", "Rendered", "carried", "render_value"]
-
-Blocks: TypeAlias = Callable[[object], str | None]
-"""The content blocks that a way in has of its own: returns a block's text, empty for a picture, None for no block."""
+__all__ = ["Rendered", "carried", "has_blocks", "render_value", "words_of"]
 
 
 @value_class
@@ -41,6 +39,7 @@ def render_value(
     structured: bool = False,
     blocks: Blocks | None = None,
     tables: Tables | None = None,
+    kept: KeptResult | None = None,
 ) -> Rendered:
     """Return what a model is shown of a tool's value.
 
@@ -51,15 +50,18 @@ def render_value(
         structured: Give the value as JSON shapes, too.
         blocks: What is a part as it is, alone or in a list; a value that has one is not given as JSON shapes.
         tables: Returns what stands for a table in the JSON shapes; a value that is one is not cut then.
+        kept: What is shown in the place of all its text.
 
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
     """
+    if kept is not None and not kept.has_parts:
+        return Rendered(kept.text, value=kept.text if structured else None)
     if type(value) is str:
         text = cut(value, limit)
         return Rendered(text, value=text if structured else None)
-    if blocks is not None and any(blocks(part) is not None for part in _several(value) or (value,)):
-        return _with_parts(tuple(_parts(value, tool, blocks)), limit, None, blocks)
+    if blocks is not None and has_blocks(value, blocks):
+        return _with_parts(tuple(_parts(value, tool, blocks)), limit, None, blocks, kept)
     media: list[Media] = []
     shape = None
     if structured:
@@ -68,9 +70,19 @@ def render_value(
     else:
         text = json_text(value, tool, media)
     if media:
-        return _with_parts(tuple(_parts(value, tool, _no_block)), limit, shape, _no_block)
+        return _with_parts(tuple(_parts(value, tool, _no_block)), limit, shape, _no_block, kept)
     shown = cut(text, limit)
     return Rendered(shown, value=shape if shown is text or not structured else shown)
+
+
+def has_blocks(value: object, blocks: Blocks) -> bool:
+    """Return whether a value is one of a way's own blocks, or a list that holds one."""
+    return any(blocks(part) is not None for part in _several(value) or (value,))
+
+
+def words_of(value: object, tool: str, blocks: Blocks) -> str:
+    """Return all text of a value that has blocks, as it is shown before them."""
+    return "\n".join(text for part in _parts(value, tool, blocks) if (text := _text_of(part, blocks)))
 
 
 def carried(parts: Iterable[str | Media], takes: Callable[[Media], bool]) -> list[str | Media]:
@@ -94,17 +106,19 @@ def _several(value: object) -> Sequence[Any]:
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
 
 
-def _with_parts(parts: tuple[Any, ...], limit: int | None, shape: Any, blocks: Blocks) -> Rendered:
+def _text_of(part: Any, blocks: Blocks) -> str | None:
+    return part if isinstance(part, str) else blocks(part)
+
+
+def _with_parts(
+    parts: tuple[Any, ...], limit: int | None, shape: Any, blocks: Blocks, kept: KeptResult | None
+) -> Rendered:
     """Return the parts as they are, or with all of their text cut as one and put before those that are no text."""
-
-    def text_of(part: Any) -> str | None:
-        return part if isinstance(part, str) else blocks(part)
-
-    words = "\n".join(text for part in parts if (text := text_of(part)))
-    if limit is not None and len(words) > limit:
-        head = cut(words, limit)
-        parts, shape = (head, *(part for part in parts if not text_of(part))), None if shape is None else head
-    shown = (str(part) if (text := text_of(part)) is None else text for part in parts)
+    words = "\n".join(text for part in parts if (text := _text_of(part, blocks)))
+    if kept is not None or (limit is not None and len(words) > limit):
+        head = cut(words, limit) if kept is None else kept.text
+        parts, shape = (head, *(part for part in parts if not _text_of(part, blocks))), None if shape is None else head
+    shown = (str(part) if (text := _text_of(part, blocks)) is None else text for part in parts)
     return Rendered("\n".join(shown), parts=parts, value=shape)
 
 

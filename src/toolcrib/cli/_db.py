@@ -20,13 +20,19 @@ from toolcrib.cli._formatting import JsonOption, console, print_json, say, table
 from toolcrib.cli._run import Status, exit_on_error
 from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.record import prune_sqlite_events, sqlite_event_tables
+from toolcrib.results import SQLITE_RESULT_TABLES
 from toolcrib.serving import SUSPENDED_CALL_TABLES
 
 __all__ = ["db"]
 
 db = Commands(name="db", help="The tables of a database.", no_args_is_help=True)
 
-_STORES: tuple[StoreTables, ...] = (SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *sqlite_event_tables())
+_STORES: tuple[StoreTables, ...] = (
+    SQLITE_APPROVAL_TABLES,
+    SUSPENDED_CALL_TABLES,
+    *sqlite_event_tables(),
+    SQLITE_RESULT_TABLES,
+)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE = re.compile(r"([1-9][0-9]{0,4})([hdw])")
 _MIGRATE = "Run: toolcrib db migrate"

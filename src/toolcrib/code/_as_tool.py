@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from toolcrib.calls import Media
 from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
+from toolcrib.tools import ez_tool, stand_for
 
 __all__ = ["CODE_PARAMETERS", "TOOL_NAME", "AsyncProgramTool", "OnResult", "SyncProgramTool", "program_tool"]
 
@@ -55,22 +56,27 @@ def program_tool(
         """Return the program that was sent, also where a model put it into a block as if it were a reply."""
         return program_of(code, extract) if _FENCE.search(code) is not None else code
 
-    def shown(result: ExecutionResult) -> str | list[str | Media]:
-        if on_result is not None:
-            on_result(result)
-        if not result.artifacts:
-            return result.text(max_result_chars)
-        text = replace(result, artifacts=()).text(max_result_chars)  # each way in shows them, or says what they are
-        return [text, *result.artifacts]
+    def function(most: int | None) -> Any:
+        def shown(result: ExecutionResult) -> str | list[str | Media]:
+            if on_result is not None:
+                on_result(result)
+            if not result.artifacts:
+                return result.text(most)
+            text = replace(result, artifacts=()).text(most)  # each way in shows them, or says what they are
+            return [text, *result.artifacts]
 
-    async def run_async(code: str) -> str | list[str | Media]:
-        return shown(await run(await off_loop(program, code)))
+        async def run_async(code: str) -> str | list[str | Media]:
+            return shown(await run(await off_loop(program, code)))
 
-    def run_plain(code: str) -> str | list[str | Media]:
-        return shown(run(program(code)))
+        def run_plain(code: str) -> str | list[str | Media]:
+            return shown(run(program(code)))
 
-    made: Any = run_async if is_async else run_plain
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
-    made.__annotations__ = {"code": str, "return": str | list[str | Media] if has_artifacts else str}
+        made: Any = run_async if is_async else run_plain
+        made.__name__ = made.__qualname__ = name
+        made.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
+        made.__annotations__ = {"code": str, "return": str | list[str | Media] if has_artifacts else str}
+        return made
+
+    made = function(max_result_chars)
+    stand_for(made, ez_tool(max_result_chars=max_result_chars)(function(None)))  # whose result is cut, or kept, later
     return made

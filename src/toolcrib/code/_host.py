@@ -13,6 +13,7 @@ from toolcrib.calls import (
     ApprovalRequest,
     Completed,
     Failed,
+    KeptResult,
     Outcome,
     Rejected,
     Suspended,
@@ -116,7 +117,8 @@ class ProgramHost:
         """Take a call to the pipeline; the values of a stream go to the program one by one."""
         if emit is None:
             return await self._pipeline.run(call, self._run)
-        most = self._pipeline.toolset[call.name].tool.options.max_result_chars
+        entry = self._pipeline.toolset[call.name]
+        most = entry.max_result_chars if entry.results is None else None
         ended: list[Outcome] = []
         stream = self._pipeline.stream(call, self._run, ended=ended.append)
         try:
@@ -173,6 +175,8 @@ def _shortened(value: Any) -> Any:
 def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec, tables: GivenTables) -> Reply:
     """Return what a program gets for a call with these arguments: a value, or an exception of a kind it can catch."""
     match outcome:
+        case Completed(kept=KeptResult(text=text)):
+            return Raised("ValueError", text)
         case Completed():
             try:
                 shown = render(outcome, structured=True, tables=tables)

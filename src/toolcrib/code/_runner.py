@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import TypeIs
 
 from toolcrib.approvals import Approver
-from toolcrib.calls import Denial, Grant
+from toolcrib.calls import Denial, Grant, ResultReader
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
 from toolcrib.code._host import ProgramHost
@@ -47,6 +47,7 @@ OnOutput = Callable[[str, str], None]
 NO_FILES: ProgramFiles = MappingProxyType({})
 
 _TABLE_MODULES = frozenset({"pandas", "pyarrow"})
+_BYTES_FOR_CHAR = 32  # of a program's memory, for each character of a result that it is given as values
 _NO_COUNTERS: Mapping[str, Any] = MappingProxyType({})
 
 _resumable: dict[type[Any], bool] = {}
@@ -268,7 +269,8 @@ class ProgramRunner:
         """
         run = run_for(given, "code", run_id=before.get("id", ""))
         own = {"deps": self._deps, "approver": self._approver}
-        run = run.view(**{name: own[name] for name in own if own[name] is not None and getattr(run, name) is None})
+        own = {name: own[name] for name in own if own[name] is not None and getattr(run, name) is None}
+        run = run.view(**own, reader=ResultReader(value_chars=self.limits.memory // _BYTES_FOR_CHAR))
         if before and not run.calls:
             run.restore(before)
         if not (self.sinks or run.sinks):

@@ -12,7 +12,6 @@ from toolcrib.calls import (
     Ask,
     CallMetadata,
     Complete,
-    Completed,
     DecisionNote,
     Outcome,
     Reject,
@@ -23,6 +22,7 @@ from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook
 from toolcrib.pipeline._edits import same
 from toolcrib.pipeline._failures import hook_failure
+from toolcrib.pipeline._keep import completed
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_pre
 
@@ -68,7 +68,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | Non
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
             case Complete(output):
                 _note(call, name, "complete")
-                return Completed(plan.name, call.id, output, "hook", plan.max_result_chars)
+                return await completed(plan, call.id, output, call.run)
             case Reject(reason):
                 _note(call, name, "reject", reason)
                 return Rejected(plan.name, call.id, reason, "hook")

@@ -17,6 +17,7 @@ from toolcrib.calls import (
     ApprovalRequest,
     DecisionNote,
     Grant,
+    KeptResult,
     Outcome,
     RawArguments,
     ToolCall,
@@ -65,6 +66,7 @@ class LiveCall:
         original: The call that this is a later copy of: of all copies one is executed.
         misfit: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
             arguments now.
+        kept: What is shown in the place of its result, where a result store keeps it.
         key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
     """
 
@@ -97,6 +99,7 @@ class LiveCall:
     value: Any = None
     error: Exception | None = None
     outcome: Outcome | None = None
+    kept: KeptResult | None = None
 
     def __init__(self, received: ToolCall, plan: Plan, run: Run, trace: Trace | None = None) -> None:
         self.received = received
@@ -144,7 +147,7 @@ class LiveCall:
 
     @property
     def waits_for_post_hooks(self) -> bool:
-        return bool(self.plan.held)
+        return self.plan.awaited
 
     @property
     def metadata(self) -> dict[str, Any]:

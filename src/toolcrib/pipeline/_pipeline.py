@@ -18,6 +18,7 @@ from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import each, execute, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
+from toolcrib.pipeline._keep import completed, kept, reader_in, with_value
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
 from toolcrib.pipeline._plan import Plan
@@ -102,7 +103,7 @@ class Pipeline:
         outcome = None if made.state == "executed" else await execute(made)
         if outcome is not None:
             return outcome
-        return await self.finish(made) if made.plan.held else self._concluded(made)
+        return await self.finish(made) if made.plan.awaited else self._concluded(made)
 
     @overload
     def stream(
@@ -354,12 +355,24 @@ class Pipeline:
         if live.plan.held and live.state == "executed":
             with live, live.within():
                 failed = await apply_post(live)
-        return self._concluded(live) if failed is None else live.close(failed)
+        if failed is not None:
+            return live.close(failed)
+        if live.plan.reader is not None and live.state == "executed" and live.error is None:
+            with live:
+                live.kept = await kept(live.plan, live.id, live.value, live.run)
+        return self._concluded(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
-        """Return what `finish` does, at once; None where a post hook has to be awaited, and nothing was done."""
+        """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.plan.held else self._concluded(live)
+        return None if live.plan.awaited else self._concluded(live)
+
+    async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed:
+        """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""
+        plan = self._plan(name)
+        if plan is None:
+            return Completed(name, call_id, value, "hook")
+        return await completed(plan, call_id, value, run)
 
     def discard(self, call: Call) -> None:
         """Close the record of a call as cancelled, unless it was made: it will not be answered."""
@@ -384,7 +397,7 @@ class Pipeline:
             return call.outcome
         plan, call_id, run = call.plan, call.received.id, call.run
         if call.error is None:
-            outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", plan.max_result_chars)
+            outcome: Outcome = with_value(plan, call_id, call.value, run, "tool", call.kept)
             if run.requirements:
                 run.completed.add(plan.name)
         else:
@@ -408,7 +421,8 @@ class Pipeline:
         """Return a tool's plan, made when the tool is first called; None for a name that is not in the toolset."""
         plan = self._plans.get(name)
         if plan is None and name in self.toolset:
-            plan = self._plans[name] = Plan(self.toolset[name], self._hooks, self._executor)
+            entry = self.toolset[name]
+            plan = self._plans[name] = Plan(entry, self._hooks, self._executor, reader_in(self.toolset, entry))
         return plan
 
     def _trace(self, call: ToolCall, run: Run, plan: Plan | None) -> Trace | None:

@@ -45,9 +45,17 @@ class Plan:
         wrapped: Whether other code stands around the execution.
         direct: Whether executing is nothing but the tool's body.
         live: Whether the values of a streaming tool can be given as they come.
+        reader: The tool that reads its results which are too long and were kept; None where they are cut.
+        awaited: Whether there is something to await when the tool has run.
     """
 
-    def __init__(self, entry: ToolEntry, hooks: HookSet | None, executor: Executor | None) -> None:
+    def __init__(
+        self,
+        entry: ToolEntry,
+        hooks: HookSet | None,
+        executor: Executor | None,
+        reader: ToolEntry | None = None,
+    ) -> None:
         tool = entry.tool
         self._defaults: dict[str, Any] | None = None
         self.entry, self.tool, self.spec, self.name, self.off = entry, tool, tool.spec, entry.name, entry.off
@@ -56,9 +64,10 @@ class Plan:
         if tool.fn is not None:
             self.execution = tool.body.stream if tool.is_streaming else tool.body.call
         self.timeout, self.max_retries = entry.timeout, entry.max_retries
-        self.max_result_chars = tool.options.max_result_chars
+        self.max_result_chars = entry.max_result_chars
         self.pre, self.approvals, self.availability = entry.pre, entry.approvals, entry.availability
         self.held = tuple(step for step in entry.post if not (step.per_value and self.streaming))
+        self.reader, self.awaited = reader, bool(self.held) or reader is not None
         self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
         self.runners, self.executor = entry.runners, executor

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from weakref import ref
 
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver, misfit
-from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import ambient, target_name
 from toolcrib.record import Sink
@@ -144,6 +144,7 @@ class Run:
         journal: Keeps that a call begins before its tool does, for work that outlives its process.
         begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
             one that failed, `failed with` is the error.
+        reader: Who reads the results: a model, unless an adapter or a program does.
         fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
             process may begin nothing any more.
     """
@@ -168,6 +169,7 @@ class Run:
     journal: CallJournal | None = None
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     fence: Callable[[], Awaitable[None]] | None = None
+    reader: ResultReader = MODEL
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -342,7 +344,7 @@ class Run:
 _OPTIONS: Final = frozenset(
     {
         "agent", "approvals", "approver", "available", "begun", "conversation_id", "deps", "entry", "errors", "fence",
-        "hook_errors", "journal", "parent_id", "principal", "program_id", "provide", "sinks",
+        "hook_errors", "journal", "parent_id", "principal", "program_id", "provide", "reader", "sinks",
     }
 )  # fmt: skip
 _FIELDS: Final = tuple(one.name for one in fields(Run))
@@ -422,7 +424,8 @@ def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) 
     outer = current_run()
     if outer is None:
         return Run(run_id, entry=entry, **options)
-    return outer.view(**{"entry": entry, "available": None, "parent_id": None, "journal": None, **options})
+    new = {"entry": entry, "available": None, "parent_id": None, "journal": None, "reader": MODEL}
+    return outer.view(**{**new, **options})
 
 
 def _as_tuple(name: str, given: Any) -> tuple[Any, ...]:

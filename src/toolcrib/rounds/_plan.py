@@ -368,26 +368,26 @@ async def _settled(call: RoundCall, answer: Answer | None) -> WireResult:
     if answer is None and call.outcome is not None:
         outcome = call.outcome
     elif call.outcome is not None:  # an issue, which the host answers itself
-        outcome = _explicit(call, answer)
+        outcome = await _explicit(call, answer)
     else:
         match answer:
             case ToolResult(output=output, error=error):
                 outcome = await call.finish(output, error)
             case _:
-                outcome = call.answer(_explicit(call, answer))
+                outcome = call.answer(await _explicit(call, answer))
     return rendered(call.wire, outcome, ran=call.begun or answer is not None)
 
 
-def _explicit(call: RoundCall, answer: Answer | None) -> Outcome:
-    """Return the outcome that the host gives in the place of the tool's, which is cut as the tool's own would be."""
+async def _explicit(call: RoundCall, answer: Answer | None) -> Outcome:
+    """Return the outcome that the host gives in the place of the tool's, which is shown as the tool's own would be."""
     id, name, toolset = call.id, call.name, call.pipeline.toolset
-    most = toolset[name].tool.options.max_result_chars if name in toolset else None
+    most = toolset[name].max_result_chars if name in toolset else None
     match answer:
         case RejectedTool(reason=reason):
             return Rejected(name, id, reason, "user")
         case ToolResult(error=Exception() as error):
             return Failed(name, id, "tool_error", cut(str(error), most), type(error).__name__, exception=error)
         case ToolResult(output=output) | HandledTool(output=output):
-            return Completed(name, id, output, "hook", most)
+            return await call.pipeline.completed(name, id, output, call.run)
         case _:
             raise CommitError((f"there is no result for `{name}` ({id})",))

@@ -6,7 +6,7 @@ A direct call runs the body; a model's call goes through `pipeline`, which runs 
 from toolcrib.tools._base import BaseTool, Instruction
 from toolcrib.tools._body import Body, is_thunk
 from toolcrib.tools._deadline import Deadline
-from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, tool, tool_input
+from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
 from toolcrib.tools._outputs import checked_output, output_schema
@@ -31,6 +31,7 @@ __all__ = [
     "object_tools",
     "output_schema",
     "register_tool",
+    "stand_for",
     "tool",
     "tool_input",
 ]

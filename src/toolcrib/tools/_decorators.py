@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel
@@ -14,7 +14,7 @@ from toolcrib.tools._base import BaseTool
 from toolcrib.tools._options import ToolKeywords, ToolOptions, only_options, split_keywords
 from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
 
-__all__ = ["as_tool", "ez_tool", "object_tools", "tool", "tool_input"]
+__all__ = ["as_tool", "ez_tool", "object_tools", "stand_for", "tool", "tool_input"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -135,6 +135,11 @@ def _snake_name(model: type) -> str:
     return type(model.__name__, (BaseTool,), {}).name
 
 
+def stand_for(fn: Callable[..., Any], made: Tool[..., Any]) -> None:
+    """Have a function, where a tool is wanted, stand for this one instead of one that is made of it."""
+    setattr(fn, _MARK, made)
+
+
 def as_tool(item: object) -> Tool[..., Any]:
     """Return the tool that `item` is or stands for.
 
@@ -149,7 +154,7 @@ def as_tool(item: object) -> Tool[..., Any]:
         return _base_tool(_instance(item))
     if isinstance(item, BaseTool):
         return _base_tool(item)
-    declared = getattr(item, "__dict__", {}).get(_MARK) if isinstance(item, type) else None
+    declared = getattr(item, "__dict__", {}).get(_MARK) if isinstance(item, type | FunctionType) else None
     if isinstance(declared, Tool):
         return cast("Tool[..., Any]", declared)
     if inspect.isroutine(item):

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import HookSet, PerValue, require_parameters, several
+from toolcrib.results import ResultStore
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 
@@ -64,6 +65,7 @@ class ToolEntry:
         availability: Each must say yes.
         runners: Overridden `_call_tool_func` methods around the execution.
         provider: What providers are asked for beside the schema.
+        results: Where a result is kept that is too long for a model; None cuts it.
     """
 
     name: str
@@ -81,6 +83,13 @@ class ToolEntry:
     runners: tuple[ToolRunner, ...] = field(default=())
     skip_unavailable: bool = True
     provider: ProviderOptions = NO_OPTIONS
+    results: ResultStore | None = None
+
+    @property
+    def max_result_chars(self) -> int | None:
+        """The most characters of a result that go back to a model: the tool's own, or else those of its store."""
+        own = self.tool.options.max_result_chars
+        return self.results.max_result_chars if own is None and self.results is not None else own
 
     @property
     def description(self) -> str:

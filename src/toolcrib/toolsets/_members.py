@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from toolcrib.errors import DuplicateNameError, ToolConstraintError
 from toolcrib.hooks import GlobalHooks, HookSet
+from toolcrib.results import ReadResult, ResultStore
 from toolcrib.schema import RunContext
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
 from toolcrib.toolsets._select import Definition, ToolAvailability
@@ -22,6 +23,7 @@ __all__ = [
     "define",
     "guard",
     "is_available",
+    "keeping",
     "listed",
     "offered_names",
     "require",
@@ -116,6 +118,13 @@ def add(members: dict[str, ToolEntry], entry: ToolEntry) -> None:
         mend = "Give one of them another name, or put one set under a prefix."
         raise DuplicateNameError(entry.name, taken.origin, entry.origin, mend)
     members[entry.name] = entry
+
+
+def keeping(entry: ToolEntry, results: ResultStore) -> ToolEntry:
+    """Return the entry with a store for its long results, unless it has one, or is the tool that reads them."""
+    if entry.results is not None or isinstance(entry.tool.source, ReadResult):
+        return entry
+    return replace(entry, results=results)
 
 
 def guard(entry: ToolEntry, pre: Any, post: Any, wide: GlobalHooks, hooks: HookSet | None) -> ToolEntry:

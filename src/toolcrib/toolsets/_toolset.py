@@ -13,6 +13,7 @@ from weakref import WeakSet
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import UnknownTool, closest
 from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc, require_middleware, target_name
+from toolcrib.results import ResultStore, reader_of
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._class_or_instance import Definitions, class_or_instance
@@ -27,6 +28,7 @@ from toolcrib.toolsets._members import (
     define,
     guard,
     is_available,
+    keeping,
     listed,
     offered_names,
     require,
@@ -67,6 +69,8 @@ class Toolset:
         timeout: Seconds for one execution, unless the tool says otherwise.
         toolset_id: Names the toolset in messages.
         skip_unavailable: Leave tools that are not available out of what is offered; they can never be called.
+        results: Where a result is kept that is too long for a model, with `read_result` as one more tool by which the
+            model reads it. Without a store the result is cut.
 
     Raises:
         DuplicateNameError: Two members have one name; both origins are named. A ValueError.
@@ -102,6 +106,7 @@ class Toolset:
         timeout: float | None = None,
         toolset_id: str | None = None,
         skip_unavailable: bool = True,
+        results: ResultStore | None = None,
     ) -> None:
         if timeout is not None and not timeout > 0:
             raise ValueError(f"the timeout of a toolset must be more than 0 seconds, and is {timeout}")
@@ -116,6 +121,10 @@ class Toolset:
             self._admit(member.item, off=member.off)
         for item in listed(tools):
             self._admit(item)
+        if results is not None:
+            self._apply(lambda entries: (keeping(e, results) for e in entries))
+            if not any(entry.tool is reader_of(results) for entry in self):
+                self._admit(reader_of(results))
         if timeout is not None:  # also for the members of other toolsets, unless these say otherwise
             self._apply(lambda entries: (e.with_timeout(e.timeout or timeout) for e in entries))
         pre, post, wide = pre_hooks or {}, post_hooks or {}, global_hooks or GlobalHooks()

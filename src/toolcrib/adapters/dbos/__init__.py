@@ -33,6 +33,7 @@ from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._prune import prune
+from toolcrib.adapters.dbos._results import PostgresResultStore
 from toolcrib.adapters.dbos._sinks import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
@@ -49,6 +50,7 @@ __all__ = [
     "Engine",
     "Placement",
     "PostgresApprovalStore",
+    "PostgresResultStore",
     "PostgresSink",
     "Queue",
     "TurnHandle",

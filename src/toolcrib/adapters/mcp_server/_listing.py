@@ -53,7 +53,7 @@ class ListedTool:
         They need not where they may be cut, or where a post hook may change them.
         """
         entry = self.entry
-        if entry.tool.options.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
+        if entry.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
             return None
         schema = output_schema(entry.tool)
         if schema is None:

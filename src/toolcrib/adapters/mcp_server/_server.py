@@ -22,11 +22,13 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.adapters.mcp_server._tools import DirectToolServer
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore, WaitableApprovalStore
+from toolcrib.calls import ResultReader
 from toolcrib.errors import SchemaError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import Principal, Principals, check_countable, local_user, suspended_calls_beside
@@ -123,7 +125,8 @@ class McpServer(Server[ToolServer]):
     def _open_run(self, principal: str) -> Run:
         options = self.options
         run = Run(limits=options.limits, deps=options.deps) if options.run is None else options.run(principal)
-        return run if options.errors is None else run.view(errors=options.errors)
+        shown = {"reader": ResultReader(text_in)}
+        return run.view(**shown) if options.errors is None else run.view(**shown, errors=options.errors)
 
     # --- requests
 

@@ -12,12 +12,13 @@ from pydantic_ai.messages import (
     DocumentUrl,
     ImageUrl,
     TextContent,
+    ToolReturn,
     VideoUrl,
 )
 
 from toolcrib.calls import Media
 
-__all__ = ["content_of", "file_in", "text_in", "with_media"]
+__all__ = ["content_in", "content_of", "file_in", "text_in", "with_media"]
 
 _Url: TypeAlias = ImageUrl | AudioUrl | VideoUrl | DocumentUrl
 _URLS: dict[str, type[_Url]] = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
@@ -35,6 +36,11 @@ def content_of(media: Media) -> BinaryContent | _Url:
 def file_in(value: object) -> str | None:
     """Return the text of their own content in a tool's result, which is empty; None for what is none."""
     return "" if isinstance(value, MULTI_MODAL_CONTENT_TYPES) else None
+
+
+def content_in(value: object) -> str | None:
+    """Return the same, also for a result with more content beside it: the adapter looks at the parts of that."""
+    return "" if isinstance(value, ToolReturn) else file_in(value)
 
 
 def text_in(value: object) -> str | None:

@@ -95,7 +95,7 @@ def _beside(outcome: Completed, content: Any, shown: Rendered) -> str | list[Any
     limit = outcome.max_result_chars
     rest = None if limit is None else max(limit - len(shown.text), 0)
     value = content if isinstance(content, str) else list(content)
-    beside = _rendered(replace(outcome, value=value, max_result_chars=rest), text_in)
+    beside = _rendered(replace(outcome, value=value, max_result_chars=rest, kept=None), text_in)
     return list(beside.parts) or beside.text
 
 

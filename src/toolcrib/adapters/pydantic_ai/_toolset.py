@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from typing import Any, Self, TypeAlias
+from dataclasses import replace
+from typing import Any, Self, TypeAlias, cast
 
 import pydantic_ai
+from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import AgentDepsT, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
 from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
+from toolcrib.adapters.pydantic_ai._media import content_in
 from toolcrib.adapters.pydantic_ai._messages import fault_of_call
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
-from toolcrib.calls import ToolCall, new_call_id
+from toolcrib.calls import Completed, ResultReader, ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.serving import run_reporting, shown_entries
@@ -60,7 +63,9 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
         given = self._run(ctx) if callable(self._run) else self._run
-        own = {} if ctx.deps is None or (given is not None and given.deps is not None) else {"deps": ctx.deps}
+        own: dict[str, Any] = {"reader": ResultReader(content_in)}
+        if ctx.deps is not None and (given is None or given.deps is None):
+            own["deps"] = ctx.deps
         return _ToolsetRun(self, run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own), ctx, self._pipeline)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
@@ -138,9 +143,14 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
             nonlocal watched
             watched = watched and await emit_value(ctx, value)
 
-        outcome = await run_reporting(self._opened, call, self._in(ctx), report, grant=grant)
+        run = self._in(ctx)
+        outcome = await run_reporting(self._opened, call, run, report, grant=grant)
+        value: Any = outcome.value if isinstance(outcome, Completed) else None
+        if isinstance(outcome, Completed) and isinstance(value, ToolReturn):
+            returned = await self._opened.completed(name, call_id, cast("Any", value).return_value, run)
+            outcome = replace(outcome, kept=returned.kept)
         entry = self._opened.toolset.entries.get(name)
-        return reply_to(outcome, tool_args, None if entry is None else entry.tool.options.max_result_chars)
+        return reply_to(outcome, tool_args, None if entry is None else entry.max_result_chars)
 
     # --- inside
 

@@ -1,0 +1,42 @@
+"""Results as values of an outcome, of which those that are too long to be shown are kept in a result store."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from toolcrib.calls import Completed, KeptResult
+from toolcrib.pipeline._failures import offered
+from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._run import Run
+from toolcrib.results import Owner, keep_result
+from toolcrib.toolsets import ToolEntry, Toolset
+
+__all__ = ["completed", "kept", "reader_in", "with_value"]
+
+
+def reader_in(toolset: Toolset, entry: ToolEntry) -> ToolEntry | None:
+    """Return the tool that reads the results kept of another; None where these are cut."""
+    if entry.results is None or entry.max_result_chars is None:
+        return None
+    return next((one for one in toolset if one.tool is entry.results.reader), None)
+
+
+async def kept(plan: Plan, call_id: str, value: Any, run: Run) -> KeptResult | None:
+    """Keep a result that is too long; None for any other, and where the run does not offer to read it."""
+    reader, store, limit = plan.reader, plan.entry.results, plan.max_result_chars
+    if reader is None or store is None or limit is None or not offered(reader, run):
+        return None
+    return await keep_result(store, value, Owner(run.principal, plan.name, call_id), run.reader, limit, reader.name)
+
+
+def with_value(
+    plan: Plan, call_id: str, value: Any, run: Run, source: Literal["tool", "hook"], kept: KeptResult | None
+) -> Completed:
+    """Return the outcome of a call that has a result; a program is given all of it, where a longer one is kept."""
+    whole = plan.reader is not None and run.reader.value_chars is not None
+    return Completed(plan.name, call_id, value, source, None if whole else plan.max_result_chars, kept)
+
+
+async def completed(plan: Plan, call_id: str, value: Any, run: Run) -> Completed:
+    """Return the outcome of a call whose result a hook or the host gives."""
+    return with_value(plan, call_id, value, run, "hook", await kept(plan, call_id, value, run))

@@ -1,0 +1,96 @@
+"""Keeping of a result that is too long for its reader, and what the reader is shown in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, words_of
+from toolcrib.errors import ResultNotSerializable
+from toolcrib.results._pieces import Piece, pieces_of
+from toolcrib.results._store import Owner, ResultStore, StoredResult
+
+__all__ = ["keep_result"]
+
+_HEAD_BYTES, _TAIL_BYTES = 240, 80  # of a long result: what a model is shown of it takes 300 tokens at most
+_ENDS = 1_000  # characters that are remembered of the beginning and the end
+_log = logging.getLogger("toolcrib.results")
+
+
+async def keep_result(
+    store: ResultStore, value: object, owner: Owner, reader: ResultReader, limit: int, tool: str
+) -> KeptResult | None:
+    """Keep a result that is too long; None for one that is not, or cannot be kept, which is cut as without a store.
+
+    Args:
+        limit: The most characters that a model is shown; a program takes what it takes.
+        tool: The name of the tool by which the reader reads it.
+    """
+    most = limit if reader.value_chars is None else reader.value_chars
+    blocks = reader.blocks
+    in_blocks = blocks is not None and has_blocks(value, blocks)
+    try:
+        kept: object = words_of(value, owner.tool, blocks) if blocks is not None and in_blocks else value
+        if not _is_longer(kept, most, owner.tool):
+            return None
+        return await asyncio.to_thread(_keep, store, kept, owner, reader, tool, in_blocks)
+    except ResultNotSerializable:  # the outcome says so
+        return None
+    except Exception:  # a database's: the tool has run, and its result is not lost for it
+        _log.exception("%s: its result is too long, and could not be kept; it is cut", owner.tool)
+        return None
+
+
+def _is_longer(value: object, most: int, tool: str) -> bool:
+    if isinstance(value, str):
+        return len(value) > most
+    chars = 0
+    for piece in pieces_of(value, tool, []):
+        chars += len(piece.text)
+        if chars > most:
+            return True
+    return False
+
+
+def _keep(
+    store: ResultStore, value: object, owner: Owner, reader: ResultReader, tool: str, in_blocks: bool
+) -> KeptResult | None:
+    media, ends = list[Media](), _Ends()
+    stored = store.keep(ends.watch(pieces_of(value, owner.tool, media)), owner)
+    if stored is None:
+        _log.warning("%s: its result is too long for the result store, and is cut", owner.tool)
+        return None
+    text = _for_model(stored, ends, tool) if reader.value_chars is None else _for_program(stored, tool)
+    return KeptResult(stored.handle, text, stored.chars, in_blocks or bool(media))
+
+
+class _Ends:
+    """The beginning and the end of a text that is written in pieces."""
+
+    def __init__(self) -> None:
+        self.head = self.tail = ""
+
+    def watch(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        """Yield the pieces as they are."""
+        for piece in pieces:
+            if len(self.head) < _ENDS:
+                self.head += piece.text[:_ENDS]
+            self.tail = (self.tail + piece.text[-_ENDS:])[-_ENDS:]
+            yield piece
+
+
+def _for_model(stored: StoredResult, ends: _Ends, tool: str) -> str:
+    head = ends.head.encode("utf-8", "replace")[:_HEAD_BYTES].decode("utf-8", "ignore")
+    tail = ends.tail.encode("utf-8", "replace")[-_TAIL_BYTES:].decode("utf-8", "ignore")
+    return (
+        f"[Too long to show: {stored.shape}, {stored.chars:,} characters. Head and tail follow. "
+        f'Read parts of it with {tool}(handle="{stored.handle}")]\n{head}\n[...]\n{tail}'
+    )
+
+
+def _for_program(stored: StoredResult, tool: str) -> str:
+    return (
+        f"the result is too long for a program: {stored.shape}, {stored.chars:,} characters. Read parts of it with "
+        f'{tool}(handle="{stored.handle}"), with offset and limit, path, where or columns'
+    )

@@ -1,0 +1,130 @@
+"""Pieces of a result's text: written one after another, so that a long result is never in memory as one text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeAlias, cast
+
+from toolcrib.calls import Media, json_text, shapes_and_text, value_class
+
+__all__ = ["Form", "Piece", "pieces_of"]
+
+Form: TypeAlias = Literal["text", "rows", "members", "glue", "more"]
+"""What a piece holds.
+
+- `text`: characters of a text, or all of a value that is neither a list nor an object.
+- `rows`: whole items of a list.
+- `members`: whole members of an object.
+- `glue`: brackets, and the name of a member whose rows follow.
+- `more`: the rest of the piece before, which was too long.
+"""
+
+_CHARS = 128 * 1024  # of a piece, about
+_MOST_CHARS = 1024 * 1024  # of a piece; what is longer goes on in the next
+_MOST_ITEMS = 50_000
+_LONG = 50  # items from which on a list that is a member of an object has pieces of its own
+
+
+@value_class
+class Piece:
+    """A piece of a result's text; all of them in their order are the whole.
+
+    Attributes:
+        key: The member of an object whose rows these are; None for the rows of a list by itself.
+        first: The number of the first row.
+        count: How many rows or members it holds.
+    """
+
+    text: str
+    form: Form = "text"
+    key: str | None = None
+    first: int = 0
+    count: int = 0
+
+
+def pieces_of(value: object, tool: str, media: list[Media]) -> Iterator[Piece]:
+    """Yield the pieces of a tool's value; the media in it are collected in `media`.
+
+    Raises:
+        ResultNotSerializable: Something in it has no JSON form.
+    """
+    for piece in _pieces(value, tool, media):
+        text = piece.text
+        if len(text) <= _MOST_CHARS:
+            yield piece
+            continue
+        yield Piece(text[:_MOST_CHARS], piece.form, piece.key, piece.first, piece.count)
+        for start in range(_MOST_CHARS, len(text), _MOST_CHARS):
+            yield Piece(text[start : start + _MOST_CHARS], "more", piece.key, piece.first)
+
+
+def _pieces(value: Any, tool: str, media: list[Media]) -> Iterator[Piece]:
+    kind = cast("type[Any]", type(value))
+    if kind is not str and kind is not list and not _is_object(value):
+        value = shapes_and_text(value, tool, media)[0]
+        kind = cast("type[Any]", type(value))
+    if kind is str:
+        for start in range(0, len(value), _CHARS):
+            yield Piece(value[start : start + _CHARS])
+    elif kind is list:
+        yield Piece("[", "glue")
+        yield from _rows(value, None, tool, media)
+        yield Piece("]", "glue")
+    elif kind is dict:
+        yield Piece("{", "glue")
+        yield from _members(value, tool, media)
+        yield Piece("}", "glue")
+    else:
+        yield Piece(json_text(value, tool, media))
+
+
+def _is_object(value: Any) -> bool:
+    return type(value) is dict and all(type(key) is str for key in cast("dict[Any, Any]", value))
+
+
+def _rows(items: list[Any], key: str | None, tool: str, media: list[Media]) -> Iterator[Piece]:
+    def write(start: int, end: int) -> str:
+        return json_text(items[start:end], tool, media)[1:-1]
+
+    for start, count, text in _slices(len(items), write):
+        yield Piece(f", {text}" if start else text, "rows", key, start, count)
+
+
+def _members(value: dict[str, Any], tool: str, media: list[Media]) -> Iterator[Piece]:
+    """Yield the members of an object in their order, those that are long lists in rows."""
+    separator, others = "", list[tuple[str, Any]]()
+
+    def written() -> Iterator[Piece]:
+        nonlocal separator, others
+        members, others = others, []
+
+        def write(start: int, end: int) -> str:
+            return json_text(dict(members[start:end]), tool, media)[1:-1]
+
+        for _, count, text in _slices(len(members), write):
+            yield Piece(separator + text, "members", count=count)
+            separator = ", "
+
+    for key, member in value.items():
+        if isinstance(member, list) and len(cast("list[Any]", member)) >= _LONG:
+            yield from written()
+            name = json_text({key: 0}, tool)[1:-2]
+            yield Piece(f"{separator}{name}[", "glue")
+            yield from _rows(cast("list[Any]", member), key, tool, media)
+            yield Piece("]", "glue")
+            separator = ", "
+        else:
+            others.append((key, cast("Any", member)))
+    yield from written()
+
+
+def _slices(total: int, write: Callable[[int, int], str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, the length and the text of slices that have about as many characters as a piece should."""
+    start, most = 0, 16
+    while start < total:
+        count = min(most, total - start)
+        text = write(start, start + count)
+        yield start, count, text
+        start += count
+        fitting = count * _CHARS // max(len(text), 1)
+        most = max(1, min(fitting, most * 8, _MOST_ITEMS))

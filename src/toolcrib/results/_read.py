@@ -1,0 +1,302 @@
+"""Reading of a stored result: parts of its text, rows that a path and conditions select, and places of a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, cast
+
+from toolcrib.calls import json_text
+from toolcrib.errors import ModelRetry
+from toolcrib.results._path import Step, parse_path, select, selects_several
+from toolcrib.results._shape import members_in, rows_in
+from toolcrib.results._store import ResultStore, StoredResult
+from toolcrib.results._where import parse_where
+
+__all__ = ["FoundRows", "FoundText", "ResultQuery", "read"]
+
+_MOST_PARSED = 32_000_000  # characters of one row, or one member of an object, that is read as a value
+_AROUND = 80  # characters that are shown on either side of a word that was found
+_ROWS, _CHARS = 20, 2_000  # read at a time, where the caller does not say
+_MOST_WORD, _MOST_PLACES = 200, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResultQuery:
+    """What to read of a result.
+
+    Attributes:
+        most_chars: The most characters of what is read.
+        whole: Whether all of it is wanted where there is no `limit`.
+    """
+
+    path: str = ""
+    where: str = ""
+    columns: Sequence[str] = ()
+    search: str = ""
+    offset: int = 0
+    limit: int | None = None
+    most_chars: int = 20_000
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """Rows that were read.
+
+    Attributes:
+        offset: How many come before them.
+        more: Whether others come after them.
+        total: How many there are, where it is known.
+        texts: The rows as JSON text.
+    """
+
+    rows: list[Any]
+    texts: list[str]
+    offset: int
+    more: bool
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """A part of a text that was read, or of a value as JSON text.
+
+    Attributes:
+        total: How many characters there are.
+        is_value: Whether this is all of a value that a path selected.
+        value: That value.
+    """
+
+    text: str
+    offset: int
+    total: int
+    is_value: bool = False
+    value: Any = None
+
+
+class _Rows:
+    """The rows that a query is about, of a stored list or of a value, and what is taken of each.
+
+    Attributes:
+        source: The numbers of the rows of a stored list, or rows.
+        key: The member that the stored list is; None for a list by itself.
+    """
+
+    def __init__(self, source: list[Any] | range, steps: Sequence[Step] = (), key: str | None = None) -> None:
+        self.source, self.steps, self.key = source, steps, key
+
+
+def read(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundRows | FoundText:
+    """Read a part of a result; blocks, so it belongs in a worker thread.
+
+    Raises:
+        ModelRetry: The query does not fit the result, or cannot be read.
+    """
+    if len(query.search) > _MOST_WORD:
+        raise ModelRetry(f"`search` has {len(query.search)} characters, and may have {_MOST_WORD}")
+    steps = parse_path(query.path)
+    by_rows = bool(query.where or query.columns)
+    if stored.form == "text":
+        if steps or by_rows:
+            raise ModelRetry(f"the result is a {stored.shape}: read it with `offset` and `limit`, or `search`")
+        return _text(store, stored, query)
+    if not steps and stored.form == "members":
+        if by_rows:
+            lists = ", ".join(f"$.{key}" for key in stored.counts)
+            raise ModelRetry(f"`where` and `columns` are for rows; name them with `path`{lists and f': {lists}'}")
+        return _text(store, stored, query)
+    found = _selected(store, stored, steps)
+    if not isinstance(found, _Rows):
+        if not isinstance(found, list) and not (isinstance(found, dict) and by_rows):
+            return _value(found, query)
+        found = _Rows(cast("list[Any]", found if isinstance(found, list) else [found]))
+    return _page(store, stored, found, query)
+
+
+# --- what a path selects
+
+
+def _selected(store: ResultStore, stored: StoredResult, steps: Sequence[Step]) -> Any:
+    """Return the rows that steps select, or the one value."""
+    key: str | None = None
+    if stored.form == "members":
+        first, steps = steps[0], steps[1:]
+        if not isinstance(first, str):
+            raise ModelRetry(f"the result is an {stored.shape}: begin the path with a name, such as $.name")
+        if first not in stored.counts:
+            return _in_value(_member(store, stored, first), steps)
+        key = first
+    total = stored.counts.get(key, 0)
+    if not steps:
+        return _Rows(range(total), (), key)
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, slice):
+        return _Rows(range(total)[step], rest, key)
+    if not isinstance(step, int):
+        raise ModelRetry(f"the result is a {stored.shape}: take members of its rows with [*].{step} or `columns`")
+    if not -total <= step < total:
+        raise ModelRetry(f"there is no row {step}: there are {total}")
+    return _in_value(next(_rows(store, stored, key, range(total)[step], ""))[1], rest)
+
+
+def _in_value(value: Any, steps: Sequence[Step]) -> Any:
+    found = list(select(value, steps))
+    if selects_several(steps):
+        return found
+    if not found:
+        raise ModelRetry("the path selects nothing in the result")
+    return found[0]
+
+
+def _member(store: ResultStore, stored: StoredResult, name: str) -> Any:
+    for text, _ in _whole_pieces(store, stored, "members", None, 0):
+        members = members_in(text)
+        if name in members:
+            return members[name]
+    raise ModelRetry(f"the result has no member `{name}`: it is an {stored.shape}")
+
+
+def _rows(
+    store: ResultStore, stored: StoredResult, key: str | None, first: int, word: str
+) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of a list from a number on; those of pieces that do not have the word are left out."""
+    number = store.piece_of_row(stored.handle, key, first)
+    for text, start in _whole_pieces(store, stored, "rows", key, number):
+        if not word or word in text.lower():
+            for index, row in enumerate(rows_in(text), start):
+                if index >= first:
+                    yield index, row
+
+
+def _whole_pieces(
+    store: ResultStore, stored: StoredResult, form: str, key: str | None, number: int
+) -> Iterator[tuple[str, int]]:
+    """Yield the pieces of a form with what they go on with, as text, and the number of their first row."""
+    texts, start = list[str](), 0
+    for found in store.pieces(stored.handle, number):
+        piece = found.piece
+        if piece.form == "more":
+            if texts:
+                texts.append(piece.text)
+            if sum(map(len, texts)) > _MOST_PARSED:
+                raise ModelRetry(f"one part has more than {_MOST_PARSED:,} characters: a path cannot select in it")
+            continue
+        if texts:
+            yield "".join(texts), start
+        texts = [piece.text] if (piece.form, piece.key) == (form, key) else []
+        start = piece.first
+        if form == "rows" and not texts:  # the list has ended
+            return
+    if texts:
+        yield "".join(texts), start
+
+
+# --- pages
+
+
+def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQuery) -> FoundRows:
+    """Return the rows that meet the conditions, as many as fit."""
+    conditions = parse_where(query.where)
+    word = _json(query.search)[1:-1].lower()
+
+    def is_wanted(row: Any) -> bool:
+        return all(one.holds(row) for one in conditions) and (not word or word in _json(row).lower())
+
+    counted = not (conditions or word or rows.steps)
+    source = rows.source[query.offset :] if counted else rows.source
+    values = _in_range(store, stored, rows.key, source, word) if isinstance(source, range) else iter(source)
+
+    def matching() -> Iterator[tuple[Any, str]]:
+        for value in values:
+            for row in select(value, rows.steps):
+                if is_wanted(row):
+                    shown = _with_columns(row, query.columns)
+                    yield shown, _json(shown)
+
+    if counted:
+        return _fitting(matching(), query, len(rows.source))
+    return _fitting(islice(matching(), query.offset, None), query, None)
+
+
+def _in_range(store: ResultStore, stored: StoredResult, key: str | None, wanted: range, word: str) -> Iterator[Any]:
+    if not wanted:
+        return
+    for index, row in _rows(store, stored, key, wanted.start, word):
+        if index >= wanted.stop:
+            return
+        yield row
+
+
+def _with_columns(row: Any, columns: Sequence[str]) -> Any:
+    if not columns or not isinstance(row, dict):
+        return row
+    return {name: cast("dict[str, Any]", row).get(name) for name in columns}
+
+
+def _json(value: Any) -> str:
+    return json_text([value])[1:-1]
+
+
+def _fitting(matching: Iterator[tuple[Any, str]], query: ResultQuery, total: int | None) -> FoundRows:
+    rows, texts, chars, more = list[Any](), list[str](), 0, False
+    limit = query.limit if query.limit is not None or query.whole else _ROWS
+    for row, text in matching:
+        chars += len(text) + 1
+        if len(rows) == limit or (rows and chars > query.most_chars):
+            more = True
+            break
+        rows.append(row)
+        texts.append(text)
+    return FoundRows(rows, texts, query.offset, more, total)
+
+
+# --- text
+
+
+def _text(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundRows | FoundText:
+    if query.search:
+        pieces = (found.piece.text for found in store.pieces(stored.handle))
+        return _fitting(islice(_places(pieces, query.search), query.offset, None), query, None)
+    most = stored.chars if query.whole and query.limit is None else query.limit or _CHARS
+    start, left = query.offset, min(most, query.most_chars)
+    texts = list[str]()
+    if start < stored.chars:
+        for found in store.pieces(stored.handle, store.piece_at(stored.handle, start)):
+            text = found.piece.text[max(start - found.start, 0) :][:left]
+            texts.append(text)
+            left -= len(text)
+            if not left:
+                break
+    return FoundText("".join(texts), start, stored.chars)
+
+
+def _value(value: Any, query: ResultQuery) -> FoundRows | FoundText:
+    text = json_text(value)
+    if query.search:
+        return _fitting(islice(_places([text], query.search), query.offset, None), query, None)
+    if query.whole and query.limit is None and not query.offset:
+        return FoundText(text, 0, len(text), True, value)
+    part = text[query.offset :][: min(query.limit or _CHARS, query.most_chars)]
+    return FoundText(part, query.offset, len(text))
+
+
+def _places(pieces: Iterable[str], word: str) -> Iterator[tuple[Any, str]]:
+    """Yield where a text has a word, in capitals or not, with what is around it."""
+    window, before, at, count = "", 0, 0, 0
+    for text in chain(pieces, [None]):
+        window += text or ""
+        lowered, needle = window.lower(), word.lower()
+        if len(lowered) != len(window):  # a few letters are two as small letters
+            lowered, needle = window, word
+        last = len(window) - len(word) - (0 if text is None else _AROUND)
+        while 0 <= (found := lowered.find(needle, at)) <= last:
+            place = {"offset": before + found, "text": window[max(found - _AROUND, 0) : found + len(word) + _AROUND]}
+            yield place, _json(place)
+            at, count = found + len(word), count + 1
+            if count == _MOST_PLACES:
+                raise ModelRetry(f"more than {_MOST_PLACES:,} places have it: search for more than `{word}`")
+        at = max(at, len(window) - len(word) + 1) if found < 0 else found
+        cut = max(at - _AROUND, 0)
+        window, before, at = window[cut:], before + cut, at - cut
