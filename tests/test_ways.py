@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import threading
 from base64 import b64encode
@@ -37,6 +38,7 @@ from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalRequired, ModelRetry, UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
+from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink, Way, every_way, ways
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool
@@ -65,6 +67,11 @@ def decides(decision: Callable[..., Any]) -> HookSet:
         return decision(given)
 
     return hooks
+
+
+def long_text() -> str:
+    """Return a text that is too long."""
+    return "x" * 5_000
 
 
 # --- what runs -------------------------------------------------------------------------------------------------------
@@ -276,6 +283,47 @@ async def test_a_long_result_is_cut_for_the_caller(way: Way) -> None:
     [shown] = caller.shown
     assert "characters cut" in shown
     assert 100 < shown.count("x") < 500
+
+
+@every_way
+async def test_a_long_result_is_kept_and_read_by_its_handle(way: Way) -> None:
+    @ez_tool(max_result_chars=200)
+    async def find() -> dict[str, str]:
+        return {"text": "x" * 5_000, "end": "the last word"}
+
+    caller = way(Toolset([find], results=MemoryResultStore()))
+
+    await caller.call("find")
+
+    [shown] = caller.shown
+    kept = re.search(r"res_[\w-]+", shown)
+    if "code" in way.title or "program" in way.title:  # which is given all of it
+        assert (kept, "x" * 5_000 in shown) == (None, True)
+        return
+    assert kept is not None
+    assert 100 < shown.count("x") < 500
+    await caller.call("read_result", {"handle": kept.group(), "path": "$.end"})
+    assert "the last word" in caller.shown[1]
+    assert "Too long" not in caller.shown[1]
+
+
+@ways("run")
+async def test_a_result_is_read_by_its_principal_alone(way: Way) -> None:
+    tools = Toolset([ez_tool(long_text)], results=MemoryResultStore(max_result_chars=100))
+    outcome = await Pipeline(tools).run(ToolCall("long_text", {}), Run(principal="ann"))
+    assert isinstance(outcome, Completed)
+    assert outcome.kept is not None
+    arguments = {"handle": outcome.kept.handle}
+
+    own, other = way(tools, principal="ann"), way(tools, principal="bob")
+    await own.call("read_result", arguments)
+    refused = await other.call("read_result", arguments)
+    unknown = await other.call("read_result", {"handle": "res_of_no_one"})
+
+    assert "x" * 100 in own.shown[0]
+    assert "x" * 100 not in other.shown[0]
+    assert "call the tool again" in other.shown[0]
+    assert refused.text() == unknown.text()
 
 
 @every_way
