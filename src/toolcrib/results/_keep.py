@@ -6,14 +6,16 @@ import asyncio
 import logging
 from collections.abc import Iterator
 
+from toolcrib._arrow import is_table, table_summary
 from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, words_of
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.results._pieces import Piece, pieces_of
+from toolcrib.results._shape import beginning, weight_of
 from toolcrib.results._store import Owner, ResultStore, StoredResult
 
 __all__ = ["keep_result"]
 
-_HEAD_BYTES, _TAIL_BYTES = 240, 80  # of a long result: what a model is shown of it takes 300 tokens at most
+_SHOWN = 320  # of a long result: what a model is shown of it takes 300 tokens at most
 _ENDS = 1_000  # characters that are remembered of the beginning and the end
 _log = logging.getLogger("toolcrib.results")
 
@@ -28,11 +30,15 @@ async def keep_result(
         tool: The name of the tool by which the reader reads it.
     """
     most = limit if reader.value_chars is None else reader.value_chars
-    blocks = reader.blocks
-    in_blocks = blocks is not None and has_blocks(value, blocks)
+
+    def blocks(part: object) -> str | None:
+        """Return the text of a part that is shown beside the text."""
+        return "" if isinstance(part, Media) else reader.blocks(part) if reader.blocks is not None else None
+
+    in_blocks = has_blocks(value, blocks)
     try:
-        kept: object = words_of(value, owner.tool, blocks) if blocks is not None and in_blocks else value
-        if not _is_longer(kept, most, owner.tool):
+        kept = words_of(value, owner.tool, blocks) if in_blocks else value
+        if not _is_longer(kept, most, owner.tool, for_program=reader.value_chars is not None):
             return None
         return await asyncio.to_thread(_keep, store, kept, owner, reader, tool, in_blocks)
     except ResultNotSerializable:  # the outcome says so
@@ -42,9 +48,12 @@ async def keep_result(
         return None
 
 
-def _is_longer(value: object, most: int, tool: str) -> bool:
+def _is_longer(value: object, most: int, tool: str, *, for_program: bool) -> bool:
+    """Return whether a value has more text than is shown; of a table, whether it has other rows than are shown."""
     if isinstance(value, str):
         return len(value) > most
+    if is_table(value):
+        return not for_program and "tail" in table_summary(value)  # a program is given the table itself
     chars = 0
     for piece in pieces_of(value, tool, []):
         chars += len(piece.text)
@@ -81,8 +90,8 @@ class _Ends:
 
 
 def _for_model(stored: StoredResult, ends: _Ends, tool: str) -> str:
-    head = ends.head.encode("utf-8", "replace")[:_HEAD_BYTES].decode("utf-8", "ignore")
-    tail = ends.tail.encode("utf-8", "replace")[-_TAIL_BYTES:].decode("utf-8", "ignore")
+    room = _SHOWN - weight_of(stored.shape)
+    head, tail = beginning(ends.head, room * 3 // 4), beginning(ends.tail[::-1], room // 4)[::-1]
     return (
         f"[Too long to show: {stored.shape}, {stored.chars:,} characters. Head and tail follow. "
         f'Read parts of it with {tool}(handle="{stored.handle}")]\n{head}\n[...]\n{tail}'

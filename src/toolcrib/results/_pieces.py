@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
+from toolcrib._arrow import is_table, table_facts, table_rows
 from toolcrib.calls import Media, json_text, shapes_and_text, value_class
 
 __all__ = ["Form", "Piece", "pieces_of"]
@@ -60,6 +62,11 @@ def pieces_of(value: object, tool: str, media: list[Media]) -> Iterator[Piece]:
 
 def _pieces(value: Any, tool: str, media: list[Media]) -> Iterator[Piece]:
     kind = cast("type[Any]", type(value))
+    if is_table(value):
+        yield Piece("[", "glue")
+        yield from _row_pieces(table_facts(value).rows, partial(table_rows, value), None, tool, media)
+        yield Piece("]", "glue")
+        return
     if kind is not str and kind is not list and not _is_object(value):
         value = shapes_and_text(value, tool, media)[0]
         kind = cast("type[Any]", type(value))
@@ -83,10 +90,13 @@ def _is_object(value: Any) -> bool:
 
 
 def _rows(items: list[Any], key: str | None, tool: str, media: list[Media]) -> Iterator[Piece]:
-    def write(start: int, end: int) -> str:
-        return json_text(items[start:end], tool, media)[1:-1]
+    return _row_pieces(len(items), lambda start, end: items[start:end], key, tool, media)
 
-    for start, count, text in _slices(len(items), write):
+
+def _row_pieces(
+    total: int, rows: Callable[[int, int], list[Any]], key: str | None, tool: str, media: list[Media]
+) -> Iterator[Piece]:
+    for start, count, text in _slices(total, lambda start, end: json_text(rows(start, end), tool, media)[1:-1]):
         yield Piece(f", {text}" if start else text, "rows", key, start, count)
 
 

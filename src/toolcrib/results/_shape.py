@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from toolcrib.results._pieces import Piece
 
-__all__ = ["Shape", "head_of", "members_in", "rows_in"]
+__all__ = ["Shape", "beginning", "head_of", "members_in", "rows_in", "weight_of"]
 
 _SAMPLE = 20  # rows that are looked at
 _COLUMNS, _NAME, _CHARS = 8, 24, 160  # what is said of columns: how many, of a name, and in all
@@ -53,7 +53,7 @@ class Shape:
             return self._listed(None)
         if not self._members and not self.counts:
             return f"text of {self._line_breaks + 1:,} lines"
-        lists = [f"{head_of(str(key), _NAME)}: {self._listed(key)}" for key in list(self.counts)[:_COLUMNS]]
+        lists = [f"{_name(str(key))}: {self._listed(key)}" for key in list(self.counts)[:_COLUMNS]]
         named = [*lists, *self._named][:_COLUMNS]
         more = self._members + len(self.counts) - len(named)
         return f"object with {head_of(', '.join(named), _CHARS)}{f' and {more:,} more' if more else ''}"
@@ -72,9 +72,22 @@ def members_in(text: str) -> dict[str, Any]:
     return json.loads(f"{{{text.removeprefix(', ')}}}")
 
 
+def weight_of(text: str) -> int:
+    """Return what a text costs a model, about: one for each letter of ASCII, and more for any other."""
+    return len(text) if text.isascii() else sum(1 if letter < "\x80" else 6 for letter in text)
+
+
+def beginning(text: str, most: int) -> str:
+    """Return the beginning of a text that costs so much."""
+    kept = text[:most]
+    while kept and (excess := weight_of(kept) - most) > 0:
+        kept = kept[: -max(excess // 6, 1)]
+    return kept
+
+
 def head_of(text: str, most: int) -> str:
-    """Return a text, or its first characters with dots."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    """Return a text, or its beginning with dots."""
+    return text if len(text) <= most and weight_of(text) <= most else f"{beginning(text, most - 3)}..."
 
 
 def _parsed(read: Any, piece: Piece) -> Any:
@@ -98,7 +111,12 @@ def _columns_of(rows: list[Any]) -> str:
 
 
 def _described(kinds: Mapping[str, Iterable[str]]) -> list[str]:
-    return [f"{head_of(name, _NAME)} {'|'.join(of)}" for name, of in list(kinds.items())[:_COLUMNS]]
+    return [f"{_name(name)} {'|'.join(of)}" for name, of in list(kinds.items())[:_COLUMNS]]
+
+
+def _name(text: str) -> str:
+    """Return the name of a column in one line, as a stranger may have written it."""
+    return head_of("".join(letter if letter.isprintable() else " " for letter in text[: 2 * _NAME]), _NAME)
 
 
 def _kind(value: object) -> str:

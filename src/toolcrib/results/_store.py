@@ -149,6 +149,8 @@ class ResultStore(ABC):
             same = execute(f"SELECT {_COLUMNS} FROM {_RESULTS} WHERE identity = ?", (identity,)).fetchone()
             if same is not None:
                 _delete(execute, made.handle)
+                expires = time.time() + self.expires.total_seconds()
+                execute(f"UPDATE {_RESULTS} SET expires = ? WHERE identity = ?", (expires, identity))
                 return _result_of(same)
             values = (identity, made.chars, made.form, json.dumps(list(made.counts.items())), made.shape, made.handle)
             changes = "identity = ?, chars = ?, form = ?, counts = ?, shape = ?"

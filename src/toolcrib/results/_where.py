@@ -17,7 +17,7 @@ _MOST_CHARS, _MOST_CONDITIONS = 500, 20
 _QUOTED = r"'[^']*'|\"[^\"]*\""
 _CONDITION = re.compile(
     rf"\s*(?P<column>{_QUOTED}|[^\s'\"=!<>]+)\s*(?P<op>==|!=|<=|>=|=|<|>|\bcontains\b)\s*"
-    rf"(?P<value>{_QUOTED}|[^\s'\"]+)(?:\s+and\b|\s*$)",
+    rf"(?P<value>{_QUOTED}|[^\s'\"]+)(?:\s+(?P<and>and)\b|\s*$)",
     re.IGNORECASE,
 )
 _FORMS = "conditions are like price >= 10 and city = 'Oslo' and name contains 'berg'"
@@ -68,14 +68,14 @@ def parse_where(text: str) -> tuple[Condition, ...]:
     """
     if len(text) > _MOST_CHARS:
         raise ModelRetry(f"`where` has {len(text)} characters, and may have {_MOST_CHARS}")
-    made, at = list[Condition](), 0
-    while at < len(text):
+    made, at, ended = list[Condition](), 0, not text
+    while not ended:
         found = _CONDITION.match(text, at)
         if found is None or len(made) == _MOST_CONDITIONS:
             raise ModelRetry(f"`where` cannot be read from `{text[at : at + 40]}` on: {_FORMS}")
         written = found["value"]
         made.append(Condition(_bare(found["column"]), found["op"].lower(), _bare(written), _meaning(written)))
-        at = found.end()
+        at, ended = found.end(), not found["and"]
     return tuple(made)
 
 

@@ -1,0 +1,209 @@
+"""Result stores of every kind: whose a handle is, how long it holds, and how much there is room for."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.postgres import Postgres
+from tests.results.conftest import OpenStore
+from toolcrib.adapters.dbos import PostgresResultStore
+from toolcrib.results import MemoryResultStore, Owner, ResultStore, SqliteResultStore, StoredResult
+from toolcrib.results._pieces import Piece, pieces_of
+from toolcrib.results._read import FoundText, ResultQuery, read
+
+
+def keep(store: ResultStore, value: object, principal: str | None = "ann", call_id: str = "call_1") -> StoredResult:
+    """Keep a value, and return what was kept."""
+    made = store.keep(pieces_of(value, "find", []), Owner(principal, "find", call_id))
+    assert made is not None
+    return made
+
+
+def text_of(store: ResultStore, handle: str) -> str:
+    return "".join(found.piece.text for found in store.pieces(handle))
+
+
+def test_a_result_is_found_by_its_principal_alone(open_store: OpenStore) -> None:
+    store = open_store()
+
+    made = keep(store, "x" * 500_000)
+
+    assert store.find(made.handle, "ann") == made
+    assert text_of(store, made.handle) == "x" * 500_000
+    assert [store.find(made.handle, other) for other in ("bob", None, "")] == [None, None, None]
+
+
+def test_no_principal_is_none_of_any_name(open_store: OpenStore) -> None:
+    store = open_store()
+
+    made = keep(store, "x", None)
+
+    assert store.find(made.handle, None) == made
+    assert store.find(made.handle, "null") is None
+
+
+def test_handles_cannot_be_guessed() -> None:
+    store = MemoryResultStore()
+
+    handles = {keep(store, "x", call_id=f"call_{number}").handle for number in range(100)}
+
+    assert len(handles) == 100
+    assert {len(handle) for handle in handles} == {20}  # 96 bits
+    assert len({handle[4:8] for handle in handles}) > 90
+
+
+def test_the_same_result_of_the_same_call_has_one_handle(open_store: OpenStore) -> None:
+    store = open_store()
+
+    first, again = keep(store, ["a"]), keep(store, ["a"])
+    others = [keep(store, ["b"]), keep(store, ["a"], call_id="call_2"), keep(store, ["a"], "bob")]
+
+    assert first == again
+    assert len({first.handle, *(other.handle for other in others)}) == 4
+    assert text_of(store, first.handle) == '["a"]'
+
+
+def test_a_result_that_has_expired_is_not_found(open_store: OpenStore) -> None:
+    store = open_store(expires=timedelta(microseconds=1))
+
+    made = keep(store, "x")
+
+    assert store.find(made.handle, "ann") is None
+
+
+async def test_what_has_expired_is_removed(open_store: OpenStore) -> None:
+    store, lasting = open_store(expires=timedelta(microseconds=1)), open_store()
+    new, old = keep(lasting, "y"), keep(store, "x" * 1_000)
+
+    assert await store.prune() == 1
+
+    assert text_of(store, old.handle) == ""
+    assert text_of(lasting, new.handle) == "y"
+    assert await store.prune() == 0
+
+
+def test_the_oldest_of_a_principal_go_first(open_store: OpenStore) -> None:
+    store = open_store(max_principal_bytes=2_500)
+
+    made = [keep(store, "x" * 1_000, call_id=f"call_{number}") for number in range(3)]
+    others = keep(store, "x" * 1_000, "bob")
+
+    assert [store.find(one.handle, "ann") for one in made] == [None, *made[1:]]
+    assert store.find(others.handle, "bob") == others
+
+
+def test_the_oldest_of_all_go_first(open_store: OpenStore) -> None:
+    store = open_store(max_bytes=2_500)
+
+    made = [keep(store, "x" * 1_000, name) for name in ("ann", "bob", "eve")]
+
+    found = [store.find(one.handle, name) for one, name in zip(made, ("ann", "bob", "eve"), strict=True)]
+    assert found == [None, *made[1:]]
+
+
+def test_a_result_that_is_longer_than_there_is_room_for_is_not_kept(open_store: OpenStore) -> None:
+    store = open_store(max_principal_bytes=2_500)
+    first = keep(store, "x" * 1_000)
+
+    refused = store.keep(pieces_of("x" * 3_000, "find", []), Owner("ann", "find", "call_2"))
+
+    assert refused is None
+    assert store.find(first.handle, "ann") == first
+
+
+def test_a_result_is_found_only_when_all_of_it_is_there(open_store: OpenStore) -> None:
+    store = open_store()
+    seen: list[str] = []
+
+    def pieces() -> Iterator[Piece]:
+        yield Piece("x" * 5_000_000)
+        with store._transaction(write=False) as execute:  # pyright: ignore[reportPrivateUsage] -- no reader is told the handle yet
+            seen.extend(handle for (handle,) in execute("SELECT handle FROM toolcrib_results", ()).fetchall())
+        assert store.find(seen[0], "ann") is None
+        yield Piece("y")
+
+    made = store.keep(pieces(), Owner("ann", "find", "call_1"))
+
+    assert made is not None
+    assert seen == [made.handle]
+
+
+def test_a_result_that_could_not_be_written_leaves_nothing(open_store: OpenStore) -> None:
+    store = open_store()
+
+    def broken() -> Iterator[Piece]:
+        yield Piece("x" * 5_000_000)
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        store.keep(broken(), Owner("ann", "find", "call_1"))
+
+    with store._transaction(write=False) as execute:  # pyright: ignore[reportPrivateUsage] -- of what has no handle
+        assert execute("SELECT COUNT(*) FROM toolcrib_result_pieces", ()).fetchone()[0] == 0
+        assert execute("SELECT COUNT(*) FROM toolcrib_results", ()).fetchone()[0] == 0
+
+
+@pytest.mark.parametrize("text", ["a\0b", "half of a pair \ud800", "Grüße 🎉"])
+def test_any_text_comes_back(open_store: OpenStore, text: str) -> None:
+    store = open_store()
+
+    made = keep(store, {text: [text]})
+
+    assert text_of(store, made.handle) == "".join(piece.text for piece in pieces_of({text: [text]}, "find", []))
+
+
+def _read_elsewhere(kind: str, name: str, handle: str) -> str | None:
+    store = SqliteResultStore(name) if kind == "sqlite" else PostgresResultStore(name)
+    stored = store.find(handle, "ann")
+    found = None if stored is None else read(store, stored, ResultQuery(offset=2_000_000, limit=5))
+    if isinstance(store, PostgresResultStore):
+        store.close()
+    return found.text if isinstance(found, FoundText) else None
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_another_process_reads_it(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    store: ResultStore
+    if kind == "sqlite":
+        name = str(tmp_path / "results.db")
+        store = SqliteResultStore(name)
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        name = server.url("results_elsewhere")
+        store = PostgresResultStore(name)
+    made = keep(store, "x" * 2_000_000 + "y" * 2_000_000)
+    if isinstance(store, PostgresResultStore):
+        store.close()
+
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as other:
+        found = other.submit(_read_elsewhere, kind, name, made.handle).result(60)
+
+    assert found == "yyyyy"
+
+
+def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
+    SqliteResultStore(tmp_path / "results.db")
+
+    assert (tmp_path / "results.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_file_is_wanted(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="MemoryResultStore"):
+        SqliteResultStore(":memory:")
+
+
+@pytest.mark.parametrize("name", ["max_result_chars", "max_bytes", "max_principal_bytes"])
+def test_a_bound_is_at_least_one(name: str) -> None:
+    with pytest.raises(ValueError, match=f"the {name} of a result store must be at least 1"):
+        MemoryResultStore(**{name: 0})
+
+
+def test_a_result_is_kept_for_some_time() -> None:
+    with pytest.raises(ValueError, match="expires"):
+        MemoryResultStore(expires=timedelta(0))
