@@ -15,6 +15,7 @@ from tests.mutants.mcp_client_gates import MCP_CLIENT_GATES
 from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.recovery_gates import RECOVERY_GATES
+from tests.mutants.results_gates import RESULTS_GATES
 from tests.mutants.rounds_gates import ROUNDS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
 from tests.mutants.telemetry_gates import TELEMETRY_GATES
@@ -595,6 +596,7 @@ GATES: tuple[Gate, ...] = (
     *MCP_GATES,
     *PROCESS_GATES,
     *RECOVERY_GATES,
+    *RESULTS_GATES,
     *ROUNDS_GATES,
     *SEAL_GATES,
     *TELEMETRY_GATES,

@@ -357,7 +357,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "cap of a result",
         "pipeline/_plan.py",
-        "self.max_result_chars = tool.options.max_result_chars",
+        "self.max_result_chars = entry.max_result_chars",
         "self.max_result_chars = None",
         _OF_RENDERING,
     ),
@@ -378,8 +378,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "cap of the text around media",
         "calls/_render.py",
-        "if limit is not None and len(words) > limit:",
-        "if False:",
+        "if kept is not None or (limit is not None and len(words) > limit):",
+        "if kept is not None:",
         _OF_RENDERING,
     ),
     Gate(
