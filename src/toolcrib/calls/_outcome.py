@@ -51,7 +51,7 @@ class Completed(Generic[T]):
     value: T
     source: Literal["tool", "hook"] = "tool"
     max_result_chars: int | None = None
-    kept: KeptResult | None = None
+    kept: KeptResult | None = field(default=None, repr=False)
     kind: ClassVar[Literal["completed"]] = "completed"
 
     def text(self) -> str:
