@@ -6,6 +6,7 @@ With TOOLCRIB_PICTURES set, the pictures of docs/console.md are taken on the way
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -55,6 +56,9 @@ TOKEN = "a-token-of-the-tests-0123"
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; `.ci/packages chromium` installs it")
 
+_RED = base64.b64decode(  # a picture of one point
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
 T = TypeVar("T")
 
 RunConsole = Callable[[str], Running]
@@ -168,6 +172,22 @@ def test_a_person_edits_what_a_program_waits_for_and_sees_it_go_on(
     details.get_by_role("link", name="program").click()
     expect(page.get_by_role("heading", level=2)).to_contain_text("completed")
     expect(page.locator(".source .waits")).to_have_count(0)
+
+
+def test_a_chart_that_a_program_left_is_a_picture(served: Console, run: Run, visit: Callable[..., Page]) -> None:
+    png = "".join(f"{byte:02x}" for byte in _RED)
+    run(
+        f"open('artifacts/<b>.png', 'wb').write(bytes.fromhex('{png}'))\n"
+        "open('artifacts/a.svg', 'w').write('<svg/>')\nopen('artifacts/t.csv', 'w').write('1')"
+    ).end()
+    page = visit(f"{served.url}#/activity")
+
+    page.get_by_role("link", name="program").click()
+
+    image = page.get_by_role("img", name="<b>.png")
+    expect(image).to_have_js_property("naturalWidth", 1)
+    expect(page.get_by_role("region", name="Details")).to_contain_text("t.csv, text/csv, 1 bytes")
+    expect(page.get_by_role("region", name="Details")).to_contain_text("a.svg, image/svg+xml, 6 bytes")
 
 
 def test_a_person_edits_arguments_as_json(served: Console, run: Run, visit: Callable[..., Page]) -> None:

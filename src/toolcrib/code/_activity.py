@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from toolcrib.calls import ApprovalRequest, cut
+from toolcrib.calls import ApprovalRequest, Media, cut
 from toolcrib.code._check import Finding
 from toolcrib.code._result import ExecutionResult
 from toolcrib.pipeline import Run
@@ -18,6 +18,7 @@ __all__ = ["NO_ACTIVITY", "ProgramActivity", "open_activity", "record_refusal"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _SOURCE_CHARS = 100_000  # of a program, in an event
+_PICTURE_BYTES = 2_000_000  # of all pictures of a program, in an event
 
 
 @dataclass(slots=True)
@@ -60,9 +61,27 @@ class ProgramActivity:
         if self.trace is not None:
             outcome = "paused" if result.is_paused else "completed" if result.success else "failed"
             suspended = [{"tool": call.tool, "request_id": call.request_id} for call in result.suspended_calls]
-            data = {"output": len(result.output), "calls": len(result.tool_calls), "isolation": result.isolation}
+            data: dict[str, Any] = {
+                "output": len(result.output),
+                "calls": len(result.tool_calls),
+                "isolation": result.isolation,
+            }
+            if result.artifacts:
+                data["artifacts"] = _recorded(result.artifacts)
             self.trace.closed(outcome, result.error, **data, **({"suspended": suspended} if suspended else {}))
         return result
+
+
+def _recorded(artifacts: tuple[Media, ...]) -> dict[str, Any]:
+    """Return artifacts by name as JSON shapes, pictures with their bytes as far as an event has room for them."""
+    found: dict[str, Any] = {}
+    left = _PICTURE_BYTES
+    for each in artifacts:
+        size = len(each.data or b"")
+        is_kept = each.is_image and size <= left
+        left -= size if is_kept else 0
+        found[each.name] = each.to_dict() if is_kept else each.facts()
+    return found
 
 
 NO_ACTIVITY = ProgramActivity()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal, overload
 
 from toolcrib._run_sync import run_sync
@@ -290,6 +291,7 @@ class Toolkit:
         name: str = TOOL_NAME,
         sync: Literal[False] = False,
         budget: int | None = None,
+        files: ProgramFiles = NO_FILES,
         on_result: OnResult | None = None,
         max_result_chars: int | None = RESULT_CHARS,
     ) -> AsyncProgramTool: ...
@@ -301,6 +303,7 @@ class Toolkit:
         name: str = TOOL_NAME,
         sync: Literal[True],
         budget: int | None = None,
+        files: ProgramFiles = NO_FILES,
         on_result: OnResult | None = None,
         max_result_chars: int | None = RESULT_CHARS,
     ) -> SyncProgramTool: ...
@@ -311,6 +314,7 @@ class Toolkit:
         name: str = TOOL_NAME,
         sync: bool = False,
         budget: int | None = None,
+        files: ProgramFiles = NO_FILES,
         on_result: OnResult | None = None,
         max_result_chars: int | None = RESULT_CHARS,
     ) -> AsyncProgramTool | SyncProgramTool:
@@ -324,10 +328,11 @@ class Toolkit:
             name: The tool's name for the model.
             sync: A plain function instead of an async one, for a framework that wants it; not for use in an event loop.
             budget: Tokens that its description may take; see `prompt`.
+            files: Files that each program can open by these names; see `execute_async`.
             on_result: A listener for the result of each program.
             max_result_chars: The most characters of a result that the model is shown, head and tail; None for all.
         """
-        run = self.execute if sync else self.execute_async
+        run = partial(self.execute if sync else self.execute_async, files=files)
         return program_tool(
             run,
             name,

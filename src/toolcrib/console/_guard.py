@@ -21,7 +21,7 @@ __all__ = ["Guard", "Visitor", "address_of"]
 
 _SECURITY = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-frame-options": "DENY",

@@ -33,6 +33,7 @@ _CHILDREN = 200
 _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
 _MAX_IDS = 500
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _SHORT_FACT = 100  # characters of a value in a line
 
 
@@ -180,7 +181,25 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
         for name in ("error", "value", "output", "suspended"):
             if closed.data["data"].get(name):
                 view["values"].append(_value(_label(name), closed, "data", name))
+        view |= _artifacts(closed)
     return view
+
+
+def _artifacts(closed: KeptEvent) -> dict[str, Any]:
+    """Return what a program left: the pictures that a browser shows, and the other files by name and size."""
+    left: Mapping[str, Mapping[str, Any]] = closed.data["data"].get("artifacts") or {}
+    shown = {name: facts for name, facts in left.items() if facts["mime_type"] in _PICTURES and "data" in facts}
+    return {
+        "pictures": [
+            {"name": name, "mime_type": facts["mime_type"], "at": _at(closed, "data", "artifacts", name, "data")}
+            for name, facts in shown.items()
+        ],
+        "files": [
+            f"{name}, {facts['mime_type']}, {facts.get('size', 0)} bytes"
+            for name, facts in left.items()
+            if name not in shown
+        ],
+    }
 
 
 def _joined(value: Any) -> Any:
@@ -212,7 +231,11 @@ def _label(name: str) -> str:
 
 
 def _value(label: str, event: KeptEvent, *path: str) -> dict[str, Any]:
-    return value_view(label, at_path(event.data, path), position=event.position, path=list(path))
+    return value_view(label, at_path(event.data, path), **_at(event, *path))
+
+
+def _at(event: KeptEvent, *path: str) -> dict[str, Any]:
+    return {"position": event.position, "path": list(path)}
 
 
 def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[str, str], str]:

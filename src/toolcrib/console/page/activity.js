@@ -1,5 +1,5 @@
 // Agents, turns, programs and calls: the list with its filters, one of them in full, and the timeline.
-import { ago, duration, fill, h, number, status, time, toast, value } from "./dom.js";
+import { ago, duration, fill, h, number, picture, status, time, toast, value } from "./dom.js";
 import { Filters, later } from "./filters.js";
 import { activityLink as link, card } from "./request.js";
 import { get, getWhole, on, state } from "./server.js";
@@ -118,7 +118,7 @@ export class Activities {
 /** One call or run in full, kept up to date. */
 class Detail {
   constructor() {
-    this.slots = Object.fromEntries(["head", "requests", "source", "children", "waterfall", "values", "events"].map((name) => [name, h("div")]));
+    this.slots = Object.fromEntries(["head", "requests", "source", "children", "pictures", "waterfall", "values", "events"].map((name) => [name, h("div")]));
     this.empty = h("p.empty", {}, "Choose a call or a run to see all of it.");
     this.element = h("section.detail", { aria: { label: "Details" } }, this.empty);
     const soon = later(() => this.load());
@@ -171,6 +171,10 @@ class Detail {
       h("ul.rows.inner", {}, [...view.children].reverse().map((child) => h("li", {}, row(child))))) : null));
     fill(slots.waterfall, view.children.length > 0, () => (view.children.length ? this.waterfall.element : null));
     this.waterfall.load();
+    fill(slots.pictures, [view.pictures, view.files], () => [
+      ...(view.pictures || []).map((shown) => picture(shown, getWhole)),
+      view.files?.length ? h("section.part", {}, h("h3", {}, "Files"), h("ul", {}, view.files.map((text) => h("li.mono", {}, text)))) : null,
+    ]);
     fill(slots.values, view.values, () => view.values.map((part) => value(part, getWhole)));
     fill(slots.events, view.events, () => h("details.part", {}, h("summary", {}, `Events ${view.events.length}${view.more_events ? " and more" : ""}`),
       this.events(view)));

@@ -118,3 +118,10 @@ function table(rows) {
   if (!rows.length) return h("p.muted", {}, "none");
   return h("dl.arguments", {}, rows.flatMap(([name, text, kind]) => [h("dt", {}, name), h(`dd.is-${kind}`, {}, text)]));
 }
+
+/** Return a picture, whose bytes are fetched as base64. */
+export function picture(shown, fetchWhole) {
+  const image = h("img", { alt: shown.name });
+  fetchWhole(shown.at).then((text) => { image.src = `data:${shown.mime_type};base64,${text}`; }, () => {});
+  return h("figure.part.picture", {}, image, h("figcaption.muted", {}, shown.name));
+}

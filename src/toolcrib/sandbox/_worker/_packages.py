@@ -42,7 +42,7 @@ print(np.load(kept)["table"])
 """,
     "pandas": """
 import io, sqlite3
-import numpy as np, pandas as pd
+import pandas as pd
 text = "day,city,amount\\n2026-01-02,Oslo,1.5\\n2026-01-03,Rome,2\\n2026-01-03,,3"
 table = pd.read_csv(io.StringIO(text), parse_dates=["day"])
 pd.read_csv(io.StringIO(text), engine="python", sep=None), pd.read_json(io.StringIO('[{"a": 1}]'))
