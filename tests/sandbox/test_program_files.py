@@ -175,6 +175,18 @@ async def test_artifacts_are_bounded_in_number_and_size(plain: ProcessSandbox) -
     assert [len(each.data or b"") for each in large.artifacts] == [400, 400, 0]
 
 
+async def test_a_table_and_artifacts_leave_together(packed: ProcessSandbox) -> None:
+    code = "import pandas as pd\nopen('artifacts/a', 'w').write('x' * 700)\npd.DataFrame({'a': range(100)})"
+
+    fits, does_not = await ran(packed, code, bytes_out=2000), await ran(packed, code, bytes_out=1000)
+
+    assert fits.error is None
+    assert fits.value.shape == (100, 1)
+    assert [len(each.data or b"") for each in fits.artifacts] == [700]
+    assert "its tables take 800 bytes beside artifacts of 700, and 1000 is the most" in str(does_not.error)
+    assert [len(each.data or b"") for each in does_not.artifacts] == [700]
+
+
 async def test_files_that_do_not_fit_into_memory_end_the_program(plain: ProcessSandbox) -> None:
     program = Program("1", limits=SandboxLimits(memory=64 << 20), files={"a": bytes(100 << 20)})
 

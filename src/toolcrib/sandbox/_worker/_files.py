@@ -60,10 +60,19 @@ class Files:
 
     def take(self) -> dict[str, bytes]:
         """Return what was written to `artifacts/`, by name; a file that is open is saved as it is."""
+        self.flush()
+        return {path.removeprefix(f"{_ARTIFACTS}/"): data for path, data in self._written.items()}
+
+    def flush(self) -> None:
+        """Save the files that are open as they are."""
         for writer in list(self._writers):
             if not writer.closed:
                 writer.flush()
-        return {path.removeprefix(f"{_ARTIFACTS}/"): data for path, data in self._written.items()}
+
+    @property
+    def size(self) -> int:
+        """Bytes of all artifacts together."""
+        return sum(map(len, self._written.values()))
 
     def _add_folders(self, path: str) -> None:
         while (path := os.path.dirname(path)) not in self._folders:

@@ -66,8 +66,9 @@ class Interpreter:
         try:
             value = self._value(body, last)
             value = list(value) if isinstance(value, ValueStream) else value
-            done = self._done(value, frame)
             save_open()
+            FILES.flush()
+            done = self._done(value, frame)
         except BaseException as error:
             done = {"t": "done", "error": self._failure(error, own, frame)}
         for sentence in self._stubs.take_unawaited():
@@ -134,9 +135,12 @@ class Interpreter:
     def _too_large(self, done: Frame, run: Frame) -> str:
         if self._exchange.too_large(done):
             return f"it is larger than {run['value_size']} bytes as JSON (SandboxLimits.value_size)"
-        size = sum(map(len, done.get("blobs", ())))
+        size, artifacts = sum(map(len, done.get("blobs", ()))), FILES.size
         most = run["artifacts"][1]
-        return f"its tables take {size} bytes, and {most} is the most (SandboxLimits.bytes_out)" if size > most else ""
+        if not size or size + artifacts <= most:
+            return ""
+        beside = f" beside artifacts of {artifacts}" if artifacts else ""
+        return f"its tables take {size} bytes{beside}, and {most} is the most (SandboxLimits.bytes_out)"
 
 
 def _compiled(code: str, name: str) -> tuple[types.CodeType, types.CodeType | None]:
