@@ -18,6 +18,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from toolcrib import ToolCall, Toolkit, Toolset, ez_tool
 from toolcrib.code import ExecutionResult
 from toolcrib.record import SqliteSink
@@ -32,7 +34,7 @@ PROGRAM = """
 import pandas as pd
 import matplotlib.pyplot as plt
 
-sales = pd.DataFrame(query("select day, region, product, amount from sales"))
+sales = query("select day, region, product, amount from sales")
 targets = pd.read_csv("targets.csv", index_col="region")
 sales["month"] = pd.to_datetime(sales["day"]).dt.to_period("M")
 by_month = sales.pivot_table(index="month", columns="region", values="amount", aggfunc="sum")
@@ -68,11 +70,11 @@ def query_tool(path: Path) -> Any:
     """Return a tool that reads the database and cannot write to it."""
 
     @ez_tool
-    def query(sql: str) -> list[dict[str, Any]]:
+    def query(sql: str) -> pd.DataFrame:
         """Return the rows of a SELECT on the table sales (day, region, product, amount)."""
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             database.row_factory = sqlite3.Row
-            return [dict(row) for row in database.execute(sql)]
+            return pd.DataFrame([dict(row) for row in database.execute(sql)])
 
     return query
 
@@ -80,7 +82,10 @@ def query_tool(path: Path) -> Any:
 async def analyse(folder: Path) -> tuple[list[Any], ExecutionResult]:
     """Answer a question about the sales; return the transcript, and the result of the program that was run."""
     results: list[ExecutionResult] = []
-    with SqliteSink(folder / "events.db") as sink, ProcessSandbox(packages=["pandas", "matplotlib"]) as sandbox:
+    with (
+        SqliteSink(folder / "events.db") as sink,
+        ProcessSandbox(packages=["pandas", "pyarrow", "matplotlib"]) as sandbox,
+    ):
         toolkit = Toolkit(
             [query_tool(folder / "sales.db")], sandbox=sandbox, limits=SandboxLimits(memory=512 << 20), sinks=[sink]
         )
