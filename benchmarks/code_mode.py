@@ -177,8 +177,9 @@ MEASURE = Measure(
     targets=(
         Target("run", "toolcrib process, async tool", "ez-ptc", 2),
         Target("run", "toolcrib monty, async tool", "monty, suspended calls", 4),
-        Target("call", "toolcrib process, async tool", "", 130),
-        Target("call", "toolcrib monty, async tool", "monty, suspended calls", 3),
+        Target("call", "toolcrib process, async tool", "monty, suspended calls", 2),
+        Target("call", "toolcrib process, sync tool in a thread", "monty, suspended calls", 2),
+        Target("call", "toolcrib monty, async tool", "monty, suspended calls", 2),
     ),
     notes=(
         "monty and toolcrib run the program in a worker process; ez-ptc, smolagents and RestrictedPython in this one.",

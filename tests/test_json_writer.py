@@ -21,6 +21,13 @@ def test_shapes_are_written_as_by_the_standard_library(shape: object) -> None:
     assert json_writer(allow_nan=False)(shape) == json.dumps(shape, ensure_ascii=False)
 
 
+@pytest.mark.parametrize("shape", [*SHAPES[:5], {"b": [1.5, float("nan")], "a": "ä\ud800"}])
+def test_canonical_text_has_no_spaces_and_its_keys_in_order(shape: object) -> None:
+    written = json_writer(allow_nan=True, canonical=True)(shape)
+
+    assert written == json.dumps(shape, sort_keys=True, separators=(",", ":"))
+
+
 def test_numbers_that_json_has_not_are_refused_or_written_as_the_standard_library_does() -> None:
     shape = [float("nan"), float("inf"), -float("inf")]
 

@@ -10,17 +10,28 @@ from typing import Any
 __all__ = ["json_writer"]
 
 
-def json_writer(*, allow_nan: bool) -> Callable[[Any], str]:
+def json_writer(*, allow_nan: bool, canonical: bool = False) -> Callable[[Any], str]:
     """Return what writes JSON shapes as `json.dumps(shapes, ensure_ascii=False)` does, at a third of the cost.
 
     It raises TypeError for what is no JSON shape and RecursionError for one that holds itself; and, unless they are
     allowed, ValueError for numbers that JSON has not.
+
+    Args:
+        canonical: Write ASCII, without spaces, and the keys in order, so that equal shapes give one text.
     """
+    comma, colon = (",", ":") if canonical else (", ", ": ")
     try:
         inside = vars(json.encoder)
+        text = inside["encode_basestring_ascii" if canonical else "encode_basestring"]
         parts: Callable[[Any, int], tuple[str, ...]] = inside["c_make_encoder"](
-            None, None, inside["encode_basestring"], None, ": ", ", ", False, False, allow_nan
+            None, None, text, None, colon, comma, canonical, False, allow_nan
         )
         return lambda shape: "".join(parts(shape, 0))
     except (KeyError, TypeError):  # another interpreter, or another version of this one
-        return json.JSONEncoder(ensure_ascii=False, allow_nan=allow_nan, check_circular=False).encode
+        return json.JSONEncoder(
+            ensure_ascii=canonical,
+            allow_nan=allow_nan,
+            check_circular=False,
+            sort_keys=canonical,
+            separators=(comma, colon),
+        ).encode

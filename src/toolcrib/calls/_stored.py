@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
 from typing import Any, NoReturn, cast
 
 __all__ = ["StoredFields"]
@@ -25,9 +26,16 @@ class StoredFields(dict[str, Any]):
         if not isinstance(data, Mapping):
             raise ValueError(f"a {self._owner} is read from a dict, and this is {type(data).__name__}")
         super().__init__(cast("Mapping[str, Any]", data))
-        for field in fields(owner) if isinstance(owner, type) and is_dataclass(owner) else ():
-            if field.default is MISSING and field.default_factory is MISSING:
-                self[field.name]
+        for name in _required(owner):
+            self[name]
 
     def __missing__(self, name: str) -> NoReturn:
         raise ValueError(f"this is no {self._owner}: the field `{name}` is missing")
+
+
+@lru_cache(maxsize=256)
+def _required(owner: type | str) -> tuple[str, ...]:
+    """Return the fields of a dataclass that have no default."""
+    if not (isinstance(owner, type) and is_dataclass(owner)):
+        return ()
+    return tuple(each.name for each in fields(owner) if each.default is each.default_factory is MISSING)

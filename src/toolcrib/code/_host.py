@@ -103,8 +103,7 @@ class ProgramHost:
     ) -> tuple[Outcome, Reply]:
         """Return the outcome that `execute` has for a call, and the program's reply; both are put into the summary."""
         began = time.perf_counter()
-        arguments, fault = charged(tool.bind, args, kwargs)
-        summary["arguments"] = charged(lambda: self._within_room(tool.redacted(arguments), None))
+        arguments, fault = charged(self._read, summary, tool, args, kwargs)
         try:
             outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:
@@ -112,6 +111,14 @@ class ProgramHost:
         reply = reply_to(outcome, arguments, tool.spec, GivenTables(tool.name, self.table_bytes))
         self._summarize(summary, outcome, reply)
         return outcome, reply
+
+    def _read(
+        self, summary: dict[str, Any], tool: ProgramTool, args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[dict[str, Any], str]:
+        """Return the arguments by name, which are put into the summary, and why they cannot all be named."""
+        arguments, fault = tool.bind(args, kwargs)
+        summary["arguments"] = self._within_room(tool.redacted(arguments), None)
+        return arguments, fault
 
     async def _execute(self, call: ToolCall | Call, emit: Emit | None) -> Outcome:
         """Take a call to the pipeline; the values of a stream go to the program one by one."""

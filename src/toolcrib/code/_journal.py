@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from toolcrib._json_writer import json_writer
 from toolcrib.calls import Grant, StoredFields, Suspended, lenient, outcome_from_dict
 from toolcrib.errors import ReplayDiverged
 from toolcrib.sandbox import Raised, Reply, Value
 
 __all__ = ["Journal", "JournalEntry", "JournalLog", "call_digest", "reply_from_dict", "reply_to_dict"]
 
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_canonical = json_writer(allow_nan=True, canonical=True)
 _SHOWN_CHARS = 60  # characters of a digest or of arguments in a message
 
 

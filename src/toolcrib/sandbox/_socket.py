@@ -92,11 +92,11 @@ class Wire:
         if self.is_over:
             return
         room = self._reader.room
-        began = time.thread_time()
         try:
             if room is None:
-                self._take(self._socket.recv(_PIECE, flags), began)
+                self._take(self._socket.recv(_PIECE, flags))
             else:
+                began = time.thread_time()
                 self._fill(self._socket.recv_into(room[:_BLOB_PIECE], 0, flags), began)
         except (BlockingIOError, InterruptedError):
             return
@@ -107,10 +107,11 @@ class Wire:
             self._end()
         self._on_news()
 
-    def _take(self, data: bytes, began: float) -> None:
+    def _take(self, data: bytes) -> None:
         if not data:
             self._end()
             return
+        began = time.thread_time()
         self._frames.extend(self._reader.feed(data))
         self._charge(time.thread_time() - began)
         self._count(len(data))

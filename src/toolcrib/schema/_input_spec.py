@@ -118,7 +118,7 @@ class InputSpec:
         """The parameters that a caller may give."""
         return tuple(p for p in self._resolved if p.injected is None and p.name not in self.fixed)
 
-    @property
+    @cached_property
     def by_position(self) -> tuple[tuple[str, ...], str | None]:
         """The parameters that a caller may give by position, and the one that takes all further values."""
         kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -21,6 +21,7 @@ _HEAD = 4  # bytes with the length of the rest
 _PIECE = 1 << 16
 _LARGE = 1 << 22
 _QUICK = 150e-6  # seconds
+_of_json = json.JSONDecoder().decode
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -81,7 +82,7 @@ class Channel:
         self._fill(_HEAD)
         end = _HEAD + int.from_bytes(self._buffer[:_HEAD], "big")
         self._fill(end)
-        frame = json.loads(self._buffer[_HEAD:end])
+        frame: Frame = _of_json(self._buffer[_HEAD:end].decode())
         del self._buffer[:end]
         if "blobs" in frame:
             frame["blobs"] = self._blobs(frame["blobs"])
