@@ -110,3 +110,30 @@ async def test_pauses_change_nothing(engine: str, program: list[Any], seed: Any,
     assert [call["name"] for call in result.tool_calls].count("pay") == sum(
         call["name"] == "pay" for call in at_once.tool_calls
     )
+
+
+MANY = """
+import asyncio
+async def paid(sum):
+    try:
+        return await pay(sum)
+    except RuntimeError as error:
+        return str(error)
+await asyncio.gather(*(paid(n) for n in range(260)))
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_program_has_so_many_calls_that_wait_for_a_person(engine: str) -> None:
+    done: list[str] = []
+    kit = Toolkit(tools(done), sandbox=sandbox_named(engine), limits=SandboxLimits())
+
+    result = await kit.execute_async(MANY)
+    assert result.paused is not None
+    asked = result.paused.suspended_calls
+    result = await kit.resume_async(result.paused, grants=[call.request.grant("ada") for call in asked])
+
+    assert 100 <= len(asked) <= 200
+    assert len(done) == len(asked)
+    assert [type(value) for value in result.return_value].count(int) == len(asked)
+    assert "100 calls of this program wait for a person already" in str(result.return_value)

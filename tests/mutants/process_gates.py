@@ -102,6 +102,13 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "0.0 >",
         _SESSIONS,
     ),
+    Gate(
+        "calls of a program that wait for a person",
+        "code/_host.py",
+        " and len(self.suspended) >= _MOST_SUSPENDED",
+        " and False",
+        ("tests/code/test_pauses.py",),
+    ),
     Gate("threads that the kernel does not count", _DRIVE, "usage.threads > THREADS_IN_KERNEL", "False", _BREACH),
     Gate(
         "time that the host computes for a program in Monty",

@@ -187,8 +187,9 @@ async def test_the_logger_tells_of_each_call(caplog: pytest.LogCaptureFixture) -
         ('{"a":\n1', RunNormally, 'add({"a": 1) failed in ', "Send all of it again, as one JSON object"),
         ({"a": 1}, lambda given: Reject("not\ntoday"), "add(a=1, b=1) rejected in ", " ms: not today"),
         ({"a": "x" * 2000}, RunNormally, f"add(a='{'x' * 996}…) failed in ", "(2002 characters)"),
+        ({"a": 1, "x\n\x1b[31mforged": 2}, RunNormally, "add(a=1, x\\n\\x1b[31mforged=2) failed in ", "are a, b"),
     ],
-    ids=["misfit", "no JSON", "rejected", "long"],
+    ids=["misfit", "no JSON", "rejected", "long", "forged"],
 )
 async def test_the_logger_says_in_one_line_why_a_call_did_not_run(
     caplog: pytest.LogCaptureFixture, arguments: Any, decision: Any, begin: str, end: str

@@ -37,6 +37,11 @@ __all__ = ["ProgramHost", "reply_to"]
 _RESULT_CHARS = 100_000  # of one result in a summary
 _SUMMARY_BYTES = 32_000_000  # of memory, about, that all arguments and results in the summaries may take
 _SHORT_CHARS = 300  # of an error or a result in a summary from then on
+_MOST_SUSPENDED = 100  # about: those that run at the same time may be suspended, too
+_TOO_MANY_SUSPENDED = (
+    f"it did not run: {_MOST_SUSPENDED} calls of this program wait for a person already. Ask for the approval of fewer "
+    "at once"
+)
 _EXCEPTIONS = {
     "tool_timeout": "TimeoutError",
     "unknown_tool": "NameError",
@@ -122,6 +127,8 @@ class ProgramHost:
 
     async def _execute(self, call: ToolCall | Call, emit: Emit | None) -> Outcome:
         """Take a call to the pipeline; the values of a stream go to the program one by one."""
+        if isinstance(call, ToolCall) and len(self.suspended) >= _MOST_SUSPENDED:
+            return Rejected(call.name, call.id, _TOO_MANY_SUSPENDED, source="limit")
         if emit is None:
             return await self._pipeline.run(call, self._run)
         entry = self._pipeline.toolset[call.name]

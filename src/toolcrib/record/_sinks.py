@@ -132,13 +132,13 @@ class LogSink:
         """Log one event, with the record as `record.toolcrib`."""
         record = event.record
         if record is None:
-            calls_log.debug("%s %s %s", event.kind, event.tool, event.call_id, extra={"toolcrib": event})
+            calls_log.debug("%s %s %s", event.kind, _line(event.tool), event.call_id, extra={"toolcrib": event})
             return
         given = record.requested if record.arguments is None else record.arguments
         why = record.outcome.get("message") or record.outcome.get("reason")
         calls_log.info(
             "%s(%s) %s in %.1f ms%s",
-            record.tool,
+            _line(record.tool),
             _line(given),
             record.outcome["kind"],
             record.duration_ms,
@@ -153,7 +153,8 @@ def _line(value: Any) -> str:
         text = ", ".join(f"{name}={held!r}" for name, held in cast("Mapping[str, Any]", value).items())
     else:
         text = " ".join(value.split()) if isinstance(value, str) else repr(value)
-    return text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
+    text = text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
+    return text if text.isprintable() else repr(text)[1:-1]
 
 
 class ListSink:
