@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.attacks.harness import Finding, attacks, run_attacks
+from tests.attacks.harness import NOBODY, Finding, attacks, run_attacks
 
 
 def _can_contain() -> bool:
@@ -29,7 +29,17 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
 
     found = run_attacks("process", chosen)
 
-    assert len(chosen) == 110
+    assert len(chosen) == 119
+    assert _through(found) == {}
+    assert all(finding.secs for finding in found)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be a user without rights")
+def test_no_hog_gets_through_as_a_user_without_rights() -> None:
+    chosen = attacks("h*")
+
+    found = run_attacks("process", chosen, user=NOBODY)
+
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
 
@@ -64,6 +74,10 @@ def test_no_program_gets_through_monty() -> None:
         ("e20_next_run_state", "persist"),
         ("h02_host_paths", "kernel"),
         ("h03_thread_hog", "kernel"),
+        ("h04_raw_threads", "kernel"),
+        ("h05_survive_others", "kernel"),
+        ("h06_control_groups", "kernel"),
+        ("h12_errors_flood", "flood"),
         ("p02_numpy_files", "leak_file"),
         ("p08_sqlite", "write"),
     ],

@@ -72,8 +72,11 @@ def _seal_off(channel: socket.socket, options: dict[str, Any]) -> tuple[Seal, Mo
     entry.warm_up()
     sys.argv, sys.orig_argv = [""], [""]
     seal = Seal(frozenset(options.get("skip", ())))
-    if seal.separate():
+    has_threads = _has_threads()
+    if has_threads:  # of packages; a fork has none, and with threads no user namespace can be entered
         _wait_for_inner(channel)
+    if seal.separate():
+        _wait_for_inner(channel, is_inner=has_threads)
     seal.surround()
     with contextlib.suppress(OSError):
         prctl(1, signal.SIGKILL)  # die with the outer process, if there is one; a change of user would have undone it
@@ -98,14 +101,27 @@ def _load(entry: str | None) -> ModuleType:
     return module
 
 
-def _wait_for_inner(channel: socket.socket) -> None:
-    """Go on in a child, which is the first of its process namespace; this process only waits for it, and ends."""
+def _has_threads() -> bool:
+    try:
+        return len(os.listdir("/proc/self/task")) > 1
+    except OSError:  # not Linux
+        return False
+
+
+def _wait_for_inner(channel: socket.socket, *, is_inner: bool = False) -> None:
+    """Go on in a child, which is the first of its process namespace; this process only waits for it, and ends.
+
+    Args:
+        is_inner: Whether this process is itself one that another waits for, with which it dies.
+    """
     inner = os.fork()
     if inner == 0:
         return
     channel.close()
     with contextlib.suppress(OSError):
         prctl(4, 0)
+        if is_inner:
+            prctl(1, signal.SIGKILL)
     _, status = os.waitpid(inner, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
