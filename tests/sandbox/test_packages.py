@@ -89,6 +89,37 @@ async def test_a_program_uses_packages(sandbox: ProcessSandbox, code: str, value
     assert result.value == value
 
 
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("np.int64(3), np.float32(1.5), np.bool_(True), np.str_('a'), np.float64('nan')", [3, 1.5, True, "a", "NaN"]),
+        (
+            "np.datetime64('2026-01-02T03:04:05.000000006'), np.timedelta64(1, 'D')",
+            ["2026-01-02T03:04:05.000000006", "1 days"],
+        ),
+        ("np.arange(4).reshape(2, 2), np.float64(2)", [[[0, 1], [2, 3]], 2.0]),
+        ("pd.Series([1, 2]), pd.Series([1, None]), pd.Index(['a'])", [[1, 2], [1.0, "NaN"], ["a"]]),
+        ("pd.Series({'a': 1, 'b': 2}), pd.Series([1, 2], index=['a', 'a'])", [{"a": 1, "b": 2}, [1, 2]]),
+        (
+            "pd.Period('2026-01'), pd.Interval(0, 1), pd.NA, pd.Categorical(['a', 'b'])",
+            ["2026-01", "(0, 1]", None, ["a", "b"]],
+        ),
+        ("{np.int64(1): pd.Timestamp('2026-01-02')}", {"1": "2026-01-02T00:00:00"}),
+    ],
+)
+async def test_values_of_packages_leave_a_program_as_plain_ones(sandbox: ProcessSandbox, code: str, value: Any) -> None:
+    result = await ran(sandbox, f"import numpy as np, pandas as pd\n{code}")
+
+    assert result.error is None
+    assert result.value == value
+
+
+async def test_an_array_that_is_too_large_to_leave_is_refused_before_it_is_a_list(sandbox: ProcessSandbox) -> None:
+    result = await ran(sandbox, "import numpy as np\nnp.zeros(10_000_000, dtype='u1')", memory=64 << 20)
+
+    assert "it is larger than 1000000 characters as JSON" in str(result.error)
+
+
 def test_packages_take_no_layer_away(sandbox: ProcessSandbox) -> None:
     # A thread of a package's own, in the process that is sealed, would cost the namespaces.
     with ProcessSandbox() as bare:

@@ -11,6 +11,7 @@ import fractions
 import ipaddress
 import pathlib
 import re
+import sys
 import types
 import uuid
 from collections.abc import (
@@ -175,6 +176,9 @@ class _Copier:
             return self._float(float(value))
         if is_table(value):
             return self._table(value, depth)
+        plain = self._plain(value)
+        if plain is not value:
+            return self.copy(plain, depth - 1)
         fields = self._fields(value)
         if fields is None:
             what = _ADDRESS.sub("", f"{value!r:.100}")
@@ -193,6 +197,33 @@ class _Copier:
             raise
         except ValueError as error:
             raise ValueRefused(str(error)) from None
+
+    def _plain(self, value: Any) -> Any:
+        """Return what a value of numpy or pandas is in Python's own types; any other value as it is."""
+        home = type(value).__module__.partition(".")[0]
+        if home not in ("numpy", "pandas") or home not in sys.modules:
+            return value
+        package: Any = sys.modules[home]
+        if home == "numpy":
+            if isinstance(value, package.datetime64 | package.timedelta64):
+                return str(value)
+            is_array = isinstance(value, package.ndarray)
+            return self._listed(value) if is_array else value.item() if isinstance(value, package.generic) else value
+        if value is package.NA:
+            return None
+        if isinstance(value, package.Series):
+            listed, index = self._listed(value), value.index
+            if isinstance(index, package.RangeIndex) or not index.is_unique:
+                return listed
+            return dict(zip(index.tolist(), listed, strict=True))
+        if isinstance(value, package.Index | package.api.extensions.ExtensionArray):
+            return self._listed(value)
+        return str(value) if isinstance(value, package.Period | package.Interval) else value
+
+    def _listed(self, values: Any) -> list[Any]:
+        if values.size * _PER_ITEM > self._left:  # before there are as many objects
+            self._count(values.size * _PER_ITEM)
+        return values.tolist()
 
     def _items(self, values: Iterable[Any], depth: int) -> list[Any]:
         made: list[Any] = []
