@@ -114,6 +114,16 @@ async def test_values_of_packages_leave_a_program_as_plain_ones(sandbox: Process
     assert result.value == value
 
 
+async def test_a_plot_as_the_last_value_is_a_text(sandbox: ProcessSandbox) -> None:
+    result = await ran(sandbox, "import pandas as pd\npd.DataFrame({'a': [1, 2]}).plot()")
+    passed = await sandbox.run(
+        Program("import pandas as pd\nadd(pd.DataFrame({'a': [1]}).plot(), 1)", ("add",)), TableHost()
+    )
+
+    assert result.value == "<Axes: >"
+    assert "has no JSON form" in str(passed.error)
+
+
 async def test_an_array_that_is_too_large_to_leave_is_refused_before_it_is_a_list(sandbox: ProcessSandbox) -> None:
     result = await ran(sandbox, "import numpy as np\nnp.zeros(10_000_000, dtype='u1')", memory=64 << 20)
 

@@ -237,6 +237,7 @@ async def test_figures_that_are_shown_or_left_open_are_artifacts(
     result = await ran(packed, code)
 
     assert [each.name for each in result.artifacts] == names
+    assert result.error is None or "1 / 0" in code
     assert all(each.mime_type == "image/png" and (each.data or b"")[1:4] == b"PNG" for each in result.artifacts)
 
 

@@ -30,6 +30,7 @@ _RULES = (
     'Results are plain values: text, numbers, lists, dicts; dates are text like "2026-01-31".',
     "A call that fails raises an exception with the reason.",
 )
+_FILES = "`open` and whatever uses it find these files: {}."
 _PACKAGES = "Packages that can be imported: {}."
 _STREAMING = "What a streaming function returns is an iterator: take its values one by one, or `list(...)`."
 _DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."
@@ -73,12 +74,21 @@ def _preamble(dialect: Dialect) -> str:
     )
 
 
-def render_description(listing: Listing, dialect: Dialect, budget: int | None = None) -> str:
-    """Return the description of the one tool that programs are sent through; it has no blank line."""
+def render_description(listing: Listing, dialect: Dialect, budget: int | None = None, files: Iterable[str] = ()) -> str:
+    """Return the description of the one tool that programs are sent through; it has no blank line.
+
+    Args:
+        listing: The tools.
+        dialect: The sandbox's Python.
+        budget: Tokens that the description may take.
+        files: The names of the files that each program is given.
+    """
+    given = ", ".join(f"`{name}`" for name in files)
 
     def render(listing: Listing) -> str:
         packages = (_PACKAGES.format(", ".join(dialect.packages)),) if dialect.packages else ()
-        rules = (*_rules(listing, dialect.notes), *packages, *_TOOL_RULES)
+        found = (_FILES.format(given),) if given else ()
+        rules = (*_rules(listing, dialect.notes), *packages, *found, *_TOOL_RULES)
         return "\n".join([_DESCRIPTION, _functions(listing), _bullets(rules)])
 
     return _fitted(listing, budget, render)

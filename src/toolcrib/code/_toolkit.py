@@ -336,7 +336,7 @@ class Toolkit:
         return program_tool(
             run,
             name,
-            self._description(budget),
+            self._description(budget, files),
             is_async=not sync,
             on_result=on_result,
             max_result_chars=max_result_chars,
@@ -344,8 +344,8 @@ class Toolkit:
             has_artifacts=self._dialect().files,
         )
 
-    def _description(self, budget: int | None) -> str:
-        return render_description(self._listing(), self._dialect(), budget)
+    def _description(self, budget: int | None, files: Iterable[str] = ()) -> str:
+        return render_description(self._listing(), self._dialect(), budget, files)
 
     def _listing(self) -> Listing:
         tools = {name: self._toolset[tool] for name, tool in self._runner.offered().items()}

@@ -49,6 +49,7 @@ _NOTES: Final = (
     "`parallel((f, a), (g, b, c))` calls `f(a)` and `g(b, c)` at once and returns the list of their results.",
     "The standard library can be imported, as far as it needs no file and no network.",
 )
+_ARTIFACTS: Final = "What a program writes to the folder `artifacts/` is handed to the user; it can write nowhere else."
 _FIGURES: Final = "`plt.show()` shows a figure to you and to the user."
 
 
@@ -56,7 +57,7 @@ _FIGURES: Final = "`plt.show()` shows a figure to you and to the user."
 def worker_dialect(packages: tuple[str, ...] = ()) -> Dialect:
     """Return the dialect of a worker's Python with these packages, found without asking a worker."""
     modules = frozenset(name for name in MODULE_NAMES.split() if _is_installed(name))
-    notes = (*_NOTES, *((_FIGURES,) if "matplotlib" in packages else ()))
+    notes = (*_NOTES, *((_ARTIFACTS,) if packages else ()), *((_FIGURES,) if "matplotlib" in packages else ()))
     names = frozenset({"parallel"})
     return Dialect(modules.union(packages), UNLISTED, names, streams=True, notes=notes, packages=packages, files=True)
 

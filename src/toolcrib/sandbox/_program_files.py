@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, TypeAlias, cast
 
 from toolcrib.calls import Media
@@ -19,6 +19,12 @@ _NAME: Final = 200  # characters
 _FILES: Final = 1_000
 _TYPES: Final = mimetypes.MimeTypes()  # the same on every machine
 _ANY: Final = "application/octet-stream"
+_MORE: Final = {  # which some versions of Python do not know
+    ".md": "text/markdown",
+    ".parquet": "application/vnd.apache.parquet",
+    ".webp": "image/webp",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
 
 
 def read_files(files: ProgramFiles, most: int) -> dict[str, bytes]:
@@ -92,4 +98,4 @@ def _problem(name: object) -> str | None:
 
 
 def _type(name: str) -> str:
-    return _TYPES.guess_type(name, strict=False)[0] or _ANY
+    return _MORE.get(PurePath(name).suffix) or _TYPES.guess_type(name, strict=False)[0] or _ANY

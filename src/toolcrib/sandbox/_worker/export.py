@@ -29,6 +29,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, cast
 
+from .imports import PACKAGES
 from .tables import MARK, PackedTable, is_table, packed, rows_of
 
 __all__ = ["ExportedByName", "ValueRefused", "exported", "exported_arguments", "exported_result"]
@@ -180,6 +181,8 @@ class _Copier:
         if plain is not value:
             return self.copy(plain, depth - 1)
         fields = self._fields(value)
+        if fields is None and self._tables is not None and type(value).__module__.partition(".")[0] in PACKAGES:
+            return self.copy(_ADDRESS.sub("", f"{value!r:.{_TEXT}}"), depth - 1)  # a plot, as a last value
         if fields is None:
             what = _ADDRESS.sub("", f"{value!r:.100}")
             hint = "read it into a list first" if isinstance(value, Iterator) else "pass text, numbers, lists and dicts"
