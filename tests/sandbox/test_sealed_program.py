@@ -38,6 +38,16 @@ ACTS = {
 # What the other layers hold without seccomp.
 WITHOUT_SECCOMP = sorted(set(ACTS) - {"fork", "code", "parent"})
 Act = Callable[..., str]
+GIVES_UP_ROOT = """
+import os, sys
+from toolcrib.sandbox._sealed_program import SealedProgram
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+    sys.executable = next(each for each in (sys.executable, "/usr/bin/python3") if os.access(each, os.X_OK))
+print(SealedProgram(sys.argv[1], (), frozenset()).report.layers["seccomp"])
+"""
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +91,23 @@ def test_a_layer_that_is_lacking_later_ends_the_program_before_it_begins() -> No
     ran = subprocess.run([sys.executable, "-IS", "-c", lacking], input=b"print('ran')", capture_output=True, timeout=60)
 
     assert (script != lacking, ran.returncode, ran.stdout) == (True, 1, b"")
+
+
+def test_the_script_goes_with_its_object() -> None:
+    sealed = SealedProgram(PERL, (), frozenset())
+    script = Path(sealed.command)
+    before = script.exists()
+
+    del sealed
+
+    assert before
+    assert not script.parent.exists()
+
+
+def test_a_process_that_has_given_up_root_seals_programs_too() -> None:
+    ran = subprocess.run([sys.executable, "-c", GIVES_UP_ROOT, PERL], capture_output=True, text=True, timeout=60)
+
+    assert (ran.stdout, ran.stderr) == ("on\n", "")
 
 
 def test_a_program_that_does_not_start_under_the_seal_has_none() -> None:

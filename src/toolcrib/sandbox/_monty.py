@@ -173,6 +173,7 @@ class MontySandbox:
             time.sleep(0.001)
         if pool is not None:
             pool.__exit__(None, None, None)
+        self._seal = None
         self._threads.close()
 
     def __enter__(self) -> MontySandbox:

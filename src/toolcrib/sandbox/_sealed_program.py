@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import weakref
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from toolcrib.sandbox._layers import LAYERS
@@ -43,28 +45,32 @@ class SealedProgram:
     """
 
     def __init__(self, program: str, trial: Sequence[str], skip: frozenset[str]) -> None:
+        self._folder, self._made_by = "", os.getpid()
         try:
             if sys.platform != "linux":
                 raise OSError("it needs Linux")
+            self._folder = tempfile.mkdtemp(prefix="toolcrib-")
             options = {"program": program, "libraries": _libraries([program, *trial]), "skip": sorted(skip)}
-            self.report = _report([self._script({**options, "layers": {}}), CHECK, *trial])
-            self.command = self._script({**options, "layers": self.report.layers})
+            self.report = _report([self._script("trial", {**options, "layers": {}}), CHECK, *trial])
+            self.command = self._script("program", {**options, "layers": self.report.layers})
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self.report = Ready(dict.fromkeys(LAYERS, f"unavailable: {error}"), {})
             self.command = program
 
-    def _script(self, options: Mapping[str, Any]) -> str:
-        """Return the path of the script, which lies in memory."""
+    def __del__(self) -> None:
+        if self._folder and os.getpid() == self._made_by:  # a forked child leaves it to its parent
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _script(self, name: str, options: Mapping[str, Any]) -> str:
+        """Write a script, and return its path."""
         flags = "-ISB" if sys.dont_write_bytecode else "-IS"
         if not sys.executable or " " in sys.executable or len(sys.executable) + len(flags) > _LONGEST:
             raise OSError(f"a script cannot name this Python by its path, {sys.executable!r}")
         text = json.dumps({"serve": "program", **options})
-        with open(os.memfd_create("sealed", os.MFD_CLOEXEC), "w") as file:
-            file.write(_SCRIPT.format(python=sys.executable, flags=flags, options=text, folder=FOLDER))
-            file.flush()
-            script = os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)  # no file to be written runs
-        weakref.finalize(self, os.close, script)
-        return f"/proc/{os.getpid()}/fd/{script}"
+        script = Path(self._folder, name)
+        script.write_text(_SCRIPT.format(python=sys.executable, flags=flags, options=text, folder=FOLDER))
+        script.chmod(0o700)
+        return str(script)
 
 
 def _report(command: Sequence[str]) -> Ready:
