@@ -141,13 +141,20 @@ def test_one_value_is_read_as_text() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "$[", "$..a", "$[?(@.a == 1)]", "$.a b", "a" * 501, "[0]" * 21, "$[1:2:3]", "$[--1]", "$[-]", "$['a]",
+        "$[", "$..a", "$[?(@.a == 1)]", "$.a b", "[0]" * 21, "$[1:2:3]", "$[--1]", "$[-]", "$['a]",
         "$[" + "9" * 400 + "]", "." * 100, "$[-:1]",
     ],
 )  # fmt: skip
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(ModelRetry, match=r"path|slice"):
+    with pytest.raises(ModelRetry, match=r"cannot be read|is no slice"):
         reading(ROWS, path=path)
+
+
+def test_what_is_read_as_a_query_is_short() -> None:
+    with pytest.raises(ModelRetry, match="the path has 501 characters, and may have 500"):
+        reading(ROWS, path="a" * 501)
+    with pytest.raises(ModelRetry, match="`where` has 507 characters, and may have 500"):
+        reading(ROWS, where=f"id = '{'x' * 500}'")
 
 
 @pytest.mark.parametrize(

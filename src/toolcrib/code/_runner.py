@@ -136,6 +136,10 @@ class ProgramRunner:
         return 0 if modules is None or _TABLE_MODULES.isdisjoint(modules) else self.limits.bytes_in
 
     @cached_property
+    def _reader(self) -> ResultReader:
+        return ResultReader(value_chars=min(self.limits.reply_size, self.limits.memory // _BYTES_FOR_CHAR))
+
+    @cached_property
     def _lookup(self) -> Lookup:
         dialect = self.dialect
         streams = dialect is not None and dialect.streams
@@ -270,7 +274,7 @@ class ProgramRunner:
         run = run_for(given, "code", run_id=before.get("id", ""))
         own = {"deps": self._deps, "approver": self._approver}
         own = {name: own[name] for name in own if own[name] is not None and getattr(run, name) is None}
-        run = run.view(**own, reader=ResultReader(value_chars=self.limits.memory // _BYTES_FOR_CHAR))
+        run = run.view(**own, reader=self._reader)
         if before and not run.calls:
             run.restore(before)
         if not (self.sinks or run.sinks):
