@@ -136,6 +136,10 @@ def test_one_value_is_read_as_text() -> None:
     assert text(ROWS, path="$[7].city") == "Oslo"
     assert text({"note": "x" * 10_000, "n": 1}, path="note", offset=9_990) == "x" * 10
     assert rows({"data": {"rows": [1, 2, 3]}}, path="$.data.rows", offset=1) == [2, 3]
+    assert rows({"data": {"rows": [1] * 60 + [2]}, "n": 3}, path="$.data.rows", offset=60) == [2]
+    assert text({"data": {"rows": [1] * 60 + [2]}, "n": 3}, path="$.n") == "3"
+    assert rows([{"rows": [1] * 60 + [2]}, "x"], path="$[0].rows", offset=60) == [2]
+    assert text([{"rows": [1] * 60 + [2]}, "x"], path="$[1]") == "x"
 
 
 @pytest.mark.parametrize(

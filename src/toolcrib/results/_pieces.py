@@ -32,7 +32,7 @@ class Piece:
     """A piece of a result's text; all of them in their order are the whole.
 
     Attributes:
-        key: The member of an object whose rows these are; None for the rows of a list by itself.
+        key: The member of an object whose rows these are, or that goes on in the next piece; else None.
         first: The number of the first row.
         count: How many rows or members it holds.
     """
@@ -90,7 +90,30 @@ def _is_object(value: Any) -> bool:
 
 
 def _rows(items: list[Any], key: str | None, tool: str, media: list[Media]) -> Iterator[Piece]:
-    return _row_pieces(len(items), lambda start, end: items[start:end], key, tool, media)
+    if not (len(items) < _LONG and any(map(_holds_much, items))):
+        yield from _row_pieces(len(items), lambda start, end: items[start:end], key, tool, media)
+        return
+    for number, item in enumerate(items):
+        text = ", " if number else ""
+        if _holds_much(item):
+            yield from _going_on(Piece(text, "rows", key, number, 1), item, tool, media)
+        else:
+            yield Piece(text + json_text([item], tool, media)[1:-1], "rows", key, number, 1)
+
+
+def _going_on(piece: Piece, value: Any, tool: str, media: list[Media]) -> Iterator[Piece]:
+    """Yield a piece with the rest of it in pieces of their own: a value of which no text is made at once."""
+    yield piece
+    for part in _pieces(value, tool, media):
+        yield Piece(part.text, "more", piece.key, piece.first)
+
+
+def _holds_much(value: Any, depth: int = 4) -> bool:
+    """Return whether a value inside another is, or has, a long list or object."""
+    if type(value) is dict:
+        members = cast("dict[Any, Any]", value)
+        return len(members) >= _LONG or (depth > 0 and any(_holds_much(part, depth - 1) for part in members.values()))
+    return type(value) is list and len(cast("list[Any]", value)) >= _LONG
 
 
 def _row_pieces(
@@ -122,6 +145,11 @@ def _members(value: dict[str, Any], tool: str, media: list[Media]) -> Iterator[P
             yield Piece(f"{separator}{name}[", "glue")
             yield from _rows(cast("list[Any]", member), key, tool, media)
             yield Piece("]", "glue")
+            separator = ", "
+        elif len(value) < _LONG and _holds_much(member):
+            yield from written()
+            name = json_text({key: 0}, tool)[1:-2]
+            yield from _going_on(Piece(separator + name, "members", key, count=1), member, tool, media)
             separator = ", "
         else:
             others.append((key, cast("Any", member)))

@@ -185,7 +185,7 @@ def _whole_pieces(
             continue
         if texts:
             yield "".join(texts), start
-        texts = [piece.text] if (piece.form, piece.key) == (form, key) else []
+        texts = [piece.text] if piece.form == form and (form == "members" or piece.key == key) else []
         start = piece.first
         if form == "rows" and not texts:  # the list has ended
             return

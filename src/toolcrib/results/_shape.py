@@ -41,7 +41,9 @@ class Shape:
                 self.counts[piece.key] = self.counts.get(piece.key, 0) + piece.count
             case "members":
                 if len(self._named) < _COLUMNS:
-                    self._named += _described({key: {_kind(v): None} for key, v in _parsed(members_in, piece).items()})
+                    found = {} if piece.key is None else {piece.key: {"object": None}}
+                    found |= {key: {_kind(member): None} for key, member in _parsed(members_in, piece).items()}
+                    self._named += _described(found)
                 self._members += piece.count
             case "text" | "more":
                 self._line_breaks += piece.text.count("\n")
