@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BENCH_VENV ?= .bench-venv
 LOCK_VENV ?= .lock-venv
+DOJO_VENV ?= .dojo-venv
 
 # What `make demo` runs.
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
@@ -34,7 +35,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all tokens search coverage fmt api lock clean
+.PHONY: help demo demo-agent demo-durable npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all tokens search coverage dojo fmt api lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +105,9 @@ tokens: $(VENV)/.dev ## count the tokens that prompts and definitions take, and 
 search: $(VENV)/.dev ## find the tools of a public benchmark's questions, and print recall and times beside bm25s alone
 	$(BIN)/python -m benchmarks.bfcl.search
 
+dojo: $(DOJO_VENV)/.dojo ## replay a public benchmark's tasks and attacks with a policy of provenance (ten minutes)
+	$(DOJO_VENV)/bin/python -m benchmarks.dojo
+
 coverage: $(VENV)/.dev $(NPM) ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)
 
@@ -120,11 +124,11 @@ lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in const
 	mv constraints.new constraints.txt
 
 clean: ## remove the environments and whatever else the targets made
-	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) $(DOJO_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -rf .import_linter_cache tests/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python:
+$(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python $(DOJO_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	|| { echo "Toolcrib needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(@:/bin/python=)
@@ -153,6 +157,10 @@ $(NPM): tests/npm/package.json tests/npm/package-lock.json | $(VENV)/.dev
 
 $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)/bin/python
 	$(BENCH_VENV)/bin/python $(INSTALL) --requirement benchmarks/requirements.txt --editable '.[cli,monty,otel]'
+	@touch $@
+
+$(DOJO_VENV)/.dojo: pyproject.toml benchmarks/dojo/requirements.txt | $(DOJO_VENV)/bin/python
+	$(DOJO_VENV)/bin/python $(INSTALL) --requirement benchmarks/dojo/requirements.txt --editable '.[schema]'
 	@touch $@
 
 $(LOCK_VENV)/.lock: | $(LOCK_VENV)/bin/python

@@ -14,6 +14,7 @@ from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.mcp_client_gates import MCP_CLIENT_GATES
 from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.process_gates import PROCESS_GATES
+from tests.mutants.provenance_gates import PROVENANCE_GATES
 from tests.mutants.recovery_gates import RECOVERY_GATES
 from tests.mutants.results_gates import RESULTS_GATES
 from tests.mutants.rounds_gates import ROUNDS_GATES
@@ -600,4 +601,5 @@ GATES: tuple[Gate, ...] = (
     *ROUNDS_GATES,
     *SEAL_GATES,
     *TELEMETRY_GATES,
+    *PROVENANCE_GATES,
 )

@@ -37,8 +37,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a server's word that a call can be repeated",
         _MEMBERS,
-        "ToolOptions(tags=about.tags(), ",
-        "ToolOptions(tags=about.tags(), idempotent=bool(about.idempotent), ",
+        "                tags=about.tags(),\n",
+        "                tags=about.tags(),\n                idempotent=bool(about.idempotent),\n",
         _OF_CONNECT,
     ),
     Gate(

@@ -103,6 +103,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         )
     if request.in_doubt and grant.standing:
         return "it was not given for a call in doubt, which may have been done; answer its own request"
+    if request.origins and grant.scope == "tool" and grant.request_id != request.id:
+        return "it was given for the tool, and not for values that others wrote; answer the call's own request"
     if grant.done is not None and not request.in_doubt:
         return "it says what the call came to, and the call is not in doubt: it was not executed"
     if grant.done is None and len(_people(grant.approver, *grant.also)) < request.approvers:

@@ -35,6 +35,8 @@ class ApprovalRequest:
         approved_by: Who has approved it so far, while that is not enough.
         agent: The agent whose turn makes the call; None for another.
         conversation_id: The conversation that the call is part of, as its run says.
+        origins: Where the values come from that are asked about, each with `path`, `value` and `origin`. A standing
+            grant that was given for the tool does not answer such a request.
     """
 
     id: str
@@ -56,6 +58,7 @@ class ApprovalRequest:
     approved_by: tuple[str, ...] = ()
     agent: str | None = None
     conversation_id: str | None = None
+    origins: tuple[Mapping[str, str], ...] = ()
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -146,6 +149,7 @@ class ApprovalRequest:
             **({} if self.approvers == 1 else {"approvers": self.approvers, "approved_by": list(self.approved_by)}),
             **({} if self.agent is None else {"agent": self.agent}),
             **({} if self.conversation_id is None else {"conversation_id": self.conversation_id}),
+            **({"origins": [dict(each) for each in self.origins]} if self.origins else {}),
         }
 
     @classmethod
@@ -154,6 +158,7 @@ class ApprovalRequest:
         values = StoredFields(cls, data)
         values["created_at"] = parse_time(values["created_at"])
         values["approved_by"] = tuple(values.get("approved_by", ()))
+        values["origins"] = tuple(values.get("origins", ()))
         return cls(**values)
 
 

@@ -179,6 +179,7 @@ class ProgramRunner:
         sandbox = options.sandbox or self.sandbox
         run, records = self._open_run(options.run)
         program = self._program(code, run, options, await self.read(options.files))
+        run.intend(code)
         activity, run = self._open_activity(program, sandbox, run)
         with activity.within():
             if not _is_resumable(sandbox):

@@ -11,6 +11,7 @@ from toolcrib.pipeline._approve import approve
 from toolcrib.pipeline._decide import decide, decide_and_edit
 from toolcrib.pipeline._failures import failure, hook_failure, not_allowed, not_offered, offered
 from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._weigh import weigh
 
 __all__ = ["available", "pass_edited", "pass_gates", "pass_more", "refusal"]
 
@@ -38,6 +39,8 @@ async def pass_gates(
             refused = _validate(call, read)
         if refused is None and (plan.guarded or call.extra_hooks):
             refused = await decide_and_edit(call)
+        if refused is None and run.provenance is not None:
+            await weigh(call)
         if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):
             refused = await approve(call, grant)
     except BaseException:  # quicker than `with call:`, on the way of every call
@@ -52,6 +55,8 @@ async def pass_edited(call: LiveCall) -> Outcome | None:
     with call:
         if call.guarded:
             refused = await decide_and_edit(call)
+        if refused is None and call.run.provenance is not None:
+            await weigh(call)
         refused = await approve(call, None) if refused is None else refused
     return _admitted(call, refused)
 
@@ -62,6 +67,8 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
     with call:
         with call.within():
             refused = await decide(call, hooks.decisions_for(call.name))
+        if refused is None and call.run.provenance is not None:
+            await weigh(call)
         if refused is None and (call.bound is not before or call.asks != asks):  # else it stays approved
             call.approved = None
             if call.ctx is not None:

@@ -67,6 +67,8 @@ async def answered(
             refused = await _override(call, answer.override_args)
             if refused is not None:
                 return refused
+        if call.questions:
+            call.run.memory.approve(call.name, call.questions)
         call.approve(answer)
         if answer.done is not None:
             call.begun = (call.original or call).begun = True
@@ -269,6 +271,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         in_doubt=in_doubt,
         returns=output_schema(plan.tool) if in_doubt else None,
         approvers=plan.tool.options.approvers,
+        origins=tuple(each.to_dict() for each in call.questions),
     )
     before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)

@@ -31,6 +31,7 @@ from toolcrib.pipeline._call import Call, CallState
 from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same, with_secrets
 from toolcrib.pipeline._plan import Plan, Reading
 from toolcrib.pipeline._run import Run
+from toolcrib.provenance import Question
 from toolcrib.record import Trace
 from toolcrib.schema import CanonicalArguments, RunContext
 from toolcrib.tools import Tool
@@ -50,6 +51,7 @@ class LiveCall:
         trace: Emits the call's events; None when there is no sink.
         asks: Why a person has to be asked.
         ask_metadata: What they are shown besides the arguments.
+        questions: The values of others that a person is asked about.
         bound: The arguments by parameter name, as the tool is given them; others are shown `arguments`.
         approved: The digest of the arguments that were approved; None when no approval was needed.
         sealed: The digest of the arguments that the gates saw last; None where no other code could change them.
@@ -74,6 +76,7 @@ class LiveCall:
     notes: tuple[DecisionNote, ...] = ()
     asks: tuple[str, ...] = ()
     ask_metadata: Mapping[str, Any] = _NOTHING
+    questions: tuple[Question, ...] = ()
     approved: str | None = None
     sealed: str | None = None
     entered: bool = False
@@ -218,7 +221,7 @@ class LiveCall:
             InvalidArguments: They do not fit; the call is as it was.
         """
         self.revise(arguments)
-        self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
+        self.asks, self.ask_metadata, self.questions, self.notes, self.approved = (), _NOTHING, (), (), None
         if self.ctx is not None:
             self.ctx.approved = False
 
@@ -239,7 +242,7 @@ class LiveCall:
         else:
             made = self.plan.read(received)
         self._form, self.bound, self.received, self.source, self._unedited = None, made, received, source, None
-        self.asks, self.ask_metadata, self.notes, self.approved = (), _NOTHING, (), None
+        self.asks, self.ask_metadata, self.questions, self.notes, self.approved = (), _NOTHING, (), (), None
 
     def read(self) -> None:
         """Read the arguments as they came; raises what `Plan.read` does."""
@@ -464,6 +467,7 @@ class LiveCall:
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(self.asks),
+            "questions": [each.to_dict() for each in self.questions],
             "ask_metadata": {str(name): lenient(value) for name, value in self.ask_metadata.items()},
             "revealed": self.revealed,
             "extra_hooks": bool(self.extra_hooks) or self.lost_hooks,

@@ -15,7 +15,7 @@ from toolcrib.calls import RawArguments, ToolCall, charged
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.pipeline._call import Executor
-from toolcrib.schema import RunContext
+from toolcrib.schema import Content, RunContext
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["Plan", "Reading", "RunnableTool"]
@@ -90,6 +90,20 @@ class Plan:
     def description(self) -> str:
         """What models are shown as the tool's purpose."""
         return self.entry.description
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The parameters that say something and decide nothing, for a policy of provenance."""
+        named = frozenset(self.tool.options.content)
+        try:
+            fields = self.spec.input_model.model_fields
+        except SchemaError:  # a host may pass what has no schema
+            return named
+        return named.union(
+            name
+            for name, field in fields.items()
+            if any(each is Content or isinstance(each, Content) for each in field.metadata)
+        )
 
     @cached_property
     def definition(self) -> str | None:

@@ -31,6 +31,7 @@ from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
+from toolcrib.provenance import Question
 
 __all__ = ["begun_before", "named", "pass_again", "restored", "taken_up"]
 
@@ -94,6 +95,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
     call.notes = tuple(DecisionNote(**StoredFields(DecisionNote, note)) for note in data["decisions"])
     call.asks, call.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
+    call.questions = tuple(Question(**each) for each in data.get("questions", ()))
     call.revealed, call.resumed = data.get("revealed", False), data.get("trace", {})
     call.lost_hooks = data.get("extra_hooks", False)
     call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)

@@ -15,6 +15,7 @@ from toolcrib.approvals import AgentContext, ApprovalStore, Approver, misfit
 from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import ambient, target_name
+from toolcrib.provenance import Memory, Provenance
 from toolcrib.record import Sink
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import Selectable
@@ -100,7 +101,18 @@ class _State:
         views: Weak references to the views of the run, with the names of the options that each sets itself.
     """
 
-    __slots__ = ("calls", "completed", "earlier_ids", "grants", "retries", "revealed", "slots", "used", "views")
+    __slots__ = (
+        "calls",
+        "completed",
+        "earlier_ids",
+        "grants",
+        "memory",
+        "retries",
+        "revealed",
+        "slots",
+        "used",
+        "views",
+    )
 
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
@@ -110,6 +122,7 @@ class _State:
         self.used: set[str] = set()
         self.earlier_ids: set[str] = set()
         self.grants: tuple[Grant, ...] = ()
+        self.memory: Memory | None = None
         self.slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
         self.views: dict[Any, Collection[str]] = {}
 
@@ -145,6 +158,7 @@ class Run:
         begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
             one that failed, `failed with` is the error.
         reader: Who reads the results: a model, unless an adapter or a program does.
+        provenance: The policy by which values that others wrote are asked about; None asks about none.
         fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
             process may begin nothing any more.
     """
@@ -170,6 +184,7 @@ class Run:
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     fence: Callable[[], Awaitable[None]] | None = None
     reader: ResultReader = MODEL
+    provenance: Provenance | None = None
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -248,6 +263,8 @@ class Run:
         state.completed.update(counted.get("completed", ()))
         state.revealed.update(dict.fromkeys(counted.get("revealed", ())))
         state.used.update(counted.get("used", ()))
+        if counted.get("reads_others") and not (counted.get("id") == self.id and self.memory.reads_others):
+            self.memory.lose()
         state.earlier_ids.add(counted.get("id", self.id))
 
     def has_counted(self, run_id: str) -> bool:
@@ -268,6 +285,7 @@ class Run:
             "completed": sorted(state.completed),
             "revealed": list(state.revealed),
             "used": sorted(state.used),
+            **({"reads_others": True} if state.memory is not None and state.memory.reads_others else {}),
         }
 
     def slot(self) -> AbstractAsyncContextManager[Any]:
@@ -290,6 +308,25 @@ class Run:
                 state.slots.pop(closed, None)
             slots = state.slots[loop] = asyncio.Semaphore(most)
         return slots
+
+    # --- provenance
+
+    @property
+    def memory(self) -> Memory:
+        """What the run has read, and from whom, where it has a `provenance` policy."""
+        if self._state.memory is None:
+            self._state.memory = Memory()
+        return self._state.memory
+
+    def hear(self, text: str) -> None:
+        """Keep what the user said: values in it are the user's own, for the `provenance` policy."""
+        if self.provenance is not None:
+            self.memory.hear(text)
+
+    def intend(self, program: str) -> None:
+        """Keep a program that is about to run: what was written before any text of others was read is no stranger's."""
+        if self.provenance is not None:
+            self.memory.intend(program)
 
     # --- approval
 

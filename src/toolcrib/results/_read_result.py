@@ -25,6 +25,9 @@ _MOST_ROWS = 10**12  # and characters; no result has more
 class ReadResult(BaseTool):
     """Read part of a result that was too long to show, by its handle."""
 
+    effect = "none"
+    source = None
+
     def __init__(self, store: ResultStore) -> None:
         self._store = store
 

@@ -133,6 +133,7 @@ class Session:
         """Add what the user says to the transcript, and return the session."""
         self._require_settled()
         self.transcript.extend(PROVIDERS[self.format].user(text))
+        self.host_run.hear(text)
         return self
 
     @overload

@@ -8,6 +8,7 @@ from toolcrib.schema._context import RunContext
 from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._markers import (
     REDACTED,
+    Content,
     IdempotencyKey,
     Injectable,
     Injected,
@@ -26,6 +27,7 @@ __all__ = [
     "REDACTED",
     "STUB_IMPORTS",
     "CanonicalArguments",
+    "Content",
     "IdempotencyKey",
     "Injectable",
     "Injected",

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 __all__ = [
     "REDACTED",
     "STARS",
+    "Content",
     "IdempotencyKey",
     "Injectable",
     "Injected",
@@ -70,6 +71,16 @@ class InjectedParameter:
     kind: InjectedKind
     optional: bool
     has_default: bool
+
+
+class Content:
+    """Mark a parameter that says something and decides nothing: `body: Annotated[str, Content]`.
+
+    With a `Provenance` policy, the other parameters of a tool may not have a stranger's value unasked: who, where and
+    how much. Of content only links, addresses and private values are asked about.
+    """
+
+    __slots__ = ()
 
 
 class Redacted:

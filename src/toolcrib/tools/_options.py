@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypedDict
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import require_parameters, tag_set
+from toolcrib.provenance import Effect, Source, require_effect, require_source
 
 __all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "only_options", "split_keywords"]
 
@@ -45,6 +46,12 @@ class ToolOptions:
         default: Whether it is offered by default.
         return_schema: A JSON schema or a type, in place of the return annotation.
         provider: What providers are asked for beside the schema.
+        effect: What it does, for a `Provenance` policy: `none` reads, `fetch` reads from an address that an argument
+            names, `write` changes something, `send` tells others, `spend` pays. None counts as `write`.
+        source: How far its results can be trusted: `trusted`, `name`, `untrusted`, these by field name, or a function
+            of the arguments and the result that returns them. None for results that the run has read before.
+        content: Parameters that say something and decide nothing, besides those marked with `Content`.
+        readers: To whom its results may be sent, by the values of arguments; None for anybody.
     """
 
     name: str | None = None
@@ -63,6 +70,10 @@ class ToolOptions:
     default: bool = True
     return_schema: Any = None
     provider: ProviderOptions = NO_OPTIONS
+    effect: Effect | None = None
+    source: Source | None = "untrusted"
+    content: Collection[str] = ()
+    readers: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         who = f"`{self.name}`" if self.name else "a tool"
@@ -72,6 +83,12 @@ class ToolOptions:
             value: int | None = getattr(self, field)
             if value is not None and value < least:
                 raise ValueError(f"{who}: {field} must be at least {least}, and is {value}")
+        require_effect(who, self.effect)
+        if self.source is not None:
+            require_source(who, self.source)
+        for field, given in (("content", self.content), ("readers", self.readers)):
+            if isinstance(given, str):
+                raise ValueError(f"{who}: {field} is a collection, as in {field}=[{given!r}]")
         if callable(self.requires_approval):
             require_parameters("approval policy", self.requires_approval, "arguments", "ctx")
         if callable(self.lock):
@@ -97,6 +114,10 @@ class ToolKeywords(TypedDict, total=False):
     default: bool
     return_schema: Any
     provider: ProviderOptions
+    effect: Effect | None
+    source: Source | None
+    content: Collection[str]
+    readers: Collection[str] | None
 
 
 _NAMES = frozenset(f.name for f in fields(ToolOptions))

@@ -93,6 +93,9 @@ def searchable(tools: ToolsetLike, *, keep: Iterable[Selectable] = ()) -> Toolse
 class SearchTools(BaseTool):
     """Find tools for a task. Tools that are found can be called from the next step on."""
 
+    effect = "none"
+    source = None
+
     def __init__(self, entries: Iterable[ToolEntry]) -> None:
         self._entries = tuple(entries)
         self._index: Any = None  # of bm25s, which has no types

@@ -78,7 +78,11 @@ class Member(BaseTool):
         )
         made: Tool[..., Any] = Tool(
             spec,
-            ToolOptions(tags=about.tags(), requires_approval=options.needs_approval(about, self.names)),
+            ToolOptions(
+                tags=about.tags(),
+                requires_approval=options.needs_approval(about, self.names),
+                effect="none" if about.read_only else None,
+            ),
             source=self,
         )
         made.origin = f"{self.label()} of the MCP server `{self._remote.name}`"

@@ -66,7 +66,10 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         own: dict[str, Any] = {"reader": ResultReader(content_in)}
         if ctx.deps is not None and (given is None or given.deps is None):
             own["deps"] = ctx.deps
-        return _ToolsetRun(self, run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own), ctx, self._pipeline)
+        run = run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own)
+        if isinstance(ctx.prompt, str):
+            run.hear(ctx.prompt)
+        return _ToolsetRun(self, run, ctx, self._pipeline)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         """Return the tools of a run of their own; a run of an agent asks what `for_run` returned."""

@@ -1,0 +1,81 @@
+"""Provenance in the pipeline: the results of a run are remembered, and a call with a value of others is asked about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from toolcrib._arrow import is_table, table_rows
+from toolcrib.calls import DecisionNote, lenient
+from toolcrib.pipeline._live_call import LiveCall
+
+__all__ = ["remember", "weigh"]
+
+_MOST_ROWS: Final = 50_000  # of a table
+_SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
+
+
+async def weigh(call: LiveCall) -> None:
+    """Note what a person has to be asked because of where the arguments come from.
+
+    Tools that do nothing but read are not asked about, and a host's own arguments neither.
+    """
+    policy, options = call.run.provenance, call.tool.options
+    if policy is None or call.received.origin == "host" or options.effect == "none":
+        return
+    memory = call.run.memory
+    if not memory.is_settled:
+        await asyncio.to_thread(memory.settle)
+    questions = memory.judge(call.name, options.effect or "write", call.canonical().values, call.plan.content)
+    if not questions or tuple(questions) == call.questions:
+        return
+    reason = "; ".join(each.text() for each in questions)
+    if memory.last_words:
+        reason = f"{reason}; you wrote: {memory.last_words}"
+    note = DecisionNote("provenance", "run" if policy.dry_run else "ask", reason)
+    call.notes = (*call.notes, note)
+    if call.trace is not None:
+        call.trace.decided(note)
+    if not policy.dry_run:
+        call.questions, call.asks = tuple(questions), (*call.asks, reason)
+
+
+def remember(call: LiveCall) -> None:
+    """Keep the result of a call, or its error, with what its tool declares of it.
+
+    A long result is read when the next call is weighed, off the event loop.
+    """
+    memory, options = call.run.memory, call.tool.options
+    arguments = call.canonical().values if call.received.origin == "model" else {}
+    value, source = (call.value, options.source) if call.error is None else (str(call.error), "untrusted")
+    if source is None:
+        return
+
+    def read() -> None:
+        shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
+        memory.read(call.name, call.id, arguments, shapes, source, options.readers)
+        if is_table(value) and len(shapes) == _MOST_ROWS:
+            memory.lose()  # there may be more, which nobody has looked at
+
+    if memory.is_settled and _size(value, _SMALL) < _SMALL:
+        read()
+    else:
+        memory.wait(read)
+
+
+def _size(value: Any, most: int) -> int:
+    """Return about how many characters a value has as JSON, or more than `most`."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, int | float | bool | None):
+        return 1
+    if not isinstance(value, Mapping | list | tuple):
+        return most + 1  # any type: what it comes to as JSON is not known
+    parts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else cast("list[Any]", value)
+    size = len(parts)
+    for part in parts:
+        if size > most:
+            break
+        size += _size(part, most - size)
+    return size

@@ -1,0 +1,30 @@
+"""Provenance: where each argument of a call comes from, by what its run has seen.
+
+A run keeps the user's words and the results of its tools, each with its source. Before a tool with an effect runs,
+every argument is looked up: in the user's words, in results of trusted sources, in results that a stranger may have
+written. Nothing here knows of a pipeline.
+"""
+
+from __future__ import annotations
+
+from toolcrib.provenance._labels import Effect, Labels, Source, Trust, labelled, require_effect, require_source
+from toolcrib.provenance._memory import Memory
+from toolcrib.provenance._question import Origin, Provenance, Question
+from toolcrib.provenance._texts import TextIndex
+from toolcrib.schema import Content
+
+__all__ = [
+    "Content",
+    "Effect",
+    "Labels",
+    "Memory",
+    "Origin",
+    "Provenance",
+    "Question",
+    "Source",
+    "TextIndex",
+    "Trust",
+    "labelled",
+    "require_effect",
+    "require_source",
+]

@@ -1,0 +1,312 @@
+"""Memory of a run: what it has read and from whom, where a value comes from, and what a person has to be asked."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from threading import Lock
+from typing import Any, Final, cast
+
+from toolcrib.provenance._labels import Effect, Source, labelled
+from toolcrib.provenance._private import PrivateValues
+from toolcrib.provenance._question import ASKED, Origin, Question
+from toolcrib.provenance._texts import TextIndex, dates_in, flat, words_in
+
+__all__ = ["Memory"]
+
+_MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
+_MOST_NUMBERS: Final = 256  # from which another may be computed
+_OUTWARD: Final = frozenset({"send", "spend"})
+_AMBIGUOUS: Final = 3  # digits
+_SHOWN: Final = 80
+_WORDS: Final = 200  # characters of what the user wrote that a question repeats
+_MOST_VALUES: Final = 2_000  # of one call
+_LONG: Final = 2_000  # characters of a text that is not looked at word by word
+_NEAR: Final = 32  # values of one record that are looked through
+
+
+class Memory:
+    """What one run has read, and from whom.
+
+    Attributes:
+        last_words: What the user wrote last, cut.
+    """
+
+    def __init__(self) -> None:
+        self.last_words = ""
+        self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex()
+        self._private = PrivateValues()
+        self._sources: list[tuple[Origin, str]] = []  # of each value, with its text
+        self._left = _MOST_TEXT
+        self._approved: set[tuple[str, str, str]] = set()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._lock = Lock()
+
+    # --- what it has read
+
+    def hear(self, text: str) -> None:
+        """Keep the user's words."""
+        self.last_words = _cut(text, _WORDS)
+        self._user.add(text, 0)
+
+    def intend(self, program: str) -> None:
+        """Keep the text of a program, if it was written before any text of others was read: it counts as the user's."""
+        if not self.reads_others:
+            self._user.add(program, 0)
+
+    def wait(self, work: Callable[[], None]) -> None:
+        """Have something read later, by `settle`: nobody may ask where a value comes from before."""
+        self._waiting.append(work)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits to be read."""
+        return not self._waiting
+
+    def settle(self) -> None:
+        """Read what waits, in its order; may be called from several threads."""
+        with self._lock:
+            while self._waiting:
+                self._waiting[0]()
+                self._waiting.popleft()
+
+    def read(
+        self,
+        tool: str,
+        call_id: str,
+        arguments: Mapping[str, Any],
+        result: Any,
+        source: Source,
+        readers: Collection[str] | None = None,
+    ) -> None:
+        """Keep a result, as JSON shapes, with what its tool declares of it.
+
+        What was looked up by a stranger's words is the stranger's choice: it is untrusted, whatever the tool declares.
+
+        Args:
+            tool: The tool's name.
+            call_id: The call.
+            arguments: What it looked up, as JSON shapes.
+            result: Its result, as JSON shapes.
+            source: How far the result can be trusted.
+            readers: To whom it may be sent, by the values of deciding arguments; None for anybody.
+        """
+        labels = source(arguments, result) if callable(source) else source
+        if any(self.origin(value).kind in ASKED for _, value in _leaves(arguments)):
+            labels = "untrusted"
+        about = next((_cut(value) for _, value in _leaves(arguments) if isinstance(value, str)), "")
+        for path, held, trust in labelled(result, labels):
+            text = held if isinstance(held, str) else str(held)
+            self._left -= len(text)
+            if self._left < 0:
+                return
+            number = len(self._sources)
+            self._sources.append((Origin(trust, tool, call_id, about, path), text))
+            (self._trusted if trust == "trusted" else self._untrusted).add(text, number)
+            if readers is not None:
+                self._private.add(flat(text), number, frozenset(map(flat, readers)))
+
+    def lose(self) -> None:
+        """Note that it read text of others which is not here: from now on no result counts as trusted."""
+        self._left = -1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there was more to keep than is kept: then no result counts as trusted."""
+        return self._left < 0
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether it has read text that a stranger may have written, or has such text to read."""
+        return bool(self._waiting) or self._reads_others
+
+    @property
+    def _reads_others(self) -> bool:
+        return len(self._untrusted) > 0 or self.is_full
+
+    # --- where a value comes from
+
+    def origin(self, value: Any) -> Origin:
+        """Return where a text or a number comes from."""
+        if isinstance(value, int | float):
+            return self._origin_of_number(round(float(value), 4))
+        text = flat(str(value))
+        is_users = self._user.find(text) is not None
+        if is_users and not _is_ambiguous(text):
+            return Origin("user")
+        found = self._untrusted.find(text)  # before the trusted ones: a stranger may name what is in them
+        if found is None and is_users:
+            return Origin("user")
+        if found is None and not self.is_full:
+            found = self._trusted.find(text)
+        if found is not None:
+            return self._source(*found)
+        if dates := list(dates_in(text)):
+            return self._origin_of_dates(dates)
+        is_known = not self._reads_others or self._is_put_together(text)
+        return Origin("derived" if is_known else "model")
+
+    def _source(self, number: int, line: int = 0) -> Origin:
+        return replace(self._sources[number][0], line=line)
+
+    def _origin_of_number(self, value: float) -> Origin:
+        users, trusted, others = self._user.numbers, self._trusted.numbers, self._untrusted.numbers
+        if value in users and not (value in others and _is_ambiguous(f"{value:g}")):
+            return Origin("user")
+        if value in trusted and not self.is_full:
+            return self._source(trusted[value])
+        if value in others:
+            return self._source(others[value])
+        is_known = not (others or self.is_full) or self._is_computed(value)
+        return Origin("derived" if is_known else "model")
+
+    def _is_computed(self, value: float) -> bool:
+        """Return whether a number is the sum, difference, product or share of two that the user or a source gave."""
+        known = [*self._user.numbers, *self._trusted.numbers][-_MOST_NUMBERS:]
+        cents = {round(each, 2) for each in known}
+        return any(
+            round(value - each, 2) in cents
+            or round(value + each, 2) in cents
+            or (each and (round(value / each, 2) in cents or round(value * 100 / each, 2) in cents))
+            for each in known
+        )
+
+    def _origin_of_dates(self, dates: Sequence[tuple[int, int]]) -> Origin:
+        for date in dates:
+            if date not in self._user.dates and date in self._untrusted.dates:
+                return self._source(self._untrusted.dates[date])
+        known = self._user.dates.keys() | self._trusted.dates.keys()
+        is_known = not self._reads_others or (not self.is_full and known.issuperset(dates))
+        return Origin("derived" if is_known else "model")
+
+    def _is_put_together(self, text: str) -> bool:
+        """Return whether a text is made of words that the user wrote, or that trusted results have."""
+        words = [word.strip(".,:;!?'\"()") for word in text.split()] if len(text) <= _LONG else []
+        return len(words) > 1 and all(
+            not word or self._user.find(word) is not None or (not self.is_full and self._trusted.find(word) is not None)
+            for word in words
+        )
+
+    # --- what a person has to be asked
+
+    def judge(
+        self, tool: str, effect: Effect, arguments: Mapping[str, Any], content: frozenset[str] = frozenset()
+    ) -> list[Question]:
+        """Return what a person has to be asked before a tool with an effect runs.
+
+        Args:
+            tool: The tool's name.
+            effect: What it does.
+            arguments: The final arguments as JSON shapes.
+            content: The arguments that say something, and decide nothing.
+        """
+        if sum(1 for _ in islice(_leaves(arguments), _MOST_VALUES + 1)) > _MOST_VALUES:
+            return [Question("", "", f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})")]
+        deciding = [each for each in _leaves(arguments) if _name_of(each[0]) not in content]
+        said = [each for each in _leaves(arguments) if _name_of(each[0]) in content]
+        questions: list[Question] = []
+        is_anchored = not (deciding or said) or not self._reads_others
+        for path, value in deciding:
+            origin = self._origin_for(effect, value)
+            if origin.kind not in ASKED or self._is_approved(tool, path, str(value)):
+                is_anchored = True
+            else:
+                questions.append(Question(path, _cut(str(value)), origin.text()))
+        receivers = {flat(str(value)) for _, value in deciding}
+        for path, value in said if effect in _OUTWARD else ():
+            questions += self._asked_of_content(tool, path, str(value), receivers)
+        if not questions and not is_anchored and all(self._is_of_others(value) for _, value in said):
+            why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
+            questions.append(Question("", "", why))
+        return questions
+
+    def _origin_for(self, effect: Effect, value: Any) -> Origin:
+        """Return where a deciding value comes from; one that is paid for may not be chosen by others either."""
+        origin = self.origin(value)
+        is_choice = effect == "spend" and origin.kind == "trusted" and isinstance(value, str) and self._reads_others
+        return replace(origin, kind="chosen") if is_choice and not self._is_meant(value) else origin
+
+    def _is_meant(self, value: str) -> bool:
+        """Return whether the user wrote another value of a record that a trusted value is in."""
+        return any(self._is_in_users_record(number) for number, _ in self._trusted.places(flat(value)))
+
+    def _is_in_users_record(self, number: int) -> bool:
+        origin, record = self._sources[number][0], _record_of(self._sources[number][0].path)
+        nearby = self._sources[max(0, number - _NEAR) : number + _NEAR]
+        return bool(record) and any(
+            each.call_id == origin.call_id
+            and each.path != origin.path
+            and _record_of(each.path) == record
+            and self._is_users(text)
+            for each, text in nearby
+        )
+
+    def _is_users(self, text: str) -> bool:
+        try:
+            return round(float(text), 4) in self._user.numbers
+        except ValueError:
+            return not _is_ambiguous(text) and self._user.find(flat(text)) is not None
+
+    def _is_of_others(self, value: Any) -> bool:
+        """Return whether a value that decides nothing shows no sign of the user's will; a date is none."""
+        if not isinstance(value, str) or (value[:1].isdigit() and any(dates_in(value))):
+            return True
+        return self.origin(value).kind in ASKED
+
+    def _asked_of_content(self, tool: str, path: str, text: str, receivers: set[str]) -> Iterator[Question]:
+        """Yield links and addresses that a stranger wrote, and private values that go to others than their readers."""
+        for word in text.split():
+            link = word.strip("<>()[]{}\"',;:!?.")
+            found = self._untrusted.find(flat(link)) if _is_link(link) else None
+            if found is not None and self._user.find(flat(link)) is None and not self._is_approved(tool, path, link):
+                yield Question(path, _cut(link), self._source(*found).text())
+        for held, number, readers in self._private.within(flat(text)):
+            if not receivers <= readers and not self._is_approved(tool, path, held):
+                yield Question(path, _cut(held), replace(self._source(number), kind="private").text())
+
+    # --- what was approved
+
+    def approve(self, tool: str, questions: Sequence[Question]) -> None:
+        """Keep that a person approved these values of a tool's arguments: they are not asked about again."""
+        self._approved.update((tool, _name_of(each.path), flat(each.value)) for each in questions)
+
+    def _is_approved(self, tool: str, path: str, value: str) -> bool:
+        return (tool, _name_of(path), flat(value)) in self._approved
+
+
+def _is_ambiguous(text: str) -> bool:
+    """Return whether a value is so short that, where both the user and a stranger wrote it, it may be either's."""
+    return len(text) <= (_AMBIGUOUS if text.isdecimal() else _AMBIGUOUS - 1)
+
+
+def _name_of(path: str) -> str:
+    """Return the argument that a path is in."""
+    return path.split(".", 1)[0].split("[", 1)[0]
+
+
+def _record_of(path: str) -> str:
+    """Return the path of the record that a value is in."""
+    return path[: max(path.rfind("."), path.rfind("["), 0)]
+
+
+def _is_link(word: str) -> bool:
+    return "://" in word or word.lower().startswith("www.") or ("@" in word[1:] and "." in word)
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the texts and numbers of a JSON value, with their paths; true, false and nothing have no source."""
+    if isinstance(value, Mapping):
+        for key, held in cast("Mapping[str, Any]", value).items():
+            yield from _leaves(held, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for number, held in enumerate(cast("list[Any]", value)):
+            yield from _leaves(held, f"{path}[{number}]")
+    elif value is not None and not isinstance(value, bool) and (not isinstance(value, str) or words_in(flat(value))):
+        yield path, value
+
+
+def _cut(text: str, most: int = _SHOWN) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,89 @@
+"""Origins of values, and the questions that a person is asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["ASKED", "Origin", "OriginKind", "Provenance", "Question"]
+
+OriginKind: TypeAlias = Literal["user", "trusted", "derived", "untrusted", "model", "chosen", "private"]
+ASKED: Final = frozenset({"untrusted", "model", "chosen", "private"})
+
+_SENTENCES: Final[Mapping[OriginKind, str]] = {
+    "user": "is what the user wrote",
+    "trusted": "comes from {source}",
+    "derived": "is made of what the user wrote and of trusted results",
+    "untrusted": "comes from {source}, untrusted",
+    "model": "is in nothing that the user wrote or that a trusted tool gave",
+    "chosen": "comes from {source}, and was chosen after text of others had been read",
+    "private": "comes from {source}, and may not be sent to them",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value comes from.
+
+    Attributes:
+        kind: `user` is the user's words, `trusted` a result of a trusted source, `derived` made of both. A person is
+            asked about the others: `untrusted` is a result that a stranger may have written, `model` is what only the
+            model knows from where, `chosen` is one of several trusted values, chosen after a stranger's text was read,
+            `private` is on its way to those who may not read it.
+        tool: The tool in whose result it was found.
+        call_id: The call that had that result.
+        about: What that call was about, for a person.
+        path: Where in the result.
+        line: The line of the text there; 0 where that is not known.
+    """
+
+    kind: OriginKind
+    tool: str = ""
+    call_id: str = ""
+    about: str = ""
+    path: str = ""
+    line: int = 0
+
+    def text(self) -> str:
+        """Return the origin as a person reads it."""
+        line = f"line {self.line}" if self.line > 1 else ""
+        place = ", ".join(part for part in (self.about, self.path, line) if part)
+        return _SENTENCES[self.kind].format(source=f"`{self.tool}`{f' ({place})' if place else ''}")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A value that a person has to be asked about; without a path it is about the call as a whole.
+
+    Attributes:
+        path: Where among the arguments.
+        value: The value as text, cut.
+        why: Where it comes from, as a person reads it.
+    """
+
+    path: str
+    value: str
+    why: str
+
+    def text(self) -> str:
+        """Return the question as a person reads it."""
+        return f"{self.path} `{self.value}` {self.why}" if self.path else self.why
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the question as JSON shapes."""
+        return {"path": self.path, "value": self.value, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """A policy: what decides where an effect goes comes from the user, the host or a trusted source.
+
+    Give it to a run: `Run(provenance=Provenance())`. Another call needs approval, and its request says which text each
+    such value is from.
+
+    Attributes:
+        dry_run: Note what would be asked in the record, and ask nothing.
+    """
+
+    dry_run: bool = False

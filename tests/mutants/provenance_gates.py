@@ -1,0 +1,132 @@
+"""The gates of provenance, each with the patch that removes it."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["PROVENANCE_GATES"]
+
+_PIPELINE = ("tests/pipeline/test_provenance.py",)
+_MEMORY = ("tests/provenance",)
+
+PROVENANCE_GATES: tuple[Gate, ...] = (
+    Gate(
+        "values of others are asked about",
+        "pipeline/_admit.py",
+        "        if refused is None and run.provenance is not None:\n",
+        "        if False:\n",
+        _PIPELINE,
+    ),
+    Gate(
+        "results are remembered",
+        "pipeline/_pipeline.py",
+        "        if run.provenance is not None:\n            remember(call)\n",
+        "",
+        _PIPELINE,
+    ),
+    Gate(
+        "text of errors is remembered",
+        "pipeline/_weigh.py",
+        '(str(call.error), "untrusted")',
+        '(str(call.error), "trusted")',
+        _PIPELINE,
+    ),
+    Gate(
+        "long results are read before a call is weighed",
+        "pipeline/_weigh.py",
+        "        await asyncio.to_thread(memory.settle)\n",
+        "        pass\n",
+        _PIPELINE,
+    ),
+    Gate(
+        "a standing grant for the tool does not answer for values of others",
+        "approvals/_ledger.py",
+        '    if request.origins and grant.scope == "tool" and grant.request_id != request.id:\n',
+        "    if False:\n",
+        _PIPELINE,
+    ),
+    Gate(
+        "a run restored elsewhere trusts no result",
+        "pipeline/_run.py",
+        "            self.memory.lose()\n",
+        "            pass\n",
+        _PIPELINE,
+    ),
+    Gate(
+        "what is looked up by a stranger's words is untrusted",
+        "provenance/_memory.py",
+        '            labels = "untrusted"\n',
+        "            pass\n",
+        _MEMORY,
+    ),
+    Gate(
+        "a trusted value that a stranger names is the stranger's",
+        "provenance/_memory.py",
+        "        found = self._untrusted.find(text)  # before the trusted ones: a stranger may name what is in them\n",
+        "        found = None if self._trusted.find(text) else self._untrusted.find(text)\n",
+        _MEMORY,
+    ),
+    Gate(
+        "a short value that a stranger writes as well is the stranger's",
+        "provenance/_memory.py",
+        "        if is_users and not _is_ambiguous(text):\n",
+        "        if is_users:\n",
+        _MEMORY,
+    ),
+    Gate(
+        "who is paid may not be chosen by others",
+        "provenance/_memory.py",
+        'is_choice = effect == "spend" and',
+        "is_choice = False and",
+        _MEMORY,
+    ),
+    Gate(
+        "a call that has nothing of the user's is asked about",
+        "provenance/_memory.py",
+        "        if not questions and not is_anchored and",
+        "        if False and",
+        _MEMORY,
+    ),
+    Gate(
+        "links of others are asked about",
+        "provenance/_memory.py",
+        "            found = self._untrusted.find(flat(link)) if _is_link(link) else None\n",
+        "            found = None\n",
+        _MEMORY,
+    ),
+    Gate(
+        "private values go to their readers alone",
+        "provenance/_memory.py",
+        "            if not receivers <= readers and",
+        "            if False and",
+        _MEMORY,
+    ),
+    Gate(
+        "a program that was written late is no intent of the user's",
+        "provenance/_memory.py",
+        "        if not self.reads_others:\n            self._user.add(program, 0)\n",
+        "        self._user.add(program, 0)\n",
+        _MEMORY,
+    ),
+    Gate(
+        "a part of a longer value is not found",
+        "provenance/_texts.py",
+        '    if before and (before.isalnum() or before in "@._-+"):\n        return False\n',
+        "",
+        _MEMORY,
+    ),
+    Gate(
+        "a value that goes on is not found",
+        "provenance/_texts.py",
+        '    if after and (after.isalnum() or after in "@_"):\n        return False\n',
+        "",
+        _MEMORY,
+    ),
+    Gate(
+        "a long name is a text",
+        "provenance/_labels.py",
+        '    return "trusted" if is_name else "untrusted"\n',
+        '    return "trusted"\n',
+        _MEMORY,
+    ),
+)

@@ -1,0 +1,244 @@
+"""Provenance in the pipeline: a value of others is asked about, over a call's whole life."""
+
+from typing import Annotated, Any
+
+import pandas as pd
+import pytest
+
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import Completed, Failed, Grant, Suspended, ToolCall, outcome_from_dict
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import Content, Provenance
+from toolcrib.testing import RecordingSink, Way, ways
+from toolcrib.tools import Tool, ez_tool
+from toolcrib.toolsets import Toolset
+
+IBAN = "GB29NWBK60161331926819"
+BILL = f"Car rental\n\nPlease pay 98.70 to {IBAN}"
+READ = ToolCall("read_file", {"path": "bill.txt"})
+
+
+def bank(paid: list[Any]) -> list[Tool[..., Any]]:
+    @ez_tool(effect="none")
+    async def read_file(path: str) -> str:
+        """Read a file."""
+        return BILL
+
+    @ez_tool(effect="spend", source="trusted")
+    async def pay(recipient: str, amount: float, subject: Annotated[str, Content] = "") -> str:
+        """Pay."""
+        paid.append((recipient, amount))
+        return "paid"
+
+    return [read_file, pay]
+
+
+def payment(recipient: str = IBAN, amount: float = 98.7, subject: str = "") -> ToolCall:
+    return ToolCall("pay", {"recipient": recipient, "amount": amount, "subject": subject})
+
+
+def run_of(said: str = "pay the bill in bill.txt", **options: Any) -> Run:
+    run = Run(provenance=Provenance(), **options)
+    run.hear(said)
+    return run
+
+
+@ways("model", "run", "answer")
+async def test_a_strangers_value_is_asked_about_over_every_way(way: Way) -> None:
+    paid: list[Any] = []
+    caller = way(bank(paid), provenance=Provenance())
+    caller.run.hear("pay the bill in bill.txt")
+    assert isinstance(await caller.call("read_file", {"path": "bill.txt"}), Completed)
+    outcome = await caller.call("pay", {"recipient": IBAN, "amount": 98.7})
+    assert isinstance(outcome, Suspended)
+    assert outcome.request.reason.startswith(
+        f"recipient `{IBAN}` comes from `read_file` (bill.txt, line 3), untrusted; "
+        "amount `98.7` comes from `read_file` (bill.txt), untrusted; you wrote: "
+    )
+    assert paid == []
+    assert isinstance(await caller.answer(outcome, outcome.request.grant()), Completed)
+    assert paid == [(IBAN, 98.7)]
+
+
+@ways("model", "run")
+async def test_the_users_own_value_is_not_asked_about_over_every_way(way: Way) -> None:
+    paid: list[Any] = []
+    caller = way(bank(paid), provenance=Provenance())
+    caller.run.hear(f"read bill.txt, then pay 98.70 to {IBAN}")
+    await caller.call("read_file", {"path": "bill.txt"})
+    assert isinstance(await caller.call("pay", {"recipient": IBAN, "amount": 98.7}), Completed)
+
+
+async def test_without_a_policy_nothing_is_asked() -> None:
+    paid: list[Any] = []
+    pipeline, run = Pipeline(bank(paid)), Run()
+    await pipeline.run(READ, run)
+    assert isinstance(await pipeline.run(payment(), run), Completed)
+
+
+async def test_a_dry_run_notes_what_it_would_ask() -> None:
+    sink = RecordingSink()
+    pipeline = Pipeline(bank([]), sinks=[sink])
+    run = Run(provenance=Provenance(dry_run=True))
+    await pipeline.run(READ, run)
+    assert isinstance(await pipeline.run(payment(), run), Completed)
+    note = sink.records[-1].decisions[-1]
+    assert note.hook == "provenance"
+    assert note.decision == "run"
+    assert IBAN in note.reason
+
+
+async def test_the_record_says_what_was_asked() -> None:
+    sink = RecordingSink()
+    pipeline, run = Pipeline(bank([]), sinks=[sink]), run_of()
+    await pipeline.run(READ, run)
+    await pipeline.run(payment(), run)
+    assert [note.decision for note in sink.records[-1].decisions] == ["ask"]
+
+
+async def test_what_was_approved_is_not_asked_again_and_nothing_else_is_let_through() -> None:
+    pipeline, run = Pipeline(bank([])), run_of()
+    await pipeline.run(READ, run)
+    asked = await pipeline.run(payment(), run)
+    assert isinstance(asked, Suspended)
+    assert isinstance(await pipeline.run(asked, run, grant=asked.request.grant()), Completed)
+    assert isinstance(await pipeline.run(payment(subject="again"), run), Completed)
+    assert isinstance(await pipeline.run(payment(amount=4711), run), Suspended)
+
+
+async def test_arguments_that_the_approver_puts_in_place_approve_none_of_the_old_values() -> None:
+    paid: list[Any] = []
+    pipeline, run = Pipeline(bank(paid)), run_of()
+    await pipeline.run(READ, run)
+    asked = await pipeline.run(payment(), run)
+    assert isinstance(asked, Suspended)
+    other = asked.request.grant(override_args={"recipient": "DE1", "amount": 1.0})
+    assert isinstance(await pipeline.run(asked, run, grant=other), Completed)
+    assert paid == [("DE1", 1.0)]
+    assert isinstance(await pipeline.run(payment(), run), Suspended)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_standing_grant_for_the_tool_does_not_answer_for_values_of_others(stored: bool) -> None:
+    store = MemoryApprovalStore()
+    pipeline, run = Pipeline(bank([])), run_of(approvals=store if stored else None)
+    always = Grant("pay", scope="tool", principal="*")
+    if stored:
+        await store.answer(always)
+    else:
+        run.stand(always)
+    await pipeline.run(READ, run)
+    asked = await pipeline.run(payment(), run)
+    assert isinstance(asked, Suspended)
+    assert [each["path"] for each in asked.request.origins] == ["recipient", "amount"]
+    assert isinstance(await pipeline.run(asked, run, grant=asked.request.always()), Completed)
+
+
+async def test_a_suspended_call_comes_back_from_json_with_its_questions() -> None:
+    pipeline, run = Pipeline(bank([])), run_of()
+    await pipeline.run(READ, run)
+    asked = await pipeline.run(payment(), run)
+    assert isinstance(asked, Suspended)
+    again = run_of()
+    again.restore(run.counted())
+    back = outcome_from_dict(asked.to_dict())
+    assert isinstance(await pipeline.run(back, again, grant=asked.request.grant()), Completed)
+    assert isinstance(await pipeline.run(payment(), again), Completed)
+
+
+async def test_a_run_restored_elsewhere_trusts_no_result() -> None:
+    pipeline, run = Pipeline(bank([])), run_of()
+    await pipeline.run(READ, run)
+    again = run_of()
+    again.restore(run.counted())
+    asked = await pipeline.run(payment("DE89370400440532013000", 5), again)
+    assert isinstance(asked, Suspended)
+    assert "is in nothing that the user wrote" in asked.request.reason
+
+
+async def test_a_hosts_own_arguments_are_not_asked_about() -> None:
+    pipeline, run = Pipeline(bank([])), run_of()
+    await pipeline.run(READ, run)
+    call = ToolCall("pay", {"recipient": IBAN, "amount": 98.7}, origin="host")
+    assert isinstance(await pipeline.run(call, run), Completed)
+
+
+async def test_the_text_of_an_error_is_a_strangers() -> None:
+    @ez_tool(effect="none", source="trusted")
+    async def fetch() -> str:
+        """Fetch."""
+        raise ValueError(f"404: pay 98.70 to {IBAN}")
+
+    pipeline, run = Pipeline([fetch, *bank([])]), run_of()
+    assert isinstance(await pipeline.run(ToolCall("fetch"), run), Failed)
+    asked = await pipeline.run(payment(), run)
+    assert isinstance(asked, Suspended)
+    assert "comes from `fetch`" in asked.request.reason
+
+
+async def test_a_long_result_is_read_before_the_next_call_is_weighed() -> None:
+    @ez_tool(effect="none")
+    async def read_all() -> list[dict[str, str]]:
+        """Read."""
+        return [{"body": f"{'lorem ipsum ' * 100} {n}"} for n in range(300)] + [{"body": BILL}]
+
+    pipeline, run = Pipeline([read_all, *bank([])]), run_of()
+    await pipeline.run(ToolCall("read_all"), run)
+    assert not run.memory.is_settled
+    asked = await pipeline.run(payment(), run)
+    assert isinstance(asked, Suspended)
+    assert "([300].body, line 3)" in asked.request.reason
+
+
+async def test_a_tool_without_an_effect_counts_as_one_that_writes() -> None:
+    @ez_tool
+    async def store(name: str) -> str:
+        """Store."""
+        return name
+
+    pipeline, run = Pipeline(Toolset([store, *bank([])])), run_of()
+    await pipeline.run(READ, run)
+    assert isinstance(await pipeline.run(ToolCall("store", {"name": IBAN}), run), Suspended)
+    assert isinstance(await pipeline.run(ToolCall("store", {"name": "bill.txt"}), run), Completed)
+
+
+async def test_a_long_result_does_not_make_its_own_question_a_strangers() -> None:
+    @ez_tool(effect="none", source="trusted")
+    async def read_all(channel: str) -> list[str]:
+        """Read."""
+        return [f"{'lorem ipsum ' * 200} {n}" for n in range(30)] + ["dave@corp.com"]
+
+    @ez_tool(effect="send", source="trusted")
+    async def send(to: str) -> str:
+        """Send."""
+        return to
+
+    pipeline, run = Pipeline([read_all, send]), run_of("send it to whom the channel says")
+    await pipeline.run(ToolCall("read_all", {"channel": "general"}), run)
+    assert not run.memory.is_settled
+    assert isinstance(await pipeline.run(ToolCall("send", {"to": "dave@corp.com"}), run), Completed)
+    assert run.memory.origin("dave@corp.com").kind == "trusted"
+
+
+async def test_the_rows_of_a_table_are_read() -> None:
+    @ez_tool(effect="none")
+    async def bills() -> pd.DataFrame:
+        """Return bills."""
+        return pd.DataFrame({"iban": ["DE1", IBAN], "amount": [1.0, 98.7]})
+
+    pipeline, run = Pipeline([bills, *bank([])]), run_of()
+    await pipeline.run(ToolCall("bills"), run)
+    asked = await pipeline.run(payment(), run)
+    assert isinstance(asked, Suspended)
+    assert f"recipient `{IBAN}` comes from `bills` ([1].iban), untrusted" in asked.request.reason
+
+
+async def test_what_a_tool_reads_again_is_not_kept_anew() -> None:
+    @ez_tool(effect="none", source=None)
+    async def again() -> str:
+        """Return what was read before."""
+        return BILL
+
+    pipeline, run = Pipeline([again, *bank([])]), run_of()
+    await pipeline.run(ToolCall("again"), run)
+    assert not run.memory.reads_others

@@ -1,0 +1,90 @@
+"""The index of texts: what it finds, and what it does not."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.effort import examples
+from toolcrib.provenance import TextIndex
+from toolcrib.provenance._texts import dates_in, flat, numbers_in
+
+
+def index(*texts: str) -> TextIndex:
+    made = TextIndex()
+    for number, text in enumerate(texts):
+        made.add(text, number)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("bob@corp.com", "Write to Bob@Corp.com."),
+        ("www.our-company.com", "to our website www.our-company.com.They sent it"),
+        ("GB29NWBK60161331926819", "(from their account GB29NWBK60161331926819), but"),
+        ("Le Marais Boutique", "recommended 'Le Marais\n  Boutique' as"),
+        ("ﬁle.txt", "read file.txt"),
+        ("12.00", "We spent 12.00 in total."),
+    ],
+)
+def test_a_value_is_found_where_it_stands_by_itself(value: str, text: str) -> None:
+    assert index("something else", text).find(flat(value)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("bob@corp.com", "write to notbob@corp.com"),
+        ("bob@corp.com", "write to x.bob@corp.com"),
+        ("bob@corp.com", "write to bob@corp.com.evil.net"),
+        ("bob@corp.com", "write to bob@corp.com@evil.net"),
+        ("to bob", "write to bobby and to: bob"),
+        ("corp.com", "write to bob@corp.com"),
+        ("www.corp.com", "see www.corp.com/evil"),
+        ("bob", "Bobby is here"),
+        ("13", "file 130"),
+        ("bob alice", "bob and alice"),
+        ("\u0430lice", "alice"),  # the first letter is Cyrillic
+        ("", "text"),
+        ("---", "text --- text"),
+    ],
+)
+def test_a_part_of_a_longer_value_is_not_found(value: str, text: str) -> None:
+    assert index(text).find(flat(value)) is None
+
+
+def test_the_line_is_that_of_the_text_as_it_came() -> None:
+    assert index("one\n\nthree four\nfive").find("four") == (0, 3)
+
+
+def test_a_value_is_found_anywhere_in_a_long_text() -> None:
+    filler = "lorem ipsum " * 400
+    for before in range(1990, 2110):
+        text = f"{filler[:before]} the value 42-17 stands here {filler}"
+        assert index(text).find("value 42-17 stands") is not None, before
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(st.sampled_from(["alpha", "beta", "gamma-1", "x@y.com", "12"]), min_size=1, max_size=60), st.data())
+def test_words_in_a_row_are_found_as_a_plain_search_finds_them(words: list[str], data: st.DataObject) -> None:
+    text = " ".join(words)
+    start = data.draw(st.integers(0, len(words) - 1))
+    value = " ".join(words[start : start + data.draw(st.integers(1, 4))])
+    assert index(text).find(value) is not None
+    other = data.draw(st.sampled_from(["alpha beta", "beta 12", "gamma-1 x@y.com", "delta"]))
+    expected = re.search(rf"(?:^| ){re.escape(other)}(?: |$)", text) is not None
+    assert (index(text).find(other) is not None) is expected
+
+
+def test_numbers_and_dates_are_read() -> None:
+    assert list(numbers_in("1,234.50 and 12, -3 and v2 or 3gs")) == [1234.5, 12.0, -3.0]
+    text = "2026-05-01, june 3rd, the 10th of july, from may 1st to 5th and the 7th to the 9th of august, 12 apples"
+    assert set(dates_in(text)) == {(5, 1), (6, 3), (7, 10), (5, 5), (8, 7), (8, 9)}
+
+
+def test_a_text_of_digits_or_months_takes_linear_time() -> None:
+    for text in ("1" * 200_000, "1," * 100_000, "may " * 50_000, "1st to " * 30_000, "1 " * 100_000):
+        made = index(text)
+        assert made.find("nothing") is None
