@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
@@ -9,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, cast
 
+from toolcrib._arrow import is_table
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -113,7 +115,11 @@ class ProgramHost:
             outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:
             summary["duration_ms"] += (time.perf_counter() - began) * 1000
-        reply = reply_to(outcome, arguments, tool.spec, GivenTables(tool.name, self.table_bytes))
+        tables = GivenTables(tool.name, self.table_bytes)
+        if isinstance(outcome, Completed) and is_table(outcome.value):  # to copy a large one takes a while
+            reply = await asyncio.to_thread(reply_to, outcome, arguments, tool.spec, tables)
+        else:
+            reply = reply_to(outcome, arguments, tool.spec, tables)
         self._summarize(summary, outcome, reply)
         return outcome, reply
 
