@@ -193,6 +193,14 @@ def test_a_table_that_is_too_large_does_not_leave(sandbox: ProcessSandbox) -> No
     assert "its tables take 16000 bytes, and 10000 is the most (SandboxLimits.bytes_out)" in (result.error or "")
 
 
+def test_a_table_that_unfolds_does_not_leave(sandbox: ProcessSandbox) -> None:
+    code = "import pyarrow as pa\npa.table({'a': pa.array([True, None] * 2_000)})"
+
+    result = Toolkit(TOOLS, sandbox=sandbox, limits=SandboxLimits(bytes_out=50_000)).execute(code)
+
+    assert "its tables take 65000 bytes, and 50000 is the most (SandboxLimits.bytes_out)" in (result.error or "")
+
+
 def test_a_tool_that_takes_a_table_is_given_one(sandbox: ProcessSandbox) -> None:
     result = ran(sandbox, "[keep(sales()), keep(sales().to_dict('records')[:1], note='x')]")
 

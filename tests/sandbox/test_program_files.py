@@ -183,7 +183,7 @@ async def test_a_table_and_artifacts_leave_together(packed: ProcessSandbox) -> N
     assert fits.error is None
     assert fits.value.shape == (100, 1)
     assert [len(each.data or b"") for each in fits.artifacts] == [700]
-    assert "its tables take 800 bytes beside artifacts of 700, and 1000 is the most" in str(does_not.error)
+    assert "its tables take 1200 bytes beside artifacts of 700, and 1000 is the most" in str(does_not.error)
     assert [len(each.data or b"") for each in does_not.artifacts] == [700]
 
 

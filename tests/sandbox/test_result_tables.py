@@ -100,11 +100,14 @@ BYTES = b"\3" + bytes(7) + b"".join(end.to_bytes(4, "little") for end in (0, 1, 
     [
         ("text", BYTES, "a table that is none"),
         ({**GOOD, "rows": True}, BYTES[:0], "fewer bytes"),
-        ({**GOOD, "rows": -1}, BYTES, "more than it may have"),
+        ({**GOOD, "rows": -1}, BYTES, "rows that are not there"),
         ({**GOOD, "rows": 1 << 62}, BYTES, "more than it may have"),
-        ({**GOOD, "rows": MOST // 2 + 1}, BYTES, "more than it may have"),
-        ({**GOOD, "blob": 1}, BYTES, "more than it may have"),
-        ({**GOOD, "blob": -1}, BYTES, "more than it may have"),
+        ({**GOOD, "rows": MOST // 16 + 1}, BYTES, "more than it may have"),
+        ({**GOOD, "rows": MOST // 2 + 1, "columns": [["c", "int8", False, 0]]}, bytes(MOST), "more than it may have"),
+        ({**GOOD, "rows": MOST // 16 + 1, "columns": [["c", "bool", True, 0]]}, bytes(MOST), "more than it may have"),
+        ({**GOOD, "columns": [["c", "int8", False, 0]] * 200}, bytes(MOST), "more than it may have"),
+        ({**GOOD, "blob": 1}, BYTES, "rows that are not there"),
+        ({**GOOD, "blob": -1}, BYTES, "rows that are not there"),
         ({**GOOD, "columns": [["c", "string", True, -3]]}, BYTES, "a column of a table that is none"),
         ({**GOOD, "columns": [["c", "string", True, 1 << 62]]}, BYTES, "fewer bytes than it needs"),
         ({**GOOD, "columns": [["c", "int64", 1, 0]]}, BYTES, "a column of a table that is none"),
@@ -123,6 +126,12 @@ BYTES = b"\3" + bytes(7) + b"".join(end.to_bytes(4, "little") for end in (0, 1, 
 def test_a_table_that_is_none_is_refused(facts: Any, data: bytes, why: str) -> None:
     with pytest.raises(ProtocolError, match=why):
         with_tables(DoneFrame(blobs=[memoryview(data)], tables=[facts]), MOST)
+
+
+@pytest.mark.parametrize(("facts", "data"), [(GOOD, BYTES), ({**GOOD, "columns": []}, bytes(20_000))])
+def test_tables_have_one_limit_for_all(facts: Any, data: bytes) -> None:
+    with pytest.raises(ProtocolError, match="more than it may have"):
+        with_tables(DoneFrame(blobs=[memoryview(data)], tables=[facts] * 120), MOST)
 
 
 def test_the_table_without_a_fault_is_taken() -> None:

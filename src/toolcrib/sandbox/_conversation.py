@@ -178,7 +178,7 @@ class Conversation:
                 if self._is_answered_inline(frame):
                     await self._answer_inline(frame)
             elif isinstance(frame, DoneFrame):
-                return self._result(frame)
+                return await self._result(frame)
             elif frame is not None:
                 self._receive(frame)
             elif not self._advance():
@@ -225,7 +225,7 @@ class Conversation:
         may = f"{limits.program_time:g} s, {limits.memory // 1024 // 1024} MB"
         return worker_died(f"it crashed, or took more time or memory than it may ({may}) or than the machine has")
 
-    def _result(self, done: DoneFrame) -> tuple[Any, ProgramError | None]:
+    async def _result(self, done: DoneFrame) -> tuple[Any, ProgramError | None]:
         self._stopwatch.pause()
         if not self._log.is_live:
             raise Diverged("it comes to its end")
@@ -238,7 +238,9 @@ class Conversation:
         error = done.error
         if error is not None and error.kind == "memory":
             error = out_of_memory(self._limits, error.line, error.traceback)
-        return (with_tables(done, self._limits.bytes_out) if done.tables else done.value), error
+        if not done.tables:
+            return done.value, error
+        return await asyncio.to_thread(with_tables, done, self._limits.bytes_out), error
 
     # --- waiting for the worker and for calls
 

@@ -12,11 +12,9 @@ from typing import Any, cast
 
 from toolcrib._arrow import pyarrow
 from toolcrib.sandbox._frames import DoneFrame, ProtocolError
-from toolcrib.sandbox._worker.tables import ALIGNMENT, COLUMN_TYPES, MARK, TIMESTAMP
+from toolcrib.sandbox._worker.tables import ALIGNMENT, COLUMN_TYPES, MARK, TIMESTAMP, cost
 
 __all__ = ["with_tables"]
-
-_BYTES_A_CELL = 2  # of those that may be sent; in a DataFrame a cell takes at most 8, or some more as an object
 
 
 def with_tables(done: DoneFrame, most: int) -> Any:
@@ -28,7 +26,12 @@ def with_tables(done: DoneFrame, most: int) -> Any:
     Raises:
         ProtocolError: One of them is no table.
     """
-    return _placed(done.value, [_table(facts, done.blobs, most) for facts in done.tables])
+    tables: list[Any] = []
+    for facts in done.tables:
+        table, size = _table(facts, done.blobs, most)
+        tables.append(table)
+        most -= size
+    return _placed(done.value, tables)
 
 
 def _placed(value: Any, tables: Sequence[Any]) -> Any:
@@ -43,13 +46,17 @@ def _placed(value: Any, tables: Sequence[Any]) -> Any:
     return {name: _placed(part, tables) for name, part in parts.items()}
 
 
-def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> Any:
+def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> tuple[Any, int]:
+    """Return a table, and the bytes that it counts as."""
     match facts:
         case {"rows": int(rows), "columns": [*columns], "pandas": bool(is_pandas), "blob": int(blob)}:
             pass
         case _:
             raise ProtocolError("a table that is none")
-    if not 0 <= blob < len(blobs) or rows < 0 or rows * len(columns) * _BYTES_A_CELL > most:
+    if not 0 <= blob < len(blobs) or rows < 0:
+        raise ProtocolError("a table of rows that are not there")
+    size = max(cost(rows, columns), len(blobs[blob]))
+    if size > most:
         raise ProtocolError(f"a table of {rows} rows and {len(columns)} columns, which is more than it may have")
     arrow = pyarrow("a table that a program leaves")
     buffers = _Buffers(arrow.py_buffer(bytes(blobs[blob])))
@@ -59,9 +66,9 @@ def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> Any:
     except arrow.ArrowException as error:
         raise ProtocolError(f"a table that is none: {error!s:.200}") from None
     try:
-        return table.to_pandas(date_as_object=False) if is_pandas else table
+        return (table.to_pandas(date_as_object=False) if is_pandas else table), size
     except Exception:  # of pandas, which is not there, or has no such dates
-        return table
+        return table, size
 
 
 def _array(arrow: Any, rows: int, column: Any, buffers: _Buffers) -> Any:

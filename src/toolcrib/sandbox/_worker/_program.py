@@ -123,7 +123,7 @@ class Interpreter:
             if tables:
                 done["tables"] = [{**table.facts, "blob": number} for number, table in enumerate(tables)]
                 done["blobs"] = [table.data for table in tables]
-            problem = self._too_large(done, run)
+            problem = self._too_large(done, sum(table.size for table in tables), run)
             if not problem:
                 return done
         except ValueRefused as refused:
@@ -132,11 +132,10 @@ class Interpreter:
         error = {"kind": "exception", "type": "ValueError", "message": message, "line": 0, "traceback": ""}
         return {"t": "done", "error": error}
 
-    def _too_large(self, done: Frame, run: Frame) -> str:
+    def _too_large(self, done: Frame, size: int, run: Frame) -> str:
         if self._exchange.too_large(done):
             return f"it is larger than {run['value_size']} bytes as JSON (SandboxLimits.value_size)"
-        size, artifacts = sum(map(len, done.get("blobs", ()))), FILES.size
-        most = run["artifacts"][1]
+        artifacts, most = FILES.size, run["artifacts"][1]
         if not size or size + artifacts <= most:
             return ""
         beside = f" beside artifacts of {artifacts}" if artifacts else ""
