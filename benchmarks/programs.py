@@ -223,7 +223,6 @@ MEASURES = (
         ),
         baseline="plain CPython",
         targets=(Target("run", "toolcrib process", "plain CPython", 1.2),),
-        often=3,
         notes=("a program in a sandbox has its start in the figure, about a millisecond",),
     ),
     Measure(
