@@ -17,7 +17,7 @@ from toolcrib.provenance._texts import TextIndex, dates_in, flat, words_in
 __all__ = ["Memory"]
 
 _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
-_MOST_NUMBERS: Final = 256  # from which another may be computed
+_MOST_NUMBERS: Final = 64  # from which another may be computed: of more, most numbers could be
 _OUTWARD: Final = frozenset({"send", "spend"})
 _AMBIGUOUS: Final = 3  # digits
 _SHOWN: Final = 80
