@@ -31,6 +31,8 @@ _ROOT = Path(__file__).parents[2]
 _LATE = 3.0  # seconds past every limit after which a host without an answer counts as hung
 _MEMORY = 400_000_000  # bytes by which the host may not grow
 _PROCESSES = 20
+_STARTS = {"bubblewrap": 10.0, "gvisor": 20.0}  # seconds that a program may take to start behind a wall
+_OF_A_WALL = 10  # processes that one program may have there
 _SHELLS = ("sh", "-c", """sh -c '"$@"; exit $?' sh "$@"; exit $?""", "sh")  # so that the victim has a parent to kill
 _FLOOD = 5_000_000  # characters handed to a model
 
@@ -123,7 +125,8 @@ def run_attacks(
     What cannot be told apart, such as the processor time after all is over, is found under the name `(host)`.
 
     Args:
-        engine: `process`, `packages`: that with the packages of data work, `monty`, or `control`: no sandbox at all.
+        engine: `process`, `packages` (that with the packages of data work), `monty`, `bubblewrap`, `gvisor`, or
+            `control`: no sandbox at all.
         skip: Layers of the process sandbox that are switched off.
         user: The user id that the victim becomes, which takes root; this process's own when None.
     """
@@ -141,6 +144,8 @@ class _Victim:
         self, engine: str, group: list[Attack], skip: Sequence[str], user: int | None, at_once: int, linger: float
     ) -> None:
         self._group, self._control = group, engine == "control"
+        self._late = _LATE + _STARTS.get(engine, 0.0)
+        self._processes = _PROCESSES + (_OF_A_WALL * (at_once + 2) if engine in _STARTS else 0)
         self._env_secret, self._file_secret = "env-" + secrets.token_hex(14), secrets.token_hex(18)
         self._job = {"engine": engine, "skip": [*skip], "at_once": at_once, "linger": linger, "user": user}
         self._found = {attack.name: Finding(attack.name) for attack in group}
@@ -215,7 +220,7 @@ class _Victim:
                 *lines, buffer = (buffer + data).split(b"\n")
                 for line in lines:
                     report = json.loads(line)
-                    last, patience = time.monotonic(), 3.0 + _LATE
+                    last, patience = time.monotonic(), 3.0 + self._late
                     if "ready" in report:
                         ready, base = True, _seen(victim.pid)
                     elif "over" in report:
@@ -240,7 +245,7 @@ class _Victim:
             return True
         if not self._control and seen.largest > _MEMORY:
             self._host.traces.add("mem")
-        if len(seen.processes) - len(base.processes) > _PROCESSES:
+        if len(seen.processes) - len(base.processes) > self._processes:
             (self._all if self._control else self._blame)({"procs"})
             return self._control
         return False
@@ -286,7 +291,7 @@ class _Victim:
             "baseexc": "baseexc" in report,
             "raised": "raised" in report and not self._control,
             "threads": report["threads"] > 60,
-            "late": report["secs"] > 3.0 + _LATE,
+            "late": report["secs"] > 3.0 + self._late,
             "flood": report["size"] > _FLOOD,
             "neighbour": "alive" not in report.get("neighbour", "alive"),
         }

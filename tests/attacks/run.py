@@ -1,6 +1,6 @@
 """`make attacks`: every hostile program against the sandboxes, with packages too, and the control; layers off in turn.
 
-python -m tests.attacks.run [--engine process|packages|monty|control] [--only PATTERN] [--quick]
+python -m tests.attacks.run [--engine process|packages|bubblewrap|gvisor|monty|control] [--only PATTERN] [--quick]
 
 Exits with 1 when a program gets through a sandbox with its required layers, or when the control holds what a detector
 should have seen.
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from tests.attacks.harness import NOBODY, Attack, Finding, attacks, run_attacks
 from tests.attacks.hogs import HOGS, watched
 
+ENGINES = ["process", "packages", "bubblewrap", "gvisor", "monty", "control"]
 LAYERS = ("namespaces", "empty_root", "no_capabilities", "landlock", "seccomp", "dropped_root")
 # What the control shows nothing of: it has no wire to speak on, no guard to go round, and Python itself stops a few.
 SILENT = frozenset(
@@ -48,19 +49,19 @@ SILENT = frozenset(
 def main() -> int:
     """Run what the command line asks for, and return the exit status."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--engine", choices=["process", "packages", "monty", "control"])
+    asked.add_argument("--engine", choices=ENGINES)
     asked.add_argument("--only", default="*", metavar="PATTERN", help="file names, such as 'e*'")
     asked.add_argument("--quick", action="store_true", help="all layers on, as this user only; no control")
     options = asked.parse_args()
     chosen = attacks(options.only)
-    engines = [options.engine] if options.engine else ["process", "packages", "monty", "control"]
+    engines = [options.engine] if options.engine else ENGINES
     root = os.geteuid() == 0
     users: list[int | None] = [None, NOBODY] if root and not options.quick else [None]
     worst = 0
     for user in users:
         for engine in engines:
-            if engine == "packages" and user is not None:
-                continue  # the Python that such a user may start is another, without the packages
+            if engine in ("packages", "bubblewrap", "gvisor") and user is not None:
+                continue  # the Python that such a user may start is another, without packages
             if engine == "control":
                 if not options.quick and user is None:
                     worst |= _control(chosen)

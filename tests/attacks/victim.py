@@ -28,6 +28,7 @@ from toolcrib.code import SandboxLimits, Toolkit
 LIMITS = SandboxLimits(program_time=1.0, wall_time=3.0, sleep_time=1.0, memory=128 * 1024 * 1024)
 PATIENT = SandboxLimits(program_time=20.0, wall_time=60.0, sleep_time=20.0)
 PACKAGES = ("numpy", "pandas", "pyarrow", "matplotlib")
+WALLS = ("bubblewrap", "gvisor")
 CONFIG = {"admin": False}
 HOSTKEY = "hk-" + os.environ.get("SECRET_CANARY", "")[::-1]
 _dumps = json.JSONEncoder(default=repr).encode
@@ -116,6 +117,8 @@ def engine() -> Run:
         return bare
     if JOB["engine"] == "monty":
         return in_sandbox(sandboxes.MontySandbox())
+    if JOB["engine"] in WALLS:
+        return in_sandbox(sandboxes.sandbox_named(JOB["engine"]))
     if JOB["engine"] == "packages":
         return in_sandbox(sandboxes.ProcessSandbox(packages=PACKAGES))
     if JOB["skip"]:

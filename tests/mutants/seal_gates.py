@@ -195,8 +195,8 @@ SEAL_GATES: tuple[Gate, ...] = (
     Gate(
         "threads of each worker counted apart",
         _SEAL,
-        "                _namespaces.count_threads_apart()\n",
-        "",
+        "            _namespaces.count_threads_apart()\n",
+        "            raise OSError\n",
         _OF_SEAL,
     ),
     Gate(

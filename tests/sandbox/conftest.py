@@ -1,4 +1,4 @@
-"""Both engines, each on its two ways between the loop and the program."""
+"""All engines: those of this machine on their two ways between the loop and the program, and the other walls."""
 
 from __future__ import annotations
 
@@ -9,10 +9,25 @@ import pytest
 
 from tests.code.conftest import engine, no_task_is_left, sandbox
 from tests.code.hosts import Run, TableHost
-from toolcrib.sandbox import MontySandbox, ProcessSandbox, Program, Sandbox, SandboxLimits, SandboxResult
+from tests.effort import EFFORT
+from tests.sandbox.guests import container, guest, remote
+from toolcrib.errors import SandboxUnavailable
+from toolcrib.sandbox import (
+    MontySandbox,
+    ProcessSandbox,
+    Program,
+    Sandbox,
+    SandboxLimits,
+    SandboxResult,
+    WorkerSandbox,
+    bubblewrap,
+    gvisor,
+)
 
 __all__ = ["engine", "no_task_is_left", "sandbox"]  # fixtures that programs in a toolkit take too
 
+# A program behind gVisor takes a second or two to start: `run` has it with TOOLCRIB_EFFORT=2, and `wall` always.
+OTHER_WALLS = [f"{name}_sandbox" for name in ("bubblewrap", "remote", *(["gvisor"] if EFFORT > 1 else []))]
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
 
 
@@ -20,6 +35,48 @@ ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="its processes nee
 def process_sandbox() -> Iterator[ProcessSandbox]:
     with ProcessSandbox() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def bubblewrap_sandbox() -> Iterator[WorkerSandbox]:
+    yield from _where_it_runs(bubblewrap())
+
+
+@pytest.fixture(scope="session")
+def gvisor_sandbox() -> Iterator[WorkerSandbox]:
+    yield from _where_it_runs(gvisor())
+
+
+@pytest.fixture(scope="session")
+def remote_sandbox() -> Iterator[WorkerSandbox]:
+    """Return a sandbox whose guest is a bare process at an address of this machine."""
+    with guest() as address, remote(address) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def remote_bubblewrap_sandbox(bubblewrap_sandbox: WorkerSandbox) -> Iterator[WorkerSandbox]:
+    """Return a sandbox whose guest is at an address, in a container of bubblewrap's that stands for a machine."""
+    with guest(inside=container()) as address, remote(address) as made:
+        yield made
+
+
+def _where_it_runs(made: WorkerSandbox) -> Iterator[WorkerSandbox]:
+    with made:
+        try:
+            assert made.layers
+        except SandboxUnavailable as why:
+            pytest.skip(f"this wall cannot be put up here: {why}")
+        yield made
+
+
+WALLS = ["process_sandbox", "bubblewrap_sandbox", "gvisor_sandbox", "remote_sandbox", "remote_bubblewrap_sandbox"]
+
+
+@pytest.fixture(params=WALLS, ids=lambda name: name.removesuffix("_sandbox"))
+def wall(request: pytest.FixtureRequest) -> WorkerSandbox:
+    """Return a sandbox behind each wall."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(params=[False, True], ids=["thread", "inline"])
@@ -40,8 +97,9 @@ def process_run(request: pytest.FixtureRequest, process_sandbox: ProcessSandbox)
         ("sandbox", True),
         pytest.param(("process_sandbox", False), marks=ON_LINUX),
         pytest.param(("process_sandbox", True), marks=ON_LINUX),
+        *(pytest.param((name, False), marks=ON_LINUX) for name in OTHER_WALLS),
     ],
-    ids=["monty-thread", "monty-inline", "process-loop", "process-blocking"],
+    ids=["monty-thread", "monty-inline", "process-loop", "process-blocking", *OTHER_WALLS],
 )
 def run(request: pytest.FixtureRequest) -> Run:
     """Run code in each engine."""

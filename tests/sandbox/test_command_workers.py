@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.code.hosts import TableHost
-from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox import CommandWorkers, Program, WorkerSandbox, guest_command
+from tests.sandbox.acting import descendants, gone, until
+from toolcrib.errors import SandboxError, SandboxUnavailable
+from toolcrib.sandbox import CommandWorkers, Program, SandboxLimits, WorkerSandbox, bubblewrap, guest_command, gvisor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its commands are those of Linux")
 
+ROOT = Path(__file__).parents[2]
+PROGRAM = Program("add(20, 1)", ("add",))
 
-def bare(*, spares: int = 1) -> CommandWorkers:
-    """Return workers that any command may start: here one that puts up no wall."""
-    return CommandWorkers(["env", *guest_command()], spares=spares)
+
+def bare(*, spares: int = 1) -> WorkerSandbox:
+    """Return a sandbox of a command that puts up no wall; a shell stays above the guest."""
+    return WorkerSandbox(CommandWorkers(["sh", "-c", '"$@"; exit $?', "sh", *guest_command()], spares=spares), "bare")
+
+
+MAKERS: dict[str, Callable[..., WorkerSandbox]] = {"bare": bare, "bubblewrap": bubblewrap, "gvisor": gvisor}
+
+
+@pytest.fixture(params=MAKERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Return the name of each wall that can be put up here."""
+    try:
+        with MAKERS[request.param](spares=0) as made:
+            assert made.layers
+    except SandboxUnavailable as why:
+        pytest.skip(f"this wall cannot be put up here: {why}")
+    return request.param
 
 
 async def test_any_command_that_keeps_its_standard_input_is_a_wall() -> None:
-    with WorkerSandbox(bare(), "env") as sandbox:
-        result = await sandbox.run(Program("add(1, 2)", ("add",)), TableHost())
+    with bare() as sandbox:
+        result = await sandbox.run(PROGRAM, TableHost())
 
-    assert result.value == 3
-    assert result.isolation[0].startswith("env-3.")
+    assert result.value == 21
+    assert result.isolation[0].startswith("bare-3.")
     assert {"rlimits", "seccomp"} <= set(result.isolation)
     assert "namespaces" not in result.isolation
 
@@ -33,14 +55,146 @@ async def test_a_command_that_is_not_there_is_named_with_the_remedy() -> None:
         WorkerSandbox(CommandWorkers(["no-such-wall"], remedy="Build it"), "none") as sandbox,
         pytest.raises(SandboxUnavailable, match=r"there is no program `no-such-wall` here\. Build it"),
     ):
-        await sandbox.run(Program("1"), TableHost())
+        await sandbox.run(PROGRAM, TableHost())
 
 
 async def test_what_a_command_said_that_started_no_worker_is_in_the_error() -> None:
-    command = ["sh", "-c", "echo this machine has no walls >&2"]
+    with (
+        WorkerSandbox(CommandWorkers(["sh", "-c", "echo no walls here >&2"]), "none") as sandbox,
+        pytest.raises(SandboxUnavailable, match=r"ended at once.*sh` said: no walls here"),
+    ):
+        await sandbox.run(PROGRAM, TableHost())
+
+
+async def test_a_layer_that_is_required_inside_is_named() -> None:
+    command = guest_command(skip=["seccomp"])
 
     with (
-        WorkerSandbox(CommandWorkers(command), "none") as sandbox,
-        pytest.raises(SandboxUnavailable, match=r"ended at once.*`sh` said: this machine has no walls"),
+        WorkerSandbox(CommandWorkers(command, require={"seccomp"}), "none") as sandbox,
+        pytest.raises(SandboxUnavailable, match="seccomp is skipped"),
     ):
-        await sandbox.run(Program("1"), TableHost())
+        await sandbox.run(PROGRAM, TableHost())
+
+
+async def test_a_spare_worker_is_for_any_limits() -> None:
+    big = Program("x = 'a' * 300_000_000\n1", limits=SandboxLimits(memory=32 << 20))
+    with bare(spares=1) as sandbox:
+        await sandbox.run(PROGRAM, TableHost())
+
+        result = await sandbox.run(big, TableHost())
+
+        assert result.error is not None
+        assert result.error.kind == "memory"
+
+
+async def test_nothing_is_left_of_a_closed_sandbox(kind: str) -> None:
+    before = set(descendants(os.getpid()))
+    sandbox = MAKERS[kind](spares=2)
+    session = sandbox.session()
+    await session.run(PROGRAM, TableHost())
+    await sandbox.run(PROGRAM, TableHost())
+    started = set(descendants(os.getpid())) - before
+
+    sandbox.close()
+
+    assert len(started) >= 3
+    assert until(lambda: all(gone(process) for process in started))
+    assert until(lambda: not set(descendants(os.getpid())) - before)
+    with pytest.raises(SandboxError, match="was closed"):
+        await sandbox.run(PROGRAM, TableHost())
+
+
+RUNNING = """
+import asyncio, sys, time
+from tests.code.hosts import TableHost
+from tests.sandbox.test_command_workers import MAKERS, PROGRAM
+from toolcrib.sandbox import Program
+sandbox = MAKERS[sys.argv[1]](spares=1)
+class Host(TableHost):
+    async def call(self, *args, **kwargs):
+        print("ready", flush=True)
+        return await super().call(*args, **kwargs)
+asyncio.run(sandbox.run(PROGRAM, TableHost()))
+asyncio.run(sandbox.run(Program("add(1)\\nwhile True: pass", ("add",)), Host()))
+"""
+
+
+def test_the_death_of_the_host_ends_everything(kind: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", RUNNING, kind]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, env=environment) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"ready\n"
+        below = descendants(host.pid)
+
+        host.kill()
+
+    assert len(below) >= 2
+    assert until(lambda: all(gone(each) for each in below))
+    assert until(lambda: not list(tmp_path.iterdir()))
+
+
+FORKING = """
+import asyncio, os, sys
+from tests.code.hosts import TableHost
+from tests.sandbox.test_command_workers import MAKERS, PROGRAM
+def answer(place):
+    return asyncio.run(place.run(PROGRAM, TableHost())).value
+sandbox = MAKERS[sys.argv[1]](spares=1)
+session = sandbox.session()
+answer(session)
+child = os.fork()
+if child == 0:
+    del session
+    right = answer(sandbox) == 21
+    sandbox.close()
+    os._exit(0 if right else 1)
+print(os.waitpid(child, 0)[1], answer(session), answer(sandbox))
+"""
+
+
+def test_a_fork_of_the_host_has_workers_of_its_own(kind: str) -> None:
+    command = [sys.executable, "-c", FORKING, kind]
+
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+    assert (ran.stdout, ran.stderr) == ("0 21 21\n", "")
+
+
+async def test_a_worker_that_was_killed_from_outside_is_an_error_and_replaced(kind: str) -> None:
+    host = TableHost()
+    with MAKERS[kind](spares=0) as sandbox:
+        before = set(descendants(os.getpid()))
+
+        def kill() -> None:
+            for process in sorted(set(descendants(os.getpid())) - before)[1:]:
+                if not gone(process):
+                    os.kill(process, 9)
+
+        result = await sandbox.run(Program("die()\nwhile True: pass", ("die",)), TableHost(die=kill))
+
+        assert result.error is not None
+        assert result.error.kind == "sandbox"
+        assert (await sandbox.run(PROGRAM, host)).value == 21
+
+
+async def test_threads_of_a_session_stand_still_between_its_programs(kind: str) -> None:
+    code = """
+import threading
+count = 0
+def work():
+    global count
+    while True: count += 1
+threading.Thread(target=work, daemon=True).start()
+count
+"""
+    with MAKERS[kind](spares=0) as sandbox:
+        session = sandbox.session()
+        await session.run(Program(code), TableHost())
+        processes = descendants(os.getpid())
+
+        assert until(lambda: "T" in [descendants(os.getpid()).get(each) for each in processes])
+        result = await session.run(Program("count > 0"), TableHost())
+        session.close()
+
+    assert result.value is True

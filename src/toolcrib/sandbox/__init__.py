@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.sandbox._inline import UnsafeInlineSandbox
     from toolcrib.sandbox._monty import MontySandbox
     from toolcrib.sandbox._process import ProcessSandbox, SubprocessSandbox, WorkerSandbox
+    from toolcrib.sandbox._remote_workers import RemoteWorkers
 
 __all__ = [
     "GUEST",
@@ -63,6 +64,7 @@ __all__ = [
     "ProgramFiles",
     "ProgramQueue",
     "Raised",
+    "RemoteWorkers",
     "Reply",
     "Resumable",
     "Sandbox",

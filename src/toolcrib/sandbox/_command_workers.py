@@ -16,6 +16,7 @@ from typing import Any, Final
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox._control_group import named_group
 from toolcrib.sandbox._layers import LayerCheck
+from toolcrib.sandbox._packages import Packages
 from toolcrib.sandbox._process import WorkerSandbox
 from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._worker.launch import ENVIRONMENT, send_message
@@ -27,6 +28,7 @@ __all__ = ["CommandWorkers", "bubblewrap", "gvisor"]
 
 _SAID: Final = 2_000  # bytes of what a command said that are shown
 _LIBRARIES: Final = ("/usr", "/lib", "/lib64")
+_ENVIRONMENTS: Final = ("site-packages", "dist-packages")
 _NOBODY: Final = 65534
 
 
@@ -34,7 +36,8 @@ class CommandWorkers(WorkerStock):
     """Workers that are each started by a command, which puts up a wall and runs `guest_command()` inside.
 
     The worker's channel is the command's standard input. Every command ends with its worker, with the pool, and with
-    the process of the host. In its arguments `{folder}` is a folder of its own, which is removed after its end.
+    the process of the host. In its arguments `{folder}` is a folder of its own, which is removed after its end, and
+    `{name}` is the name of that folder.
 
     Args:
         command: The program and its arguments.
@@ -115,67 +118,76 @@ class CommandWorkers(WorkerStock):
 
     def _last_words(self) -> str:
         size = self._said.seek(0, os.SEEK_END)
-        said = os.pread(self._said.fileno(), _SAID, max(0, size - _SAID)).decode(errors="replace").strip()
+        said = os.pread(self._said.fileno(), _SAID, max(0, size - _SAID)).decode(errors="replace").strip("\0 \n")
         self._said.truncate(0)
         return f". `{self._program}` said: {said}" if said else ""
 
 
-def _seen_inside() -> list[str]:
+def _seen_inside(packages: Packages) -> list[str]:
     """Return the folders that a Python inside a wall needs to see."""
+    environments = [folder for folder in packages.folders if Path(folder).name in _ENVIRONMENTS]
     found: list[str] = []
-    for folder in (*_LIBRARIES, sys.base_prefix, str(GUEST)):
+    for folder in (*_LIBRARIES, sys.base_prefix, str(GUEST), *environments):
         if os.path.isdir(folder) and not any(Path(folder).is_relative_to(other) for other in found):
             found.append(folder)
     return found
 
 
-def _guest() -> list[str]:
-    return guest_command(os.path.realpath(sys.executable))
+def _guest(packages: Packages) -> list[str]:
+    python = os.path.realpath(sys.executable)
+    return guest_command(python, packages=packages.names, folders=packages.folders)
 
 
-def bubblewrap(*, queue: ProgramQueue | None = None, **options: Any) -> WorkerSandbox:
+def bubblewrap(*, packages: Iterable[str] = (), queue: ProgramQueue | None = None, **options: Any) -> WorkerSandbox:
     """Return a sandbox whose programs each run in a container of bubblewrap's, which sees no file but those of Python.
 
     It needs Linux and `bwrap`. Inside, the worker puts on the layers of `ProcessSandbox` that the wall leaves to it.
 
     Args:
+        packages: Modules of installed packages that programs may import; see `ProcessSandbox`.
         queue: The places for programs.
         options: Those of `CommandWorkers`.
     """
-    seen = [part for folder in _seen_inside() for part in ("--ro-bind", folder, folder)]
+    chosen = Packages.of(packages, None)
+    seen = [part for folder in _seen_inside(chosen) for part in ("--ro-bind", folder, folder)]
     variables = [part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)]
     user = ("--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY), "--cap-drop", "ALL")
     apart = ("--unshare-all", *user, "--die-with-parent", "--new-session", "--clearenv", *variables)
     files = (*seen, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/", "--chdir", "/")
     remedy = "Install it, for instance with: apt install bubblewrap"
-    workers = CommandWorkers(["bwrap", *apart, *files, "--", *_guest()], remedy=remedy, **options)
-    return WorkerSandbox(workers, "bubblewrap", queue=queue)
+    workers = CommandWorkers(["bwrap", *apart, *files, "--", *_guest(chosen)], remedy=remedy, **options)
+    return WorkerSandbox(workers, "bubblewrap", packages=chosen.tops, queue=queue)
 
 
-def gvisor(*, flags: Iterable[str] = (), queue: ProgramQueue | None = None, **options: Any) -> WorkerSandbox:
+def gvisor(
+    *,
+    packages: Iterable[str] = (),
+    flags: Iterable[str] = (),
+    queue: ProgramQueue | None = None,
+    **options: Any,
+) -> WorkerSandbox:
     """Return a sandbox whose programs each have a kernel of gVisor's, and no network and no file but those of Python.
 
     It needs Linux and `runsc`, and no daemon. Inside, the worker puts on the layers that gVisor knows.
 
     Args:
+        packages: Modules of installed packages that programs may import; see `ProcessSandbox`.
         flags: Flags of `runsc`, such as `--platform=kvm`.
         queue: The places for programs.
         options: Those of `CommandWorkers`.
     """
+    chosen = Packages.of(packages, None)
     rootless = [] if os.geteuid() == 0 else ["--rootless"]
     command = ["runsc", "--root", "{folder}/state", "--network=none", "--ignore-cgroups", *rootless, *flags]
-    files = {"config.json": json.dumps(_container(_guest())), "root/empty": ""}
+    files = {"config.json": json.dumps(_container(_guest(chosen), _seen_inside(chosen))), "root/empty": ""}
     remedy = "Install gVisor, for instance with: apt install runsc"
-    workers = CommandWorkers([*command, "run", "--bundle", "{folder}", "worker"], files=files, remedy=remedy, **options)
-    return WorkerSandbox(workers, "gvisor", queue=queue)
+    workers = CommandWorkers([*command, "run", "--bundle", "{folder}", "{name}"], files=files, remedy=remedy, **options)
+    return WorkerSandbox(workers, "gvisor", packages=chosen.tops, queue=queue)
 
 
-def _container(command: list[str]) -> dict[str, Any]:
+def _container(command: list[str], folders: list[str]) -> dict[str, Any]:
     """Return the description of a container in the format of the Open Container Initiative."""
-    seen = [
-        {"destination": folder, "source": folder, "type": "bind", "options": ["ro", "rbind"]}
-        for folder in _seen_inside()
-    ]
+    seen = [{"destination": folder, "source": folder, "type": "bind", "options": ["ro", "rbind"]} for folder in folders]
     return {
         "ociVersion": "1.0.2",
         "process": {

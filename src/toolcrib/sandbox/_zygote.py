@@ -45,19 +45,20 @@ class Ready:
     joined: str = ""
 
 
-def ready(channel: socket.socket, *, is_own: bool = False) -> Ready:
+def ready(channel: socket.socket, *, is_own: bool = False, seconds: float = _START_SECONDS) -> Ready:
     """Wait for the first message of a guest and return it.
 
     Args:
         is_own: Whether it is of this very process's Python and files.
+        seconds: How long that may take.
 
     Raises:
         SandboxUnavailable: The guest failed to start, or is another version.
     """
     try:
-        message = read_message(channel, _START_SECONDS)
+        message = read_message(channel, seconds)
     except TimeoutError:
-        raise SandboxUnavailable(f"the sandbox did not start within {_START_SECONDS:.0f} s") from None
+        raise SandboxUnavailable(f"the sandbox did not start within {seconds:.0f} s") from None
     except (EOFError, OSError):
         raise SandboxUnavailable("the sandbox did not start: its process ended at once") from None
     except ValueError as error:

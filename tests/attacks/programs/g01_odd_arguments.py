@@ -28,7 +28,7 @@ tries = {
     "signals on input": lambda: libc.ioctl(3, 0x5452, room),
     "the limits of its parent": lambda: libc.prlimit(1, 7, room, None),
     "reading the limits of the first process": lambda: libc.prlimit(1, 7, None, room),
-    "reading the limits of its parent": lambda: libc.prlimit(libc.getppid(), 7, None, room),
+    "reading the limits of its parent": lambda: libc.prlimit(libc.getppid() or 1, 7, None, room),
     "the processors of the first process": lambda: libc.sched_getaffinity(1, 64, room),
     "a process as a clone": lambda: libc.syscall(56, 0x11, 0, 0, 0, 0),
 }

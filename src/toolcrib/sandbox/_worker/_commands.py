@@ -1,8 +1,8 @@
 """The starter of commands: runs a command for each worker, each with the worker's channel as standard input.
 
 Options: `control`, the descriptor of the host's requests; `command`, whose arguments may have `{folder}` in them, a
-folder of the worker's own that is removed with it; `files`, texts by their names in that folder; `environment`. What a
-command says is written to this process's standard error.
+folder of the worker's own that is removed with it, and `{name}`, the name of that folder; `files`, texts by their
+names in that folder; `environment`. What a command says is written to this process's standard error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class _Commands(Requests):
             place = Path(folder, name)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text.replace("{folder}", folder))
-        command = [part.replace("{folder}", folder) for part in self._command]
+        name = os.path.basename(folder)
+        command = [part.replace("{folder}", folder).replace("{name}", name) for part in self._command]
         starter = os.getpid()
         worker = os.fork()
         if worker == 0:
@@ -90,9 +91,9 @@ class _Commands(Requests):
         shutil.rmtree(self._folders.pop(worker), ignore_errors=True)
 
     def end(self) -> None:
-        with suppress(ChildProcessError):
-            while True:
-                os.waitpid(-1, 0)
+        for worker in self._living:
+            with suppress(ChildProcessError):
+                os.waitpid(worker, 0)
         shutil.rmtree(self._base, ignore_errors=True)
         super().end()
 

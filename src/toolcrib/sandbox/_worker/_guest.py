@@ -32,6 +32,7 @@ def main(options: dict[str, Any]) -> None:
     mapped = seal.mapped.read()
     try:
         given = read_message(channel)
+        seal.count_threads_apart()
         seal.restrict(channel.fileno())
         used = math.ceil(time.process_time())  # a worker of a zygote begins at 0
         seal.limit(Limits(given["cpu"] + used, given["memory"]), mapped)

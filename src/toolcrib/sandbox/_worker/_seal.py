@@ -109,9 +109,7 @@ class Seal:
         """Leave a fresh fork with no tie but the zygote, with which it dies."""
         if self._own_users:
             limit_all_threads()
-            with contextlib.suppress(OSError):
-                _namespaces.count_threads_apart()
-                self._counts_apart = True
+            self.count_threads_apart()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
@@ -119,6 +117,12 @@ class Seal:
             prctl(1, signal.SIGKILL)
         if os.getppid() != zygote:
             os._exit(1)
+
+    def count_threads_apart(self) -> None:
+        """Have the kernel count the threads of this process apart from all others, where it can."""
+        with contextlib.suppress(OSError):
+            _namespaces.count_threads_apart()
+            self._counts_apart = True
 
     def restrict(self, channel: int) -> None:
         """Take files, ports and signals away, and every descriptor but the channel, which becomes number 3."""

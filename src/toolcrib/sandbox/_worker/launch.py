@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, cast
 
-__all__ = ["ENVIRONMENT", "FOLDER", "command", "read_message", "send_message", "version"]
+__all__ = ["ENVIRONMENT", "FOLDER", "command", "encoded_message", "read_message", "send_message", "version"]
 
 FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 """The folder of the guest, which needs nothing but a Python."""
@@ -55,10 +55,15 @@ def version() -> str:
     return f"Python {sys.version_info.major}.{sys.version_info.minor}, guest {digest.hexdigest()[:12]}"
 
 
+def encoded_message(message: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a message."""
+    body = json.dumps(message).encode()
+    return len(body).to_bytes(_HEAD, "big") + body
+
+
 def send_message(channel: socket.socket, message: Mapping[str, Any]) -> None:
     """Send a message."""
-    body = json.dumps(message).encode()
-    channel.sendall(len(body).to_bytes(_HEAD, "big") + body)
+    channel.sendall(encoded_message(message))
 
 
 def read_message(channel: socket.socket, seconds: float | None = None) -> dict[str, Any]:
