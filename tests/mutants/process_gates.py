@@ -6,6 +6,8 @@ from tests.mutants.gate import Gate
 
 __all__ = ["PROCESS_GATES"]
 
+_FILES = "sandbox/_program_files.py"
+_OF_FILES = ("tests/sandbox/test_program_files.py",)
 _DRIVE = "sandbox/_conversation.py"
 _CALLS = "sandbox/_open_calls.py"
 _FRAMES = "sandbox/_frames.py"
@@ -272,6 +274,32 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "if not self._calls.is_open(number):",
         "if False:",
         _PAUSE,
+    ),
+    # --- files and artifacts
+    Gate("names of artifacts", _FILES, "any(_problem(name) for name in names)", "False", _BREACH),
+    Gate("the number of artifacts", _FILES, "if len(names) > min(most, len(blobs)):", "if False:", _BREACH),
+    Gate("names of files", _FILES, "if why is not None:", "if False:", _OF_FILES),
+    Gate("the size of files", _FILES, "if left < 0:", "if False:", _OF_FILES),
+    Gate(
+        "writing to artifacts alone",
+        "sandbox/_worker/_files.py",
+        "self.refuse(path, errno.EACCES)\n        if self.is_folder(path):",
+        "pass\n        if self.is_folder(path):",
+        _OF_FILES,
+    ),
+    Gate(
+        "the size of artifacts",
+        "sandbox/_worker/_files.py",
+        "if others + size > self._room:",
+        "if False:",
+        _OF_FILES,
+    ),
+    Gate(
+        "modules that a program may import",
+        "sandbox/_worker/imports.py",
+        "if level or not known_name:",
+        "if level:",
+        ("tests/sandbox/worker/test_programs.py",),
     ),
     # --- sessions and workers
     Gate(
