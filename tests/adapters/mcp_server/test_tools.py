@@ -1,6 +1,7 @@
 """Tools served one by one: what is listed, what a call is answered, how it is stopped."""
 
 import asyncio
+import re
 from typing import Annotated, Any
 
 import pytest
@@ -24,6 +25,7 @@ from toolcrib.calls import Complete, Media
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
+from toolcrib.results import MemoryResultStore
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, Instruction, ez_tool
@@ -233,6 +235,42 @@ async def test_the_text_of_blocks_is_cut_like_any_other(way: Way, value: Any, ki
     assert ([part.type for part in result.content], result.structured_content) == (kinds, None)
     assert "characters cut" in result.content[0].text
     assert len(result.content[0].text) < 300
+
+
+@every_generation
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        ("x" * 5_000, ["text"]),
+        ({"text": "x" * 5_000}, ["text"]),
+        (["x" * 5_000, ImageContent(data="AAAA", mime_type="image/png")], ["text", "image"]),
+        (["x" * 5_000, Media("image/png", b"png")], ["text", "image"]),
+        (ImageContent(data="A" * 40_000, mime_type="image/png"), ["image"]),
+    ],
+    ids=["text", "value", "beside a block", "beside media", "large block"],
+)
+async def test_long_text_is_kept_for_the_principal_who_asked(way: Way, value: Any, kinds: list[str]) -> None:
+    @ez_tool(max_result_chars=200)
+    async def draw() -> Any:
+        return value
+
+    server = build_server(Toolset([draw], results=MemoryResultStore()))
+
+    async def ask(name: str, tool: str, **arguments: Any) -> Any:
+        with acting_as(name):
+            async with way(server) as client:
+                return await client.call_tool(tool, arguments)
+
+    result = await ask("ann", "draw")
+    assert ([part.type for part in result.content], result.structured_content) == (kinds, None)
+    if kinds == ["image"]:
+        return
+    [handle] = re.findall(r'handle="(.*?)"', text_of(result))
+    own, others = [await ask(name, "read_result", handle=handle, limit=9_999) for name in ("ann", "bob")]
+
+    assert "x" * 5_000 in text_of(own)
+    assert others.is_error
+    assert "x" * 10 not in text_of(others)
 
 
 @every_generation

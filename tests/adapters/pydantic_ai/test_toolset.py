@@ -1,5 +1,6 @@
 """A toolset inside an agent of Pydantic AI: what the model is shown, and what it is told."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.record import ListSink
+from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Injected, Redacted, RunContext
 from toolcrib.tools import BaseTool, Instruction, ez_tool
 from toolcrib.toolsets import Toolset
@@ -231,6 +233,42 @@ async def test_text_beside_their_own_content_is_cut_like_any_other(value: Any, i
     assert sum(text.count("x") for text in texts) <= 202  # the notice has one, too
     assert any("characters cut" in text for text in texts)
     assert len(given) - len(texts) == given.count(IMAGE) == images
+
+
+@pytest.mark.parametrize(
+    ("value", "images"),
+    [
+        ("x" * 5_000, 0),
+        (["x" * 5_000, IMAGE], 1),
+        (ToolReturn("x" * 5_000, metadata={"pin": "hunter2"}), 0),
+        (ToolReturn(["x" * 5_000, IMAGE], content=["beside", IMAGE], metadata={"pin": "hunter2"}), 2),
+        ([BinaryContent(b"x" * 50_000, media_type="image/png")], 1),
+    ],
+    ids=["text", "text and image", "own result", "own result and image", "large image"],
+)
+async def test_long_text_is_kept_beside_their_own_content(value: Any, images: int) -> None:
+    @ez_tool(max_result_chars=200)
+    async def look() -> Any:
+        return value
+
+    tools = Toolset([look], results=MemoryResultStore())
+    asking = agent(scripted([("look", "{}", "c1")]), as_toolset(tools, run=Run(principal="ann")))
+    messages = (await asking.run("go")).all_messages()
+    parts = [part for message in messages[2:-1] for part in message.parts]
+    given = [
+        content for part in parts for content in (part.content if isinstance(part.content, list) else [part.content])
+    ]
+
+    texts = "".join(content for content in given if isinstance(content, str))
+    handle = re.search(r"res_[\w-]+", texts)
+    assert sum(isinstance(content, BinaryContent) for content in given) == images
+    assert "characters cut" not in texts
+    if handle is None:
+        assert "x" * 100 not in texts
+        return
+    call = ToolCall("read_result", {"handle": handle.group(), "limit": 10_000})
+    page = await Pipeline(tools).run(call, Run(principal="ann"))
+    assert page.text() == f"[characters 0:5000 of 5000]\n{'x' * 5_000}"
 
 
 class Login(BaseModel):
