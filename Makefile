@@ -75,7 +75,7 @@ mutants: $(VENV)/.dev ## remove each gate in turn, of the pipeline and of progra
 attacks: $(VENV)/.dev ## run every hostile program against both sandboxes, layer by layer, and against none at all
 	$(BIN)/python -m tests.attacks.run
 
-soak: $(VENV)/.dev ## run 10,000 programs, a tenth of them hostile or crashing, and look for what they leave behind
+soak: $(VENV)/.dev ## run 10,000 programs of 20 tenants, a tenth of them hostile; count what is left, and time a neighbour beside each hog
 	$(BIN)/python -m tests.attacks.soak
 
 crash: $(VENV)/.dev packages ## disturb the workers and the database of 1,000 durable runs, on SQLite and on Postgres, and look for what was lost or doubled

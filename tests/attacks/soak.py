@@ -149,7 +149,7 @@ class Held:
 async def settled(before: Held, groups: Iterable[str]) -> Held:
     """Return what is held once what was closed is gone, or has not gone for long."""
     until = time.monotonic() + _SETTLED
-    while (held := Held.now(groups)).more(before) and time.monotonic() < until:
+    while (held := Held.now(groups)).more(before) and time.monotonic() < until:  # noqa: ASYNC110 -- nothing tells
         await asyncio.sleep(0.2)
     return held
 
@@ -276,7 +276,7 @@ async def soak(engine: str, programs: int, tenants: int, sessions: int, at_once:
 async def hogging(engine: str, rounds: int) -> int:
     """Time the programs of one tenant in turns with and without a hog at another; return the exit status."""
     there = Tenants(engine, 2, 0)
-    hog, neighbour = there.toolkits[0], there.toolkits[-1]
+    hog, neighbour = there.toolkits[0], Toolkit(Toolset([add, nap]), sandbox=there.sandboxes[-1])
     await _timed(neighbour, _TIMED)
     worst = 0.0
     print(f"{'the hog':32}  median without    with   ratio", flush=True)
