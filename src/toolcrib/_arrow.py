@@ -165,7 +165,8 @@ def _arrow(table: Any) -> Any:
     """Return a table as one of pyarrow."""
     arrow = pyarrow(_FEATURE)
     if _is_pandas(table):
-        return arrow.Table.from_pandas(table)
+        has_name = table.index.names[0] is not None  # it is a column then, also where it just counts
+        return arrow.Table.from_pandas(table, preserve_index=True if has_name else None)
     return table if isinstance(table, arrow.Table) else arrow.table(table)
 
 

@@ -110,6 +110,16 @@ def test_a_table_arrives_as_one_of_pyarrow_where_there_is_no_pandas(arrow_sandbo
     assert result.return_value == ["Table", 3, [1, 2, 3]]
 
 
+def test_the_name_of_rows_is_a_column_of_a_table_of_pyarrow(arrow_sandbox: ProcessSandbox) -> None:
+    @ez_tool
+    async def counted() -> pd.DataFrame:
+        return pd.DataFrame({"a": ["x", "y"]}, index=pd.RangeIndex(2, name="n"))
+
+    result = Toolkit([counted], sandbox=arrow_sandbox).execute("counted().to_pydict()")
+
+    assert result.return_value == {"a": ["x", "y"], "n": [0, 1]}
+
+
 def test_tables_in_a_value_arrive_where_they_were(sandbox: ProcessSandbox) -> None:
     result = ran(sandbox, "v = sales_by_city()\n[v['note'], v['cities'][0]['city'], v['cities'][0]['sales'].shape]")
 
