@@ -76,7 +76,8 @@ def test_every_sample_of_what_packages_load_late_runs(names: tuple[str, ...], sa
             3,
         ),
         (
-            "import io, matplotlib.pyplot as plt\nkept = io.BytesIO()\nplt.plot([1, 2])\nplt.title('$x^2$ text')\n"
+            "import io, matplotlib.pyplot as plt\nkept = io.BytesIO()\nplt.plot([1, 2])\nplt.xscale('log')\n"
+            "plt.title(r'$\\frac{x^2}{y}$')\n"
             "plt.savefig(kept)\nlist(kept.getvalue()[:4])",
             [0x89, *b"PNG"],
         ),

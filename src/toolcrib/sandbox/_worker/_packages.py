@@ -33,6 +33,7 @@ np.fft.fft(table), np.polynomial.Polynomial.fit([1, 2, 3], [1, 4, 9], 2), np.pol
 np.percentile(table, 50), np.histogram(table), np.einsum("ij->i", table), np.ma.masked_array([1, 2], [0, 1]).mean()
 np.datetime64("2026-01-02") + np.timedelta64(1, "D"), np.array(["a", "b"]), np.char.upper(np.array(["a"]))
 np.array2string(table), np.unique([1, 1, 2], return_counts=True), np.testing, np.exceptions, np.typing, np.strings
+np.rec, np.emath, np.dtypes, np.ctypeslib
 import io
 np.loadtxt(io.StringIO("1 2")), np.genfromtxt(io.StringIO("1,2"), delimiter=","), np.savetxt(io.StringIO(), table)
 kept = io.BytesIO()
@@ -42,7 +43,7 @@ print(np.load(kept)["table"])
 """,
     "pandas": """
 import io, sqlite3
-import pandas as pd
+import pandas as pd, pandas.io.formats.excel
 text = "day,city,amount\\n2026-01-02,Oslo,1.5\\n2026-01-03,Rome,2\\n2026-01-03,,3"
 table = pd.read_csv(io.StringIO(text), parse_dates=["day"])
 pd.read_csv(io.StringIO(text), engine="python", sep=None), pd.read_json(io.StringIO('[{"a": 1}]'))
@@ -56,6 +57,7 @@ pd.cut(table.amount, 2), pd.get_dummies(table.city), table.amount.corr(table.amo
 pd.to_datetime("2026-01-02 10:00"), pd.to_datetime(["02.01.2026"], format="%d.%m.%Y"), pd.date_range("2026", periods=3)
 table.to_json(), table.to_html(), table.to_csv(), table.to_string(), table.to_dict("records"), table.to_numpy()
 table.apply(lambda row: row.amount, axis=1), table.amount.map(str), pd.Categorical(["a"]), pd.Interval(0, 1)
+table.to_records(), table.T, table.stack(), table.explode("city"), table.pivot(columns="city", values="amount")
 table.info(buf=io.StringIO()), repr(table), table._repr_html_(), table.memory_usage(), table.nlargest(1, "amount")
 kept = sqlite3.connect(":memory:")
 table.to_sql("sales", kept)
@@ -79,7 +81,7 @@ print(pyarrow.parquet.read_table(kept))
     "matplotlib": """
 import io
 import matplotlib.pyplot as plt
-for form, style in {"png": "default", "svg": "ggplot", "pdf": "fast", "jpg": "fast"}.items():
+for form, style in {"png": "default", "svg": "ggplot", "pdf": "fast", "jpg": "fast", "webp": "fast"}.items():
     plt.style.use(style)
     figure, (first, second) = plt.subplots(2, 1, figsize=(2, 2))
     first.plot([1, 2, 3], [1, 4, 9], "o--", label="a $x^2$")
@@ -87,6 +89,7 @@ for form, style in {"png": "default", "svg": "ggplot", "pdf": "fast", "jpg": "fa
     first.set_title("title"), first.set_xlabel("x", rotation=45), first.legend(), first.annotate("a", (1, 1))
     second.pie([1, 2], labels=["a", "b"], autopct="%d%%"), second.boxplot([1, 2, 3])
     figure.colorbar(second.imshow([[1, 2], [3, 4]])), figure.suptitle("t", fontweight="bold", style="italic")
+    second.contourf([[1, 2], [3, 4]]), first.hexbin([1, 2], [1, 2])
     figure.tight_layout()
     figure.savefig(io.BytesIO(), format=form, bbox_inches="tight" if form == "png" else None)
     plt.close("all")

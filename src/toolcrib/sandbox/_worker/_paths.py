@@ -34,8 +34,7 @@ def forget_paths() -> None:
             rename(code, _neutral(code.co_filename, roots))
             for cell in each.__closure__ or ():
                 with contextlib.suppress(ValueError):  # it is empty
-                    if type(cell.cell_contents) is str:
-                        cell.cell_contents = _neutral(cell.cell_contents, roots)
+                    cell.cell_contents = _neutral_in(cell.cell_contents, roots)
         elif f"{type(each).__module__}".partition(".")[0] in PACKAGES and type(getattr(each, "__dict__", None)) is dict:
             _replace_in(each.__dict__, roots)
     for path in list(PACKAGE_DATA):
@@ -55,17 +54,26 @@ def _forget(names: dict[str, Any], roots: list[str]) -> None:
             _replace_in(cast("dict[Any, Any]", owner), roots)
         elif type(owner) is list:
             texts = cast("list[Any]", owner)
-            texts[:] = [_neutral(text, roots) if type(text) is str else text for text in texts]
+            texts[:] = [_neutral_in(text, roots) for text in texts]
     if getattr(spec, "submodule_search_locations", None) is not None:
         spec.submodule_search_locations = []
 
 
 def _replace_in(table: dict[Any, Any], roots: list[str]) -> None:
-    for name, value in list(table.items()):
-        if type(value) is str:
-            table[name] = _neutral(value, roots)
-        elif isinstance(value, pathlib.PurePath):
-            table[name] = type(value)(_neutral(str(value), roots))
+    table.update({name: _neutral_in(value, roots) for name, value in table.items()})
+
+
+def _neutral_in(value: Any, roots: list[str]) -> Any:
+    """Return a text, a path or a tuple of such with each folder of the host replaced; anything else as it is."""
+    if type(value) is str:
+        return _neutral(value, roots)
+    if isinstance(value, pathlib.PurePath):
+        return type(value)(_neutral(str(value), roots))
+    if type(value) is tuple:
+        parts = cast("tuple[Any, ...]", value)
+        if any(type(part) is str for part in parts):
+            return tuple(_neutral_in(part, roots) for part in parts)
+    return cast("Any", value)
 
 
 def _neutral(text: str, roots: list[str]) -> str:
