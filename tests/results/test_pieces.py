@@ -94,6 +94,7 @@ def test_what_has_no_json_form_is_named() -> None:
     ("value", "shape"),
     [
         ("a\nb\nc", "text of 3 lines"),
+        ("a", "text of one line"),
         ([{"id": 1, "name": None}, {"id": 2.5, "name": "x"}], "list of 2 rows (id int|float, name null|text)"),
         ([1, "x"], "list of 2 items (int|text)"),
         ({"total": 1, "rows": [[1]] * 60}, "object with rows: list of 60 items (list), total int"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from toolcrib._arrow import is_table, table_summary
 from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, words_of
-from toolcrib.errors import ResultNotSerializable
+from toolcrib.errors import MissingExtraError, ResultNotSerializable
 from toolcrib.results._pieces import Piece, pieces_of
 from toolcrib.results._shape import beginning, weight_of
 from toolcrib.results._store import Owner, ResultStore, StoredResult
@@ -41,7 +41,7 @@ async def keep_result(
         if not _is_longer(kept, most, owner.tool, for_program=reader.value_chars is not None):
             return None
         return await asyncio.to_thread(_keep, store, kept, owner, reader, tool, in_blocks)
-    except ResultNotSerializable:  # the outcome says so
+    except (ResultNotSerializable, MissingExtraError):  # the outcome says so
         return None
     except Exception:  # a database's: the tool has run, and its result is not lost for it
         _log.exception("%s: its result is too long, and could not be kept; it is cut", owner.tool)

@@ -208,16 +208,10 @@ def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQu
     source = rows.source[query.offset :] if counted else rows.source
     values = _in_range(store, stored, rows.key, source, word) if isinstance(source, range) else iter(source)
 
-    def matching() -> Iterator[tuple[Any, str]]:
-        for value in values:
-            for row in select(value, rows.steps):
-                if is_wanted(row):
-                    shown = _with_columns(row, query.columns)
-                    yield shown, _json(shown)
-
+    matching = (row for value in values for row in select(value, rows.steps) if is_wanted(row))
     if counted:
-        return _fitting(matching(), query, len(rows.source))
-    return _fitting(islice(matching(), query.offset, None), query, None)
+        return _fitting(matching, query, len(rows.source))
+    return _fitting(islice(matching, query.offset, None), query, None)
 
 
 def _in_range(store: ResultStore, stored: StoredResult, key: str | None, wanted: range, word: str) -> Iterator[Any]:
@@ -239,10 +233,12 @@ def _json(value: Any) -> str:
     return json_text([value])[1:-1]
 
 
-def _fitting(matching: Iterator[tuple[Any, str]], query: ResultQuery, total: int | None) -> FoundRows:
+def _fitting(matching: Iterator[Any], query: ResultQuery, total: int | None) -> FoundRows:
     rows, texts, chars, more = list[Any](), list[str](), 0, False
     limit = query.limit if query.limit is not None or query.whole else _ROWS
-    for row, text in matching:
+    for found in matching:
+        row = _with_columns(found, query.columns)
+        text = _json(row)
         chars += len(text) + 1
         if len(rows) == limit or (rows and chars > query.most_chars):
             more = True
@@ -282,7 +278,7 @@ def _value(value: Any, query: ResultQuery) -> FoundRows | FoundText:
     return FoundText(part, query.offset, len(text))
 
 
-def _places(pieces: Iterable[str], word: str) -> Iterator[tuple[Any, str]]:
+def _places(pieces: Iterable[str], word: str) -> Iterator[dict[str, Any]]:
     """Yield where a text has a word, in capitals or not, with what is around it."""
     window, before, at, count = "", 0, 0, 0
     for text in chain(pieces, [None]):
@@ -292,8 +288,8 @@ def _places(pieces: Iterable[str], word: str) -> Iterator[tuple[Any, str]]:
             lowered, needle = window, word
         last = len(window) - len(word) - (0 if text is None else _AROUND)
         while 0 <= (found := lowered.find(needle, at)) <= last:
-            place = {"offset": before + found, "text": window[max(found - _AROUND, 0) : found + len(word) + _AROUND]}
-            yield place, _json(place)
+            around = window[max(found - _AROUND, 0) : found + len(word) + _AROUND]
+            yield {"offset": before + found, "text": around}
             at, count = found + len(word), count + 1
             if count == _MOST_PLACES:
                 raise ModelRetry(f"more than {_MOST_PLACES:,} places have it: search for more than `{word}`")

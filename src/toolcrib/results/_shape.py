@@ -54,7 +54,7 @@ class Shape:
         if None in self.counts:
             return self._listed(None)
         if not self._members and not self.counts:
-            return f"text of {self._line_breaks + 1:,} lines"
+            return f"text of {self._line_breaks + 1:,} lines" if self._line_breaks else "text of one line"
         lists = [f"{_name(str(key))}: {self._listed(key)}" for key in list(self.counts)[:_COLUMNS]]
         named = [*lists, *self._named][:_COLUMNS]
         more = self._members + len(self.counts) - len(named)
