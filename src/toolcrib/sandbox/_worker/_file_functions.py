@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import errno
 import gc
+import glob
 import io
 import os
 import sys
@@ -194,3 +195,9 @@ def install_in_packages() -> None:
         table = cast("dict[Any, Any]", owner)
         if type(owner) is dict and id(table) not in own and table is not _REAL:
             table.update({name: found[id(value)] for name, value in table.items() if id(value) in found})
+    for kind in list(
+        vars(glob).values()
+    ):  # in newer versions of Python, `pathlib` looks for files through a class there
+        for name, value in list(vars(kind).items()) if isinstance(kind, type) else ():
+            if isinstance(value, staticmethod) and id(cast("Any", value).__func__) in found:
+                setattr(kind, name, staticmethod(found[id(cast("Any", value).__func__)]))
