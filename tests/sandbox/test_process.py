@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.code.hosts import TableHost
+from tests.code.hosts import Run, TableHost
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox import (
     HasDialect,
@@ -225,3 +225,16 @@ async def test_output_is_passed_on_while_the_program_computes_and_kept_when_it_i
     assert host.printed == [("stdout", "here\n")]
     assert result.error is not None
     assert result.error.kind == "time"
+
+
+@pytest.mark.parametrize(("function", "value"), [("len, 'abc'", 3), ("add, 3", 3)])
+async def test_a_thread_that_ends_while_a_loop_waits_for_calls(function: str, value: int, process_run: Run) -> None:
+    code = f"""
+import asyncio
+async def main():
+    return await asyncio.gather(add(1), slow(0.01, 2), asyncio.to_thread({function}))
+asyncio.run(main())
+"""
+
+    for _ in range(20):  # which of them is first is chance
+        assert (await process_run(code)).value == [1, 2, value]

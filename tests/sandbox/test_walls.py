@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are t
 PROGRAM = """
 import asyncio
 async def main():
-    return await asyncio.gather(add(1), slow(0.01, "two"), add(3))
+    return await asyncio.gather(add(1), slow(0.01, "two"), asyncio.to_thread(add, 3))
 print("out")
 parallel((add, 1), (add, 2, 3)) + asyncio.run(main())
 """
@@ -28,7 +28,7 @@ async def run(wall: WorkerSandbox, code: str, host: TableHost | None = None, **l
     return await wall.run(Program(code, tuple(host.table), limits=SandboxLimits(**limits)), host)
 
 
-async def test_calls_at_once(wall: WorkerSandbox) -> None:
+async def test_calls_at_once_from_tasks_and_threads(wall: WorkerSandbox) -> None:
     result = await run(wall, PROGRAM)
 
     assert (result.value, result.output, result.error) == ([1, 5, 1, "two", 3], "out\n", None)

@@ -102,6 +102,7 @@ class Conversation:
         self._alarm_rang = False
         self._sleep_left = program.limits.sleep_time
         self._is_answering = False
+        self._batches = -1  # the first one is the program
         self._ended: ProgramError | None = None
         self._state: dict[str, Any] | None = None
         self._artifacts: tuple[Media, ...] = ()
@@ -313,7 +314,8 @@ class Conversation:
         match frame:
             case WaitFrame():
                 self._log.add_readings(frame.clock)
-                self._pause(frame)
+                if frame.after is None or frame.after >= self._batches:  # else it has something to read, and goes on
+                    self._pause(frame)
             case NextFrame():
                 self._log.add_readings(frame.clock)
                 call = self._calls.want(frame.id)
@@ -350,6 +352,7 @@ class Conversation:
         self._stopwatch.start()
         if self._wire.is_sending:
             raise ProtocolError("it waits again before it has read what it waited for")
+        self._batches += 1
         self._wire.send(batch(frames))
 
     def _give(self, waiting: _Waiting) -> bool:

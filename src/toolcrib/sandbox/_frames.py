@@ -91,11 +91,16 @@ class DropFrame:
 
 @dataclass(frozen=True, slots=True)
 class WaitFrame:
-    """The program does nothing until a frame of the host's, or until that many seconds are over."""
+    """The program does nothing until a frame of the host's, or until that many seconds are over.
+
+    Attributes:
+        after: The batches of the host's that it had read by then, where it has threads: another may be on its way.
+    """
 
     seconds: float | None
     line: int
     clock: Sequence[int]
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +283,8 @@ def _wait(fields: dict[str, Any]) -> WaitFrame:
     seconds = fields.get("for")
     if seconds is not None and (type(seconds) not in (int, float) or not 0 <= seconds < 1e9):
         raise ProtocolError("`for` is no number of seconds")
-    return WaitFrame(None if seconds is None else float(seconds), _line(fields), _clock(fields))
+    after = None if fields.get("after") is None else _typed(fields, "after", int)
+    return WaitFrame(None if seconds is None else float(seconds), _line(fields), _clock(fields), after)
 
 
 def _out(fields: dict[str, Any]) -> PrintFrame:

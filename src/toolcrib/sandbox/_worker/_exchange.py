@@ -42,7 +42,7 @@ class Exchange:
         self.printed = OutputBuffer(self._print, self._is_writing)
         self.on_reader_left: Callable[[], None] | None = None
         self._value_size = 0
-        self._last = 0
+        self._last = self._batches = 0
         self._arrived: dict[int, Frame] = {}
         self._futures: dict[int, asyncio.Future[Frame]] = {}
         self._dropped: list[int] = []
@@ -57,7 +57,7 @@ class Exchange:
     def start(self, value_size: int) -> None:
         """Begin another program; its values may take `value_size` characters, and its calls are counted from 1."""
         self._value_size = value_size
-        self._last = 0
+        self._last = self._batches = 0
         self._arrived.clear()
         self._futures.clear()
         self._dropped.clear()
@@ -177,7 +177,9 @@ class Exchange:
         if seconds is not None:
             self._until = CLOCK.last + int(seconds * 1e9) + _ROUNDING
         with self._writing:
-            self._send(encoded({"t": "wait", "for": seconds} | ({"line": _line()} if seconds else {})))
+            line = {"line": _line()} if seconds else {}
+            after = {"after": self._batches} if has_threads() else {}
+            self._send(encoded({"t": "wait", "for": seconds} | line | after))
 
     def read_batch(self) -> bool:
         """Read one batch and deliver it; return whether the time of a wait is over."""
@@ -189,6 +191,7 @@ class Exchange:
             except (EOFError, OSError):
                 os._exit(0)  # the host is gone
             more = frame.get("more", False)
+            self._batches += not more
             self._deliver(frame)
         return self._woken
 
