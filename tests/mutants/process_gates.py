@@ -22,6 +22,7 @@ _READER = ("tests/sandbox/test_frames.py", *_BREACH)
 _TABLE_TESTS = ("tests/sandbox/test_result_tables.py",)
 _LIMITS = ("tests/sandbox/test_limits.py",)
 _PAUSE = ("tests/sandbox/test_process_pause.py",)
+_REMOTE = ("tests/sandbox/test_remote_workers.py",)
 _SESSIONS = ("tests/sandbox/test_process_sessions.py",)
 _STREAMS = ("tests/sandbox/test_process_streams.py",)
 _LAUNCH = ("tests/sandbox/test_launch.py",)
@@ -316,6 +317,35 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "if not self._wire.is_over:\n            return None\n",
         "if True:\n            return None\n",
         _BREACH,
+    ),
+    # --- guests elsewhere
+    Gate(
+        "the token of a guest at an address",
+        "sandbox/_worker/_server.py",
+        "if not hmac.compare_digest(await reader.readexactly(PROOF_SIZE), self._proof):",
+        "if not await reader.readexactly(PROOF_SIZE):",
+        _REMOTE,
+    ),
+    Gate(
+        "workers of a guest at an address",
+        "sandbox/_worker/_server.py",
+        "if self._workers >= self._most:",
+        "if False:",
+        _REMOTE,
+    ),
+    Gate(
+        "no plain text to another machine",
+        "sandbox/_remote_workers.py",
+        "if tls is None and not plain and not is_loopback(self._host):",
+        "if False:",
+        _REMOTE,
+    ),
+    Gate(
+        "the version of a guest",
+        "sandbox/_zygote.py",
+        'if not is_own and message.get("version")',
+        'if False and ""',
+        _REMOTE,
     ),
     Gate(
         "layers that are required",
