@@ -196,7 +196,10 @@ class _Victim:
             command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *_SHELLS, *command]
         return subprocess.Popen(
             command,
-            env={"SECRET_CANARY": self._env_secret, "PATH": "/usr/bin:/bin", "PYTHONPATH": f"{_ROOT}:{_ROOT / 'src'}"},
+            env={
+                **{"SECRET_CANARY": self._env_secret, "PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
+                "PYTHONPATH": f"{_ROOT}:{_ROOT / 'src'}",
+            },
             cwd=_ROOT,
             pass_fds=[writer],
             stdin=subprocess.DEVNULL,
