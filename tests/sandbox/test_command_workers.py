@@ -96,6 +96,7 @@ async def test_nothing_is_left_of_a_closed_sandbox(kind: str) -> None:
     started = set(descendants(os.getpid())) - before
 
     sandbox.close()
+    session.close()
 
     assert len(started) >= 3
     assert until(lambda: all(gone(process) for process in started))
@@ -126,6 +127,7 @@ def test_the_death_of_the_host_ends_everything(kind: str, tmp_path: Path) -> Non
         assert host.stdout is not None
         assert host.stdout.readline() == b"ready\n"
         below = descendants(host.pid)
+        assert list(tmp_path.iterdir())
 
         host.kill()
 

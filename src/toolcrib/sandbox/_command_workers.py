@@ -68,6 +68,7 @@ class CommandWorkers(WorkerStock):
             "serve": "commands",
             "command": [*command],
             "files": dict(files or {}),
+            "folders_in": tempfile.gettempdir(),
             "environment": path | ENVIRONMENT | dict(environment or {}),
         }
         group = partial(named_group, cgroup)

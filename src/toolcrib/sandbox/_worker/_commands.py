@@ -2,7 +2,8 @@
 
 Options: `control`, the descriptor of the host's requests; `command`, whose arguments may have `{folder}` in them, a
 folder of the worker's own that is removed with it, and `{name}`, the name of that folder; `files`, texts by their
-names in that folder; `environment`. What a command says is written to this process's standard error.
+names in that folder; `folders_in`, where these folders are; `environment`. What a command says is written to this
+process's standard error.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class _Commands(Requests):
         self._command: list[str] = options["command"]
         self._files: dict[str, str] = options["files"]
         self._environment: dict[str, str] = options["environment"]
-        self._base = tempfile.mkdtemp(prefix="toolcrib-")
+        self._base = tempfile.mkdtemp(prefix="toolcrib-", dir=options["folders_in"])
         self._folders: dict[int, str] = {}
 
     def start(self, limits: Limits, channel: int) -> int:
