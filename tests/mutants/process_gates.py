@@ -143,10 +143,10 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "if False:",
         ("tests/sandbox/test_program_queue.py",),
     ),
-    Gate("threads of a session between its programs", "sandbox/_process.py", "worker.stop()", "pass", _SESSIONS),
+    Gate("threads of a session between its programs", "sandbox/_worker_sandbox.py", "worker.stop()", "pass", _SESSIONS),
     Gate(
         "sessions that are idle",
-        "sandbox/_process.py",
+        "sandbox/_worker_sandbox.py",
         "                session.end_if_idle(",
         "                id(",
         _SESSIONS,
@@ -305,12 +305,14 @@ PROCESS_GATES: tuple[Gate, ...] = (
     # --- sessions and workers
     Gate(
         "the end of a session after a kill",
-        "sandbox/_process.py",
+        "sandbox/_worker_sandbox.py",
         "            elif self._kept is None:\n",
         "            elif False:\n",
         _SESSIONS,
     ),
-    Gate("one program of a session at a time", "sandbox/_process.py", "if self._is_busy:", "if False:", _SESSIONS),
+    Gate(
+        "one program of a session at a time", "sandbox/_worker_sandbox.py", "if self._is_busy:", "if False:", _SESSIONS
+    ),
     Gate(
         "why a program ends with its worker",
         _DRIVE,

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.code import Toolkit
 from toolcrib.sandbox import HasDialect, MontySandbox, ProcessSandbox
-from toolcrib.sandbox._process import worker_dialect
+from toolcrib.sandbox._worker_sandbox import worker_dialect
 
 
 def test_the_modules_are_those_of_this_python() -> None:

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from toolcrib.sandbox._command_workers import CommandWorkers, bubblewrap, gvisor
     from toolcrib.sandbox._inline import UnsafeInlineSandbox
     from toolcrib.sandbox._monty import MontySandbox
-    from toolcrib.sandbox._process import ProcessSandbox, SubprocessSandbox, WorkerSandbox
+    from toolcrib.sandbox._process import ProcessSandbox, SubprocessSandbox
     from toolcrib.sandbox._remote_workers import RemoteWorkers
+    from toolcrib.sandbox._worker_sandbox import WorkerSandbox
 
 __all__ = [
     "GUEST",

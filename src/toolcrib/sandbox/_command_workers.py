@@ -17,10 +17,10 @@ from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox._control_group import named_group
 from toolcrib.sandbox._layers import LayerCheck
 from toolcrib.sandbox._packages import Packages
-from toolcrib.sandbox._process import WorkerSandbox
 from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._worker.launch import ENVIRONMENT, send_message
 from toolcrib.sandbox._worker_pool import WorkerStock
+from toolcrib.sandbox._worker_sandbox import WorkerSandbox
 from toolcrib.sandbox._workers import GUEST, guest_command
 from toolcrib.sandbox._zygote import WorkerProcess, ready
 
