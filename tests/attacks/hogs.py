@@ -59,6 +59,14 @@ def unconfined(code: str, times: int) -> list[subprocess.Popen[bytes]]:
     return [subprocess.Popen([sys.executable, "-c", code]) for _ in range(times)]
 
 
+def threads_of(process: subprocess.Popen[bytes]) -> int:
+    """Return how many threads a process has."""
+    try:
+        return len(os.listdir(f"/proc/{process.pid}/task"))
+    except OSError:
+        return 0
+
+
 async def session_threads(control: bool) -> bool:
     """Threads of a session compute after its program has ended."""
     if control:
@@ -114,7 +122,7 @@ async def threads_of_others(control: bool) -> bool:
     resource.setrlimit(resource.RLIMIT_NPROC, (700, 700))
     [raw] = attacks("h04_raw_threads")
     hold = raw.code.replace("for _ in range(started):", "nap(4)\nfor _ in range(started):")
-    bare = f"import ctypes, time\nnap = time.sleep\n{hold}"
+    bare = f"import ctypes, time\nnap = time.sleep\n{hold}".replace("nap(4)", "nap(90)")
     with (
         ProcessSandbox(spares=0) as hogs,
         SubprocessSandbox(spares=0) if control else ProcessSandbox(spares=0) as others,
@@ -123,10 +131,14 @@ async def threads_of_others(control: bool) -> bool:
             await kit(sandbox).execute_async("1")
         holding = unconfined(bare, 2 if control else 0)
         running = [] if control else [asyncio.create_task(kit(hogs).execute_async(hold)) for _ in range(2)]
-        await asyncio.sleep(2)
+        for _ in range(600 if control else 20):
+            await asyncio.sleep(0.1)
+            if control and sum(map(threads_of, holding)) >= 600:
+                break
         wanted = await kit(others).execute_async(POOL)
         await asyncio.gather(*running)
         for each in holding:
+            each.kill()
             each.wait()
         return not wanted.success
 

@@ -9,7 +9,8 @@ from typing import Literal
 
 import pytest
 
-from tests.attacks.harness import NOBODY, Finding, attacks, run_attacks
+from tests.attacks.harness import NOBODY, Attack, Finding, attacks, run_attacks
+from tests.effort import EFFORT
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox import bubblewrap, gvisor
 
@@ -22,11 +23,16 @@ def _can_contain() -> bool:
     return tried.returncode == 0
 
 
-def _through(found: list[Finding]) -> dict[str, tuple[set[str], str]]:
-    return {finding.name: (finding.traces, finding.said) for finding in found if finding.traces}
+def _through(found: list[Finding], *but: str) -> dict[str, tuple[set[str], str]]:
+    return {finding.name: (finding.traces, finding.said) for finding in found if finding.traces - {*but}}
 
 
-@pytest.mark.timeout(300)
+def _share(chosen: list[Attack]) -> list[Attack]:
+    """Return all of the programs, or those that TOOLCRIB_EFFORT leaves: one kernel serves every Python."""
+    return chosen[:: max(1, round(1 / EFFORT))]
+
+
+@pytest.mark.timeout(900)
 def test_no_program_gets_through_the_default_sandbox() -> None:
     chosen = attacks()
 
@@ -39,28 +45,29 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be a user without rights")
 def test_no_hog_gets_through_as_a_user_without_rights() -> None:
-    chosen = attacks("h*")
-
-    found = run_attacks("process", chosen, user=NOBODY)
+    found = run_attacks("process", _share(attacks("h*")), user=NOBODY)
 
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_no_program_gets_through_with_packages() -> None:
     chosen = [attack for kind in ("b*", "h*", "p*", "t*") for attack in attacks(kind)]
 
-    found = run_attacks("packages", chosen)
+    found = run_attacks("packages", _share(chosen))
 
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("wall", "kinds"), [("bubblewrap", ["*"]), ("gvisor", ["b*", "c*", "e1*", "f*", "g*"])])
 def test_no_program_gets_through_another_wall(wall: Literal["bubblewrap", "gvisor"], kinds: list[str]) -> None:
-    """Behind gVisor a program takes seconds to start, and these are a third of them: `make attacks` tries all."""
+    """Behind gVisor a program takes seconds to start, and these are a third of them: `make attacks` tries all.
+
+    What it takes to end a wall's own processes is no program's doing.
+    """
     try:
         with {"bubblewrap": bubblewrap, "gvisor": gvisor}[wall](spares=0) as tried:
             assert tried.layers
@@ -71,9 +78,9 @@ def test_no_program_gets_through_another_wall(wall: Literal["bubblewrap", "gviso
     if os.geteuid() == 0:  # whose threads the kernel does not count, whatever the container says of its user
         chosen = [attack for attack in chosen if attack.name != "h04_raw_threads"]
 
-    found = run_attacks(wall, chosen)
+    found = run_attacks(wall, _share(chosen))
 
-    assert _through(found) == {}
+    assert _through(found, "cpu") == {}
     assert all(finding.secs for finding in found)
 
 

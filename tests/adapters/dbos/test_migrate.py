@@ -92,6 +92,7 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
             "suspended calls",
             "events",
             "words",
+            "results",
             "work",
             "dbos",
         ]
