@@ -82,6 +82,12 @@ def test_a_large_table_is_shown_by_its_shape_and_ends(kind: Any) -> None:
     assert said["tail"][0][0] == "x" * 80 + "..."
 
 
+def test_a_long_text_in_a_small_table_is_shown_as_far_as_there_is_room() -> None:
+    said = table_summary(pd.DataFrame({"n": [1, 2], "text": ["x" * 3_000, "y" * 9_000]}))
+
+    assert said["head"] == [[1, "x" * 3_000], [2, "y" * 5_000 + "..."]]
+
+
 def test_columns_may_have_the_same_name() -> None:
     table = pd.DataFrame([[1, 2]], columns=["a", "a"])
 

@@ -112,7 +112,7 @@ def main() -> None:
         print(f"{folder / Path(artifact.name).name}: {artifact.mime_type}, {len(artifact.data or b'')} bytes")
     (folder / "transcript.json").write_text(json.dumps(transcript, indent=2))
     print(transcript[-1]["content"][0]["text"])
-    print(f"see the program and its chart: toolcrib console {folder / 'events.db'}")
+    print(f"see the program and its chart: toolcrib console --database {folder / 'events.db'}")
 
 
 if __name__ == "__main__":

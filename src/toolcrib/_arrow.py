@@ -30,6 +30,7 @@ _WHOLE_ROWS, _WHOLE_CELLS = 50, 1_000  # the most that is shown of a table witho
 _HEAD_ROWS, _TAIL_ROWS = 5, 3
 _COLUMNS = 40
 _CELL_CHARS = 80
+_SUMMARY_CHARS = 20_000
 _FEATURE = "a table that is no DataFrame of pandas, or goes into a program,"
 
 
@@ -96,24 +97,26 @@ def table_summary(table: Any) -> dict[str, Any]:
     shown = facts.columns[:_COLUMNS]
     is_whole = facts.rows <= _WHOLE_ROWS and facts.rows * len(shown) <= _WHOLE_CELLS
     head = facts.rows if is_whole else _HEAD_ROWS
-    said: dict[str, Any] = {"rows": facts.rows, "columns": dict(shown), "head": _shown(table, 0, head)}
+    cells = max(1, min(facts.rows, head + _TAIL_ROWS) * len(shown))
+    most = max(_CELL_CHARS, _SUMMARY_CHARS // cells)  # characters of a cell
+    said: dict[str, Any] = {"rows": facts.rows, "columns": dict(shown), "head": _shown(table, 0, head, most)}
     if not is_whole:
-        said["tail"] = _shown(table, max(head, facts.rows - _TAIL_ROWS), facts.rows)
+        said["tail"] = _shown(table, max(head, facts.rows - _TAIL_ROWS), facts.rows, most)
     if len(shown) < len(facts.columns):
         said["more_columns"] = len(facts.columns) - len(shown)
     return said
 
 
-def _shown(table: Any, start: int, stop: int) -> list[list[Any]]:
-    return [[_cell(value) for value in islice(row, _COLUMNS)] for row in _rows(table, start, stop)]
+def _shown(table: Any, start: int, stop: int, most: int) -> list[list[Any]]:
+    return [[_cell(value, most) for value in islice(row, _COLUMNS)] for row in _rows(table, start, stop)]
 
 
-def _cell(value: Any) -> Any:
-    """Return a number or None as it is, and the text of anything else, the end cut off."""
+def _cell(value: Any, most: int) -> Any:
+    """Return a number or None as it is, and the text of anything else, the end of a long one cut off."""
     if value is None or isinstance(value, bool | int | float):
         return value
     text = value if isinstance(value, str) else str(value)
-    return text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]}..."
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _rows(table: Any, start: int, stop: int | None) -> list[tuple[Any, ...]]:

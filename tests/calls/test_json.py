@@ -8,12 +8,13 @@ from fractions import Fraction
 from itertools import count
 from typing import Annotated, Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from toolcrib.calls import Completed, cut, jsonable, lenient
+from toolcrib.calls import Completed, cut, json_text, jsonable, lenient
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.schema import Redacted
 
@@ -145,3 +146,13 @@ def test_text_for_a_model_of_what_json_alone_cannot_write() -> None:
         Completed("look", "call_1", {"day": date(2026, 1, 2), "of": {3}}).text() == '{"day": "2026-01-02", "of": [3]}'
     )
     assert "no JSON form" in Completed("look", "call_1", circle).text()
+
+
+def test_a_date_that_is_missing_is_null() -> None:
+    rows = pd.DataFrame({"n": [1, 2], "at": [pd.Timestamp("2026-01-02"), None]}).to_dict("records")
+
+    assert jsonable({"rows": rows, "more": (pd.NaT,)}) == {
+        "rows": [{"n": 1, "at": "2026-01-02T00:00:00"}, {"n": 2, "at": None}],
+        "more": [None],
+    }
+    assert json_text([pd.NaT]) == "[null]"

@@ -238,3 +238,32 @@ def test_a_paused_program_gets_the_same_table_again(sandbox: ProcessSandbox) -> 
 
     assert result.return_value == ["DataFrame", [1, 2, 3], [2, 2, 2]]
     assert made == [1]
+
+
+@ez_tool
+async def nullable() -> pd.DataFrame:
+    """Return numbers of which one is missing, and months."""
+    months = pd.period_range("2026-01", periods=2, freq="M")
+    return pd.DataFrame({"n": pd.array([1, None], dtype="Int64"), "month": months})
+
+
+@ez_tool
+async def huge() -> pd.DataFrame:
+    """Return numbers of more than 64 bits."""
+    return pd.DataFrame({"n": [2**70, 1]})
+
+
+def test_columns_of_pandas_own_kinds_arrive(sandbox: ProcessSandbox) -> None:
+    ended = Toolkit([nullable], sandbox=sandbox).execute("t = nullable()\n[str(kind) for kind in t.dtypes]")
+
+    assert (ended.error, ended.return_value) == (None, ["Int64", "period[M]"])
+
+
+def test_a_table_that_arrow_cannot_hold_is_an_error_that_the_program_can_catch(sandbox: ProcessSandbox) -> None:
+    code = "try:\n    huge()\nexcept Exception as error:\n    print(error)\n1"
+    with Toolkit([huge], sandbox=sandbox).session() as session:
+        ended = session.execute(code)
+
+        assert ended.return_value == 1
+        assert "`huge` returned a table that Arrow cannot hold (OverflowError" in ended.output
+        assert session.execute("2").return_value == 2

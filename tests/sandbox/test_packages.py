@@ -229,3 +229,31 @@ def test_packages_that_cannot_be_are_refused(
 
     with pytest.raises(error, match=says):
         ProcessSandbox(packages=packages, packages_from=None if folder is None else tmp_path / folder)
+
+
+async def test_a_large_csv_is_read(sandbox: ProcessSandbox) -> None:
+    text = "a,b\n" + "1234567,1234567\n" * 400_000  # pandas reads a file of more than 5 MiB in another way
+    code = "import pandas as pd\n[len(read('a.csv', sep=',')) for read in (pd.read_csv, pd.read_table)]"
+
+    ended = await sandbox.run(Program(code, files={"a.csv": text.encode()}, limits=SandboxLimits()), TableHost())
+
+    assert (ended.error, ended.value) == (None, [400_000, 400_000])
+
+
+async def test_columns_of_pandas_that_arrow_has_by_extension_go_into_files_and_back(sandbox: ProcessSandbox) -> None:
+    code = """
+import io
+import pandas as pd
+table = pd.DataFrame({"day": pd.date_range("2026-01-01", periods=2), "n": pd.array([1, None], dtype="Int64")})
+table["month"] = table.day.dt.to_period("M")
+found = []
+for form in ("parquet", "feather"):
+    kept = io.BytesIO()
+    getattr(table, f"to_{form}")(kept)
+    kept.seek(0)
+    found.append(getattr(pd, f"read_{form}")(kept).equals(table))
+found
+"""
+    ended = await ran(sandbox, code)
+
+    assert (ended.error, ended.value) == (None, [True, True])

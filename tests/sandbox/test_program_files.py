@@ -153,6 +153,8 @@ async def test_what_a_program_writes_comes_back(
         ("import os\nos.listdir('sales.csv')", "NotADirectoryError"),
         ("open('artifacts/a', 'w').close()\nopen('artifacts/a', 'x')", "FileExistsError"),
         ("open('artifacts/' + 'a' * 300, 'w')", "File name too long"),
+        ("open('artifacts/a\\tb.txt', 'w')", "without line breaks, tabs and backslashes"),
+        ("open('artifacts/a\u202eb.txt', 'w')", "without line breaks, tabs and backslashes"),
         ("open('sales.csv', 'rw')", "ValueError (line 1): invalid mode: 'rw'"),
     ],
 )

@@ -6,8 +6,8 @@ Of a table of data it is the summary: its shape, head and tail.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from math import isfinite, isnan
 from typing import Any, TypeAlias, cast
@@ -98,8 +98,11 @@ def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | 
         raise ResultNotSerializable(tool, kind.__qualname__, "an iterator is spent by reading it; return a list")
     try:
         shape_of = _shape_of if tables is None else partial(_shape_of, tables=tables)
-        return _finite(to_jsonable_python(value, fallback=shape_of, context=context))
-    except (PydanticSerializationError, ValueError, RecursionError, MissingExtraError) as error:
+        try:
+            return _finite(to_jsonable_python(value, fallback=shape_of, context=context))
+        except TypeError:  # a date that is none, as NaT of pandas
+            return _finite(to_jsonable_python(_without_nat(value), fallback=shape_of, context=context))
+    except (PydanticSerializationError, TypeError, ValueError, RecursionError, MissingExtraError) as error:
         detail = _NO_TEXT if "invalid utf-8" in str(error) else str(error)
         raise ResultNotSerializable(tool, kind.__qualname__, detail) from error
 
@@ -119,6 +122,15 @@ def _finite(shape: Any) -> tuple[Any, str]:
     except ValueError:
         finite = _without_nan(shape)
         return finite, finite if isinstance(finite, str) else _written(finite)
+
+
+def _without_nat(value: Any) -> Any:
+    """Return a value with None in the place of dates that are not equal to themselves: they are missing."""
+    if isinstance(value, Mapping):
+        return {name: _without_nat(part) for name, part in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_without_nat(part) for part in cast("list[Any]", value)]
+    return None if isinstance(value, date | time | timedelta) and value != value else value
 
 
 def _without_nan(shape: Any) -> Any:

@@ -6,14 +6,15 @@ from typing import Any
 
 from toolcrib._arrow import table_bytes, table_facts, table_rows, table_stream, table_summary
 from toolcrib.calls import charged
+from toolcrib.errors import MissingExtraError
 
-__all__ = ["GivenTables", "TableTooLarge"]
+__all__ = ["GivenTables", "TableRefused"]
 
 _MOST_CELLS = 2_000_000  # as rows: they would take a hundred bytes each in the program
 
 
-class TableTooLarge(Exception):
-    """A table is more than a program can be given; the message is for the program."""
+class TableRefused(Exception):
+    """A table cannot be given to a program, as it is too large or of a kind that Arrow lacks; the message says why."""
 
 
 class GivenTables:
@@ -37,24 +38,32 @@ class GivenTables:
         """Return what stands for a table in a value.
 
         Raises:
-            TableTooLarge: It is too large.
+            TableRefused: It is too large, or Arrow cannot hold it.
         """
         return charged(self._as_stream if self._most else self._as_rows, table)
 
     def _as_stream(self, table: Any) -> Any:
         size = table_bytes(table)
         if size > self._most:
-            raise TableTooLarge(
+            raise TableRefused(
                 f"`{self._tool}` returned a table of {size} bytes, and {self._most} is the most a program can take in "
                 "at once (SandboxLimits.bytes_in). Ask it for fewer rows or columns."
             )
-        self._streams.append(table_stream(table))
+        try:
+            self._streams.append(table_stream(table))
+        except MissingExtraError:
+            raise
+        except Exception as error:  # of the table's library: its values may be of any kind
+            raise TableRefused(
+                f"`{self._tool}` returned a table that Arrow cannot hold ({type(error).__name__}: {error}). The tool "
+                "has to return columns of one plain kind each: numbers of 64 bits, texts, dates."
+            ) from error
         return {"$table": len(self._streams) - 1, **table_summary(table)}
 
     def _as_rows(self, table: Any) -> Any:
         facts = table_facts(table)
         if facts.rows * len(facts.columns) > _MOST_CELLS:
-            raise TableTooLarge(
+            raise TableRefused(
                 f"`{self._tool}` returned a table of {facts.rows} rows and {len(facts.columns)} columns, and a program "
                 f"can take in {_MOST_CELLS} values at once as rows. Ask it for fewer; or run programs in "
                 'ProcessSandbox(packages=["pandas", "pyarrow"]), where tables arrive as they are.'

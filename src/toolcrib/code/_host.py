@@ -27,7 +27,7 @@ from toolcrib.calls import (
     render_value,
 )
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
-from toolcrib.code._given_tables import GivenTables, TableTooLarge
+from toolcrib.code._given_tables import GivenTables, TableRefused
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.pipeline import Call, Pipeline, Run
@@ -146,7 +146,7 @@ class ProgramHost:
                 async for value in values:
                     shown = render_value(value, call.name, most, structured=True, tables=GivenTables(call.name, 0))
                     await emit(shown.value)
-        except (ResultNotSerializable, TableTooLarge) as error:
+        except (ResultNotSerializable, TableRefused) as error:
             code = ResultNotSerializable.code
             return Failed(call.name, call.id, code, str(error), type(error).__name__, exception=error)
         return ended[0]
@@ -200,7 +200,7 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], spec: ToolSpec, tab
         case Completed():
             try:
                 shown = render(outcome, structured=True, tables=tables)
-            except TableTooLarge as error:
+            except TableRefused as error:
                 return Raised("ValueError", str(error))
             return Raised("TypeError", shown.text) if shown.is_error else Value(shown.value, tables.streams)
         case Rejected(source="limit"):

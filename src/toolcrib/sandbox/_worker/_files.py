@@ -154,6 +154,9 @@ class Files:
                 raise OSError(errno.ENOSPC, why, _shown(path))
             if len(path) - len(_ARTIFACTS) > _NAME:
                 self.refuse(path, errno.ENAMETOOLONG)
+            if not path.isprintable() or "\\" in path:
+                why = "the name of an artifact is text that can be shown, without line breaks, tabs and backslashes"
+                raise OSError(errno.EINVAL, why, _shown(path))
             self._add_folders(path)
         if there is not None and "x" in mode:
             self.refuse(path, errno.EEXIST)

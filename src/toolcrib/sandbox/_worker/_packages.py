@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -43,7 +44,7 @@ print(np.load(kept)["table"])
 """,
     "pandas": """
 import io, sqlite3
-import pandas as pd, pandas.io.formats.excel
+import pandas as pd, pandas.io.formats.excel, pandas.tseries.holiday
 text = "day,city,amount\\n2026-01-02,Oslo,1.5\\n2026-01-03,Rome,2\\n2026-01-03,,3"
 table = pd.read_csv(io.StringIO(text), parse_dates=["day"])
 pd.read_csv(io.StringIO(text), engine="python", sep=None), pd.read_json(io.StringIO('[{"a": 1}]'))
@@ -145,6 +146,26 @@ def load_packages(names: Iterable[str], folders: Sequence[str]) -> None:
             why = f"{type(error).__name__}: {error}"
             raise PackageMissing(name, why, "Load it in a plain Python first: it has to work there") from error
         PACKAGES.add(name.partition(".")[0])
+    for name in _LATE:
+        if PACKAGES.issuperset(name.split()):
+            for module in _LATE[name]:
+                with contextlib.suppress(ImportError):  # another version has it elsewhere
+                    importlib.import_module(module)
+
+
+_LATE: Final = {
+    "pandas": ("pandas.tseries.holiday", "pandas.io.parquet", "pandas.io.feather_format"),
+    "pyarrow": ("pyarrow.feather", "pyarrow.parquet"),
+    "pandas pyarrow": (
+        "pandas.core.arrays.arrow.array",
+        "pandas.core.arrays.arrow._arrow_utils",
+        "pandas.core.arrays.arrow.extension_types",
+    ),
+}
+"""Modules that packages load late, and that no sample needs, by the packages that they need."""
+
+_SETTINGS: Final = {"pandas.io.parsers.readers": {"_PARALLEL_READ_MIN_BYTES": sys.maxsize}}
+"""What is set in modules of packages: pandas maps the file itself into memory where it reads in several threads."""
 
 
 def samples() -> list[str]:
@@ -163,6 +184,10 @@ def settle() -> None:
                     left -= size
                     with open(path, "rb") as file:
                         PACKAGE_DATA[path] = file.read()
+    for name, values in _SETTINGS.items():
+        for setting, value in values.items():
+            if hasattr(sys.modules.get(name), setting):
+                setattr(sys.modules[name], setting, value)
     _figures.prepare()
     install_in_packages()
     for each in gc.get_objects():
