@@ -65,7 +65,7 @@ def _rows(tools: Toolset) -> Iterator[tuple[str, str]]:
 
 def _prompt(tools: Toolset, detail: Detail, *, chaining: bool) -> str:
     toolkit = Toolkit(tools, sandbox="process", assist_tool_chaining=chaining)
-    return render_prompt(replace(toolkit._listing(), detail=detail), None, None, toolkit._dialect().notes)
+    return render_prompt(replace(toolkit._listing(), detail=detail), None, None, toolkit._dialect())
 
 
 def _sent(definitions: Any) -> str:

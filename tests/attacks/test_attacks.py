@@ -81,7 +81,7 @@ def test_no_program_gets_through_another_wall(wall: Literal["bubblewrap", "gviso
     found = run_attacks(wall, _share(chosen))
 
     assert _through(found, "cpu") == {}
-    assert all(finding.secs for finding in found)
+    assert all(finding.secs for finding in found if finding.name != "(host)")
 
 
 def test_no_program_gets_through_monty() -> None:

@@ -119,7 +119,7 @@ async def paid(sum):
         return await pay(sum)
     except RuntimeError as error:
         return str(error)
-await asyncio.gather(*(paid(n) for n in range(260)))
+await asyncio.gather(*(paid(n) for n in range(500)))
 """
 
 
@@ -133,7 +133,7 @@ async def test_a_program_has_so_many_calls_that_wait_for_a_person(engine: str) -
     asked = result.paused.suspended_calls
     result = await kit.resume_async(result.paused, grants=[call.request.grant("ada") for call in asked])
 
-    assert 100 <= len(asked) <= 200
+    assert 250 <= len(asked) <= 400
     assert len(done) == len(asked)
     assert [type(value) for value in result.return_value].count(int) == len(asked)
-    assert "100 calls of this program wait for a person already" in str(result.return_value)
+    assert "250 calls of this program wait for a person already" in str(result.return_value)

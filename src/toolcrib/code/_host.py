@@ -39,7 +39,7 @@ __all__ = ["ProgramHost", "reply_to"]
 _RESULT_CHARS = 100_000  # of one result in a summary
 _SUMMARY_BYTES = 32_000_000  # of memory, about, that all arguments and results in the summaries may take
 _SHORT_CHARS = 300  # of an error or a result in a summary from then on
-_MOST_SUSPENDED = 100  # about: those that run at the same time may be suspended, too
+_MOST_SUSPENDED = 250  # about: those that run at the same time may be suspended, too
 _TOO_MANY_SUSPENDED = (
     f"it did not run: {_MOST_SUSPENDED} calls of this program wait for a person already. Ask for the approval of fewer "
     "at once"
