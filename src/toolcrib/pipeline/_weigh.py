@@ -56,7 +56,7 @@ def remember(call: LiveCall) -> None:
         shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
         memory.read(call.name, call.id, arguments, shapes, source, options.readers)
         if is_table(value) and len(shapes) == _MOST_ROWS:
-            memory.lose()  # there may be more, which nobody has looked at
+            memory.lose()  # there may be more rows, which are not looked at
 
     if memory.is_settled and _size(value, _SMALL) < _SMALL:
         read()

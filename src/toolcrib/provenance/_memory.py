@@ -57,7 +57,7 @@ class Memory:
             self._user.add(program, 0)
 
     def wait(self, work: Callable[[], None]) -> None:
-        """Have something read later, by `settle`: nobody may ask where a value comes from before."""
+        """Have something read later, by `settle`, which has to come before any question of origin."""
         self._waiting.append(work)
 
     @property
@@ -83,7 +83,8 @@ class Memory:
     ) -> None:
         """Keep a result, as JSON shapes, with what its tool declares of it.
 
-        What was looked up by a stranger's words is the stranger's choice: it is untrusted, whatever the tool declares.
+        What was looked up by a stranger's words is the stranger's choice: it is untrusted, also where the tool
+        declares otherwise.
 
         Args:
             tool: The tool's name.
@@ -91,7 +92,7 @@ class Memory:
             arguments: What it looked up, as JSON shapes.
             result: Its result, as JSON shapes.
             source: How far the result can be trusted.
-            readers: To whom it may be sent, by the values of deciding arguments; None for anybody.
+            readers: To whom it may be sent, by the values of deciding arguments; None for all.
         """
         labels = source(arguments, result) if callable(source) else source
         if any(self.origin(value).kind in ASKED for _, value in _leaves(arguments)):

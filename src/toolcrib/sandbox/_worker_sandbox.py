@@ -1,4 +1,4 @@
-"""WorkerSandbox: runs programs in workers, whatever keeps these in, and the sessions of it.
+"""WorkerSandbox: runs programs in workers behind any wall, and has sessions.
 
 This module finds a worker for each program; the program's conversation is in `_conversation`, the seal in `_worker`.
 """

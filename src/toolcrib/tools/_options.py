@@ -47,11 +47,11 @@ class ToolOptions:
         return_schema: A JSON schema or a type, in place of the return annotation.
         provider: What providers are asked for beside the schema.
         effect: What it does, for a `Provenance` policy: `none` reads, `fetch` reads from an address that an argument
-            names, `write` changes something, `send` tells others, `spend` pays. None counts as `write`.
+            names, `write` changes something, `send` informs others, `spend` pays. None counts as `write`.
         source: How far its results can be trusted: `trusted`, `name`, `untrusted`, these by field name, or a function
             of the arguments and the result that returns them. None for results that the run has read before.
         content: Parameters that say something and decide nothing, besides those marked with `Content`.
-        readers: To whom its results may be sent, by the values of arguments; None for anybody.
+        readers: To whom its results may be sent, by the values of arguments; None for all.
     """
 
     name: str | None = None
