@@ -203,10 +203,11 @@ class Memory:
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
         """
-        if sum(1 for _ in islice(_leaves(arguments), _MOST_VALUES + 1)) > _MOST_VALUES:
+        leaves = list(islice(_leaves(arguments), _MOST_VALUES + 1))
+        if len(leaves) > _MOST_VALUES:
             return [Question("", "", f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})")]
-        deciding = [each for each in _leaves(arguments) if _name_of(each[0]) not in content]
-        said = [each for each in _leaves(arguments) if _name_of(each[0]) in content]
+        deciding = [each for each in leaves if _name_of(each[0]) not in content]
+        said = [each for each in leaves if _name_of(each[0]) in content]
         questions: list[Question] = []
         is_anchored = not (deciding or said) or not self._reads_others
         for path, value in deciding:

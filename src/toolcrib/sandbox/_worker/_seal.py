@@ -43,7 +43,7 @@ class Seal:
     Args:
         becomes: The program that this process becomes, for one that forks no workers. The files of that program are all
             there is inside; it may load them and not write them. It is in the process namespace of the host, since
-            whoever started it has to end it.
+            the process that started it has to end it.
 
     Attributes:
         report: Each layer with `on`, `skipped`, or `unavailable: why`.

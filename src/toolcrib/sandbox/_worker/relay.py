@@ -20,7 +20,7 @@ PROOF_SIZE: Final = 32
 
 
 def proof_of(token: str) -> bytes:
-    """Return what a host sends to show that it has the token: always as long, whatever the token."""
+    """Return what a host sends to show that it has the token: of the same length for each token."""
     return hashlib.sha256(b"toolcrib guest\0" + token.encode()).digest()
 
 
