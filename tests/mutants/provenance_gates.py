@@ -8,6 +8,7 @@ __all__ = ["PROVENANCE_GATES"]
 
 _PIPELINE = ("tests/pipeline/test_provenance.py",)
 _MEMORY = ("tests/provenance",)
+_RECALLED = ("tests/rounds/test_recalled.py",)
 
 PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
@@ -51,6 +52,48 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "            self.memory.lose()\n",
         "            pass\n",
         _PIPELINE,
+    ),
+    Gate(
+        "the transcript before a reply is read",
+        "rounds/_round.py",
+        "    recall_transcript(run, pipeline.toolset, transcript, rules)\n",
+        "",
+        _RECALLED,
+    ),
+    Gate(
+        "earlier results of a transcript are read",
+        "rounds/_recalled.py",
+        "                recall(run, tools.entries.get(name), asked, result.content, failed=failed, is_text=True)\n",
+        "                pass\n",
+        _RECALLED,
+    ),
+    Gate(
+        "what is attached to a message is not the user's",
+        "rounds/_recalled.py",
+        '                recall(run, None, ToolCall("attachment", {}, ""), text)\n',
+        "                run.hear(text)\n",
+        _RECALLED,
+    ),
+    Gate(
+        "a result that was cut has no labels by field",
+        "pipeline/_weigh.py",
+        "        if is_text and found is value and not isinstance(source, str):\n",
+        "        if False:\n",
+        _RECALLED,
+    ),
+    Gate(
+        "the messages of an agent of Pydantic AI are read",
+        "adapters/pydantic_ai/_toolset.py",
+        "        recall_transcript(run, self._opened.toolset, shapes, MESSAGES)\n",
+        "",
+        ("tests/adapters/pydantic_ai/test_provenance.py",),
+    ),
+    Gate(
+        "calls that a program made in another process are read",
+        "code/_journal_host.py",
+        "            self._recall(entry)\n",
+        "",
+        ("tests/code/test_provenance.py",),
     ),
     Gate(
         "what is looked up by a stranger's words is untrusted",

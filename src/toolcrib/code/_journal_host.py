@@ -15,8 +15,19 @@ from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_diges
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ApprovalError, ReplayDiverged
-from toolcrib.pipeline import Call, Pipeline, Run, is_call
-from toolcrib.sandbox import Emit, Program, ProgramError, Reply, Resumable, Stopwatch, SuspendedReply, Value, json_size
+from toolcrib.pipeline import Call, Pipeline, Run, is_call, recall
+from toolcrib.sandbox import (
+    Emit,
+    Program,
+    ProgramError,
+    Raised,
+    Reply,
+    Resumable,
+    Stopwatch,
+    SuspendedReply,
+    Value,
+    json_size,
+)
 
 __all__ = ["JournalHost", "JournalOptions", "paused_program"]
 
@@ -68,6 +79,10 @@ class JournalHost(ProgramHost):
         self._broken: ReplayDiverged | None = None
         self._size = sum(_kept_size(entry.reply) for entry in self.journal.entries if isinstance(entry.reply, Value))
         self._program_task = asyncio.current_task()
+        if run.provenance is not None and not self.journal.replays:
+            known = all(run.memory.expects(entry.id) for entry in self.journal.entries if entry.reply is not None)
+            if not known:  # the engine has their values in a state of its own
+                run.memory.lose()
 
     # --- what the sandbox asks for
 
@@ -91,6 +106,7 @@ class JournalHost(ProgramHost):
             for value in tuple(entry.values):
                 await emit(value)
         if entry.reply is not None:
+            self._recall(entry)
             self._check_caught_up()
             return entry.reply
         if entry.cancelled and emit is None:
@@ -240,6 +256,23 @@ class JournalHost(ProgramHost):
         return record
 
     # --- replay
+
+    def _recall(self, entry: JournalEntry) -> None:
+        """Have the run know the result of a call that was made in another process."""
+        run, reply = self._run, entry.reply
+        if run.provenance is None or not run.memory.expect(entry.id):
+            return
+        name = self._tools[entry.name].name
+        tool, call = (
+            self._pipeline.toolset.entries.get(name),
+            ToolCall(name, entry.summary["arguments"] or {}, entry.id),
+        )
+        if isinstance(reply, Raised):
+            recall(run, tool, call, reply.message, failed=True)
+        elif isinstance(reply, Value) and not reply.tables:
+            recall(run, tool, call, entry.values or reply.value)
+        else:
+            run.memory.lose()
 
     def _check_caught_up(self) -> None:
         if self.journal.expected is None:

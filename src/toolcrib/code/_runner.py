@@ -211,6 +211,7 @@ class ProgramRunner:
         for answer in found.values():
             self._pipeline.check_answer(answer.tool, answer)
         run, records = self._open_run(options.run, paused.run)
+        run.intend(paused.code)  # its counters say whether the run had read text of others by then
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`
         journal = Journal([entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         detected,
         text_delta,
     )
+    from toolcrib.formats._user_words import UserWords, user_words
     from toolcrib.formats._wire import (
         CallPiece,
         Choice,
@@ -75,6 +76,7 @@ __all__ = [
     "StopKind",
     "ToolFormat",
     "TranscriptProblem",
+    "UserWords",
     "WireCall",
     "WireFormat",
     "WireReply",
@@ -93,6 +95,7 @@ __all__ = [
     "stored",
     "text_delta",
     "text_parameter",
+    "user_words",
     "well_formed",
     "without_filler",
 ]
@@ -110,6 +113,7 @@ _HOMES = (
     "_canonical_json",
     "_stop_kinds",
     "_result_pairing",
+    "_user_words",
     "_openai",
     "_mistral",
 )

@@ -36,6 +36,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
+from toolcrib.formats._user_words import UserWords
 from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
@@ -207,6 +208,9 @@ class _Gemini(OptionalIds):
     def rest_of(self, item: Mapping[str, Any]) -> Item | None:
         rest = [part for part in objects_in(item.get("parts")) if "functionResponse" not in part]
         return {**item, "parts": rest} if rest else None
+
+    def words_of(self, item: Mapping[str, Any]) -> UserWords:
+        return super().words_of({"role": "user", **item})  # the provider takes an item without a role as the user's
 
     def pack(self, raw: Sequence[Item], rest: Item | None = None) -> list[Item]:
         return in_one_message(raw, rest, "parts")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
+from toolcrib.formats._user_words import UserWords, user_words
 from toolcrib.formats._wire import Item, ProblemKind, TranscriptProblem, WireCall, WireResult
 
 __all__ = ["UNANSWERED", "CallKey", "RefusedPart", "Speaker", "TranscriptRules", "in_one_message"]
@@ -155,6 +156,11 @@ class TranscriptRules(ABC):
     @abstractmethod
     def assistant(self, text: str) -> list[Item]:
         """Return the items for what the model said."""
+
+    def words_of(self, item: Mapping[str, Any]) -> UserWords:
+        """Return what the user says in an item of a transcript."""
+        rest = self.rest_of(item) if self.raw_results(item) else item
+        return UserWords() if rest is None or rest.get("role") != "user" else user_words(rest)
 
     # --- what follows from it
 

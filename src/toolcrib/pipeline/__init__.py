@@ -18,6 +18,7 @@ from toolcrib.pipeline._run import (
     must_call,
     run_for,
 )
+from toolcrib.pipeline._weigh import recall
 
 __all__ = [
     "Call",
@@ -35,5 +36,6 @@ __all__ = [
     "current_run",
     "is_call",
     "must_call",
+    "recall",
     "run_for",
 ]

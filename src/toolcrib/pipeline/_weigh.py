@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from toolcrib._arrow import is_table, table_rows
-from toolcrib.calls import DecisionNote, lenient
+from toolcrib.calls import DecisionNote, ToolCall, lenient
 from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._run import Run
+from toolcrib.provenance import Source
+from toolcrib.tools import ToolOptions
+from toolcrib.toolsets import ToolEntry
 
-__all__ = ["remember", "weigh"]
+__all__ = ["recall", "remember", "weigh"]
 
 _MOST_ROWS: Final = 50_000  # of a table
 _SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
@@ -47,6 +52,7 @@ def remember(call: LiveCall) -> None:
     A long result is read when the next call is weighed, off the event loop.
     """
     memory, options = call.run.memory, call.tool.options
+    memory.expect(call.id)
     arguments = call.canonical().values if call.received.origin == "model" else {}
     value, source = (call.value, options.source) if call.error is None else (str(call.error), "untrusted")
     if source is None:
@@ -62,6 +68,51 @@ def remember(call: LiveCall) -> None:
         read()
     else:
         memory.wait(read)
+
+
+def recall(
+    run: Run, entry: ToolEntry | None, call: ToolCall, value: Any, *, failed: bool = False, is_text: bool = False
+) -> None:
+    """Have a run read a result that it did not get by a call of its own, before its next call is weighed.
+
+    Args:
+        run: The run.
+        entry: The tool; the results of one that is not known are untrusted.
+        call: The call that had the result.
+        value: The result, as JSON shapes.
+        failed: Whether it is the text of an error.
+        is_text: Whether it is the text that a model was shown: labels by field hold where it is whole JSON.
+    """
+    options = ToolOptions() if entry is None else entry.tool.options
+    source: Source | None = "untrusted" if failed else options.source
+    if source is None:
+        return
+    found = _json_in(value) if is_text else value
+
+    def read() -> None:
+        given = _json_in(call.arguments)
+        named = {} if given in ("", "null") else {"input": given}
+        arguments = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else named
+        labels: Source = source
+        if is_text and found is value and not isinstance(source, str):
+            labels = "untrusted"
+        try:
+            labels = labels(arguments, found) if callable(labels) else labels
+        except Exception:  # a function of the host's, which may not know a result by what a model was shown of it
+            labels = "untrusted"
+        run.memory.read(call.name, call.id, arguments, found, labels, options.readers)
+
+    run.memory.wait(read)
+
+
+def _json_in(value: Any) -> Any:
+    """Return the JSON object or list that a text is; another value as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
 
 
 def _size(value: Any, most: int) -> int:

@@ -41,20 +41,34 @@ class Memory:
         self._sources: list[tuple[Origin, str]] = []  # of each value, with its text
         self._left = _MOST_TEXT
         self._approved: set[tuple[str, str, str]] = set()
+        self._heard: set[str] = set()
+        self._expected: set[str] = set()
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = Lock()
 
     # --- what it has read
 
     def hear(self, text: str) -> None:
-        """Keep the user's words."""
+        """Keep the user's words; those that it has heard before are kept once."""
         self.last_words = _cut(text, _WORDS)
-        self._user.add(text, 0)
+        if text not in self._heard:
+            self._heard.add(text)
+            self._user.add(text, 0)
 
     def intend(self, program: str) -> None:
         """Keep the text of a program, if it was written before any text of others was read: it counts as the user's."""
         if not self.reads_others:
             self._user.add(program, 0)
+
+    def expect(self, call_id: str) -> bool:
+        """Note that the result of a call is read where the call is made, or was read; False when that was known."""
+        is_new = call_id not in self._expected
+        self._expected.add(call_id)
+        return is_new
+
+    def expects(self, call_id: str) -> bool:
+        """Return whether the result of a call is read where the call is made, or was read."""
+        return call_id in self._expected
 
     def wait(self, work: Callable[[], None]) -> None:
         """Have something read later, by `settle`, which has to come before any question of origin."""

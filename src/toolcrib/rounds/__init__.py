@@ -15,6 +15,7 @@ from toolcrib.rounds._call import (
 )
 from toolcrib.rounds._call_progress import CallListener, CallProgress
 from toolcrib.rounds._plan import ToolRoundPlan
+from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason, unfenced
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
 from toolcrib.rounds._session import ChatModel, ChatRequest, Session, StepKeywords
@@ -51,6 +52,7 @@ __all__ = [
     "decode",
     "decode_stream",
     "detected",
+    "recall_transcript",
     "rejection_reason",
     "text_delta",
     "unfenced",

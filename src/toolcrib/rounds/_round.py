@@ -12,6 +12,7 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
 from toolcrib.rounds._call_progress import CallListener, CallWatcher
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
+from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._results import ToolCallIssue
 from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState, pipeline_of
@@ -180,6 +181,7 @@ def _state_of(
         _require_format(format, reply)
     pipeline = pipeline_of(tools)
     run = run_for(run, "round")
+    recall_transcript(run, pipeline.toolset, transcript, rules)
     if available is not None:
         run = run.view(available=pipeline.toolset.offered(available))
     return RoundState(rules, wire, pipeline, run, strict=strict)

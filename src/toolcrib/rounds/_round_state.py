@@ -46,6 +46,9 @@ class RoundState:
             calls = [RoundCall.received(call, reply, pipeline, run, format=format, strict=strict) for call in asked]
         self.calls = tuple(calls)
         own = {call.id for call in calls}
+        if run.provenance is not None:
+            for call in calls:
+                run.memory.expect(call.id)
         self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
 

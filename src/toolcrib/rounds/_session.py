@@ -16,6 +16,7 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
 from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._plan import ToolRoundPlan, functionless
+from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._results import ToolResult, typed_answer
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
 from toolcrib.rounds._round_json import run_from, run_of
@@ -345,6 +346,7 @@ class Session:
             model, format=data["format"], system=data["system"], transcript=data["transcript"], run=run, **defaults
         )
         made._container = data.get("container", "")
+        recall_transcript(made.host_run, pipeline_of(defaults.get("tools", ())).toolset, made.transcript, made.format)
         if data["round"] is not None:
             if "tools" not in defaults:
                 raise ValueError("a round is open, and its calls are of no tools: give `tools=`")

@@ -24,12 +24,14 @@ from toolcrib.formats import (
     Layout,
     ProviderFormat,
     StopKind,
+    UserWords,
     WireCall,
     WireReply,
     WireResult,
     arguments_object,
     arguments_text,
     raw_arguments,
+    user_words,
 )
 
 __all__ = ["MESSAGES", "asked_in", "fault_of_call", "message_of", "shape_of_message", "stop_of"]
@@ -188,6 +190,11 @@ class _Messages(ProviderFormat):
     def with_result_id(self, raw: Item, id: str) -> Item:
         return {**raw, "tool_call_id": id}
 
+    def words_of(self, item: Mapping[str, Any]) -> UserWords:
+        said = [part for part in _parts(item) if part.get("part_kind") == "user-prompt"]
+        found = [user_words({"content": [*_prompts(part)]}) for part in said]
+        return UserWords(tuple(t for one in found for t in one.texts), tuple(t for one in found for t in one.attached))
+
     # --- requests
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
@@ -236,6 +243,13 @@ def _answered(item: Mapping[str, Any]) -> list[Item]:
 
 def _is_result(item: Mapping[str, Any], part: Item) -> bool:
     return item.get("kind") == "request" and part.get("part_kind") in _RESULTS and bool(part.get("tool_name"))
+
+
+def _prompts(part: Item) -> list[Any]:
+    """Return what a user's prompt has; a text may be an object of a kind of its own."""
+    content = part.get("content")
+    found = [content] if isinstance(content, str) else cast("list[str | Item]", content or [])
+    return [one["content"] if not isinstance(one, str) and one.get("kind") == "text" else one for one in found]
 
 
 def _word(part: Mapping[str, Any], key: str) -> str:

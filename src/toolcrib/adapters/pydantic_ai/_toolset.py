@@ -15,11 +15,12 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH, RawText
 from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
 from toolcrib.adapters.pydantic_ai._media import content_in
-from toolcrib.adapters.pydantic_ai._messages import fault_of_call
+from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, shape_of_message
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import Completed, ResultReader, ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
+from toolcrib.rounds import recall_transcript
 from toolcrib.serving import run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -67,8 +68,6 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         if ctx.deps is not None and (given is None or given.deps is None):
             own["deps"] = ctx.deps
         run = run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own)
-        if isinstance(ctx.prompt, str):
-            run.hear(ctx.prompt)
         return _ToolsetRun(self, run, ctx, self._pipeline)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
@@ -98,6 +97,7 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
     ) -> None:
         self._toolset, self._agent_run, self._begun_with, self._pipeline = toolset, run, ctx, pipeline
         self._stack = AsyncExitStack()
+        self._recalled: list[Any] = []  # messages
 
     @property
     def id(self) -> str | None:
@@ -147,6 +147,8 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
             watched = watched and await emit_value(ctx, value)
 
         run = self._in(ctx)
+        if run.provenance is not None:
+            self._recall(ctx, run, call_id)
         outcome = await run_reporting(self._opened, call, run, report, grant=grant)
         value: Any = outcome.value if isinstance(outcome, Completed) else None
         if isinstance(outcome, Completed) and isinstance(value, ToolReturn):
@@ -166,6 +168,16 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
     def _in(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> Run:
         """Return the run as a tool of this step sees it, with Pydantic AI's own context."""
         return self._agent_run.view(provide={**self._agent_run.provide, pydantic_ai.RunContext: ctx})
+
+    def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call_id: str) -> None:
+        """Have the run know what the messages say since the call before: also results of other toolsets' tools."""
+        run.memory.expect(call_id)
+        size = len(self._recalled)
+        if self._recalled and (len(ctx.messages) < size or ctx.messages[size - 1] is not self._recalled[-1]):
+            size = 0  # a history processor has put others in their place
+        shapes = [shape_of_message(message) for message in ctx.messages[size:]]
+        recall_transcript(run, self._opened.toolset, shapes, MESSAGES)
+        self._recalled = [*ctx.messages]
 
     def _shown(self, entry: ToolEntry, text: str | None) -> ToolsetTool[AgentDepsT]:
         definition = ToolDefinition(

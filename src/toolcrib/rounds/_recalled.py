@@ -1,0 +1,49 @@
+"""Transcripts that a run goes on from, read for its `provenance` policy: the user's words, and results of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolcrib.calls import ToolCall
+from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireFormat, json_shape
+from toolcrib.pipeline import Run, recall
+from toolcrib.toolsets import Toolset
+
+__all__ = ["recall_transcript"]
+
+
+def recall_transcript(
+    run: Run, tools: Toolset, transcript: Sequence[Any], format: WireFormat | ProviderFormat = "openai"
+) -> None:
+    """Have a run know what a transcript says, where it has a `provenance` policy.
+
+    What the user says in it are the user's words. A result is labelled as its tool's, and one of a tool that is not
+    among `tools` is untrusted, as is what is attached to a message. What the model says is nothing. Each item is read
+    once, and so are the results of calls that the run makes itself.
+
+    Args:
+        run: The run.
+        tools: The tools that the results may be of.
+        transcript: The messages, as for `decode`.
+        format: Their wire format.
+    """
+    if run.provenance is None:
+        return
+    memory, rules = run.memory, PROVIDERS[format] if isinstance(format, str) else format
+    calls: dict[str, WireCall] = {}
+    for item in transcript:
+        shape = json_shape(item)
+        words = rules.words_of(shape)
+        for text in words.texts:
+            run.hear(text)
+        for text in words.attached:
+            if memory.expect(f"attachment {text}"):
+                recall(run, None, ToolCall("attachment", {}, ""), text)
+        for result in rules.results_of(shape):
+            call = calls.get(result.call.id or result.call.name, result.call)
+            name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
+            if not (memory.expects(result.call.id) and result.call.id) and memory.expect(key):
+                asked, failed = ToolCall(name, call.arguments or "{}", result.call.id), result.is_error
+                recall(run, tools.entries.get(name), asked, result.content, failed=failed, is_text=True)
+        calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
