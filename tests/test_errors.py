@@ -35,6 +35,7 @@ EXAMPLES = [
     errors.NotCallable("pay"),
     errors.NotPortableError("the turn of `pay`", "the argument `db`", "Database"),
     errors.PendingLimitReached("pay", "ann", 100, timedelta(days=7)),
+    errors.PolicyError("policy.toml", ("rule 1: `effekt` is unknown",)),
     errors.RemoteToolError("bank", "the account is closed"),
     errors.ResultNotSerializable("pay", "Lock", "no JSON form"),
     errors.RetriesExhausted("pay", 3, "sum: missing"),

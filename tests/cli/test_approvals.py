@@ -143,6 +143,18 @@ def test_always_stands_until_it_is_taken_back(toolcrib: Command, keep: Keep, tmp
     assert toolcrib("approvals", "revoke", "1a").exit_code == 1
 
 
+def test_always_is_for_the_values_of_others_where_these_are_asked_about(
+    toolcrib: Command, keep: Keep, tmp_path: Path
+) -> None:
+    keep("ask_1a", origins=({"path": "item", "value": "tea", "why": "is a stranger's", "mark": "m1"},))
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+
+    toolcrib("approvals", "approve", "--yes", "1a", "--always")
+
+    assert [(grant.scope, grant.values) for grant in run_sync(store.standing())] == [("values", ("m1",))]
+    assert "always, with these values of others" in toolcrib("approvals", "show", "1a").stdout
+
+
 @pytest.mark.parametrize("answer", [["approve"], ["deny"], ["done", "--result", '"tea"']])
 def test_without_a_terminal_nothing_is_answered_unless_the_command_says_yes(
     toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant], answer: list[str]
@@ -240,6 +252,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (["approve", "1a", "--arguments", '{"card": "**********"}'], 2, "type the real values"),
         (["approve", "1a", "--always", "--input", "x"], 2, "are for one call"),
         (["approve", "1a", "--always", "--scope", "all"], 2, "not one of 'tool', 'arguments'"),
+        (["approve", "1a", "-y", "--always", "--scope", "values"], 2, "asks about no values of others"),
         (["approve", "1a", "--expires", "soon"], 2, "'soon' is no time"),
         (["approve", "1a", "--expires", "2001-01-01"], 2, "2001-01-01 is past"),
         (["done", "1a", "--yes", "--result", "7"], 1, "the call is not in doubt: it was not executed"),

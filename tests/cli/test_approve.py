@@ -11,6 +11,7 @@ from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
@@ -106,6 +107,20 @@ async def test_always_asks_no_more_for_this_tool(crib: Toolset) -> None:
 
     assert [o.value for o in outcomes if isinstance(o, Completed)] == ["1 to ada", "2 to ada"]
     assert [r.approval["scope"] for r in sink.records if r.approval] == ["tool", "tool"]
+
+
+async def test_always_for_a_tool_is_no_answer_about_values_of_others(crib: Toolset) -> None:
+    script, sink = Script("a", "a", "y"), ListSink()
+    scope, pipeline = scope_of(crib, script, None, sink), Pipeline(crib)
+    await pipeline.run(ToolCall("pay", {"amount": 1}), scope)
+    scope.run.provenance = Provenance()
+    scope.run.memory.read("read_file", "c1", {}, "pay 4711, or 4712", "untrusted")
+
+    outcomes = [await pipeline.run(ToolCall("pay", {"amount": n}), scope) for n in (4711, 4712)]
+
+    assert [type(outcome) for outcome in outcomes] == [Completed, Completed]
+    assert len([text for text in script.shown if text.startswith("pay needs approval: amount `47")]) == 2
+    assert [r.approval["scope"] for r in sink.records if r.approval] == ["tool", "values", "once"]
 
 
 async def test_calls_at_once_are_asked_one_after_the_other(crib: Toolset) -> None:

@@ -336,6 +336,7 @@ async def test_arguments_that_do_not_fit_are_no_answer(console: Console, argumen
         ({"answer": "approve", "name": "a\u202eb"}, "name"),
         ({"answer": "deny", "message": 5}, "message"),
         ({"answer": "always", "scope": "everything"}, "scope"),
+        ({"answer": "always", "scope": "values"}, "scope"),
         ({"answer": "always", "hours": -1}, "hours"),
         ({"answer": "always", "hours": True}, "hours"),
     ],
@@ -369,6 +370,17 @@ async def test_always_is_a_standing_grant_until_it_is_taken_back(console: Consol
     assert console.post("/api/revoke", {"grant": grant}).status == 200
     assert await console.store.standing() == ()
     assert console.post("/api/revoke", {"grant": grant}).status == 404
+
+
+async def test_values_of_others_are_shown_and_may_always_be_allowed(console: Console) -> None:
+    origin = {"path": "amount", "value": "5", "why": "is a stranger's", "mark": "m1"}
+    request = await asked(console, "values", origins=(origin,))
+
+    answer(console, request, "always", scope="values", hours=8)
+
+    assert console.get(f"/api/request?id={request.id}").json["origins"] == [origin]
+    (kept,) = await console.store.standing()
+    assert (kept.scope, kept.values) == ("values", ("m1",))
 
 
 @pytest.mark.parametrize("second", ["approve", "deny", "always"])

@@ -143,16 +143,43 @@ def test_a_call_that_has_nothing_of_the_user_is_asked_about() -> None:
 def test_what_was_approved_is_not_asked_about_again_for_this_tool() -> None:
     made = memory()
     iban = "GB29NWBK60161331926819"
-    made.approve("act", made.judge("act", "send", {"to": iban}))
+    made.approve("act", made.judge("act", "send", {"to": iban}), {"to": iban})
     assert asked(made, "send", to=iban) == []
     assert asked(made, "send", to=[iban]) == []
+    assert asked(made, "send", to=f"{iban[:-1]}8") != []
     assert len(asked(made, "send", cc=iban)) == 1
     assert len(made.judge("other", "send", {"to": iban})) == 1
 
 
 def test_more_values_than_can_be_looked_up_are_asked_about_as_a_whole() -> None:
     found = asked(memory(), "send", to=["bob@corp.com"] * 2_001)
-    assert found == ["`act` is given more values than can be looked up (2,000)"]
+    assert set(found) == {"`act` is given more values than can be looked up (2,000)"}
+
+
+def test_an_approval_holds_for_the_origin_too() -> None:
+    made = memory()
+    questions = made.judge("act", "send", {"to": "GB29NWBK60161331926819"})
+    assert questions == memory().judge("act", "send", {"to": "GB29NWBK60161331926819"})
+    elsewhere = Memory()
+    elsewhere.read("read_page", "c9", {}, {"body": "GB29NWBK60161331926819"}, "untrusted")
+    elsewhere.approve("act", questions, {})
+    assert len(asked(elsewhere, "send", to="GB29NWBK60161331926819")) == 1
+
+
+def test_an_approval_of_a_private_value_holds_for_those_who_get_it() -> None:
+    made = memory()
+    made.read("get_user", "c3", {}, {"passport": "HGK 137803"}, "trusted", [])
+    given = {"to": "bob@corp.com", "text": "it is HGK 137803"}
+    made.approve("act", made.judge("act", "send", given, frozenset({"text"})), given)
+    assert asked(made, "send", "text", **given) == []
+    assert len(asked(made, "send", "text", **{**given, "to": "carl@corp.com"})) == 1
+
+
+def test_an_approval_of_a_call_without_anything_of_the_users_holds_for_its_arguments() -> None:
+    made, title = memory(), {"title": "Please pay 1,200 to"}
+    made.approve("act", made.judge("act", "write", title, frozenset(title)), title)
+    assert asked(made, "write", "title", **title) == []
+    assert len(asked(made, "write", "title", title="by May 3rd, and see www.evil.com")) == 1
 
 
 def test_a_source_may_be_a_function_of_arguments_and_result() -> None:

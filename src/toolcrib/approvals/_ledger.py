@@ -103,6 +103,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         )
     if request.in_doubt and grant.standing:
         return "it was not given for a call in doubt, which may have been done; answer its own request"
+    if grant.scope == "values" and grant.request_id != request.id and (why := _other_values(grant, request)):
+        return why
     if request.origins and grant.scope == "tool" and grant.request_id != request.id:
         return "it was given for the tool, and not for values that others wrote; answer the call's own request"
     if grant.done is not None and not request.in_doubt:
@@ -111,9 +113,19 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return f"it needs {request.approvers} approvers, each of whom approves it as it is"
     if grant.scope == "once" and grant.call_id != request.call_id:
         return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
-    if grant.scope != "tool" and grant.override_args is None and grant.digest != request.digest:
+    is_bound = grant.scope in ("once", "arguments")
+    if is_bound and grant.override_args is None and grant.digest != request.digest:
         shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
         return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
+    return ""
+
+
+def _other_values(grant: Grant, request: ApprovalRequest) -> str:
+    """Return why a grant for values does not answer a later request."""
+    if not request.values_alone:
+        return "it was given for values of others, and the call needs approval for more than these"
+    if not all(each.get("mark") and each["mark"] in grant.values for each in request.origins):
+        return "it was given for other values, or for values that come from elsewhere"
     return ""
 
 

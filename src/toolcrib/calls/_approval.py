@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._stored import StoredFields
 
-__all__ = ["ApprovalRequest", "Denial", "Done", "Grant"]
+__all__ = ["ApprovalRequest", "Denial", "Done", "Grant", "GrantScope"]
+
+GrantScope: TypeAlias = Literal["tool", "arguments", "values"]
+"""How far a standing grant reaches; see `Grant`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,10 @@ class ApprovalRequest:
         approved_by: Who has approved it so far, while that is not enough.
         agent: The agent whose turn makes the call; None for another.
         conversation_id: The conversation that the call is part of, as its run says.
-        origins: Where the values come from that are asked about, each with `path`, `value` and `origin`. A standing
-            grant that was given for the tool does not answer such a request.
+        origins: Where the values come from that are asked about, each with `path`, `value`, `why`, the `kind` of its
+            origin, and the `mark` that a standing grant for these values holds for. A standing grant that was given for
+            the tool does not answer such a request.
+        values_alone: Whether nothing but these values needs approval.
     """
 
     id: str
@@ -59,6 +64,7 @@ class ApprovalRequest:
     agent: str | None = None
     conversation_id: str | None = None
     origins: tuple[Mapping[str, str], ...] = ()
+    values_alone: bool = False
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -68,9 +74,13 @@ class ApprovalRequest:
             "request_id": self.id,
             "principal": self.principal,
             "definition": self.definition,
+            "values": self._marks() if options.get("scope") == "values" else (),
             **options,
         }
         return Grant(tool=self.tool, approver=approver, **bound)
+
+    def _marks(self) -> tuple[str, ...]:
+        return tuple(mark for each in self.origins if (mark := each.get("mark")))
 
     def done(self, result: Any, approver: str = "host", message: str = "") -> Grant:
         """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result.
@@ -84,7 +94,7 @@ class ApprovalRequest:
         self,
         approver: str = "host",
         *,
-        scope: Literal["tool", "arguments"] = "tool",
+        scope: GrantScope | None = None,
         expires: datetime | timedelta | None = None,
         message: str = "",
     ) -> Grant:
@@ -92,11 +102,18 @@ class ApprovalRequest:
 
         Args:
             approver: Who says so.
-            scope: This `tool` with any arguments, or this tool with exactly these `arguments`.
+            scope: This `tool` with any arguments, or this tool with exactly these `arguments`, or the `values` of
+                others that the request asks about, from where they come, whatever the other arguments are. When None,
+                the values where it asks about some, else the tool.
+
+        Raises:
+            ValueError: The scope is `values`, and it asks about none.
             expires: When it stops to count, or how long from now; never when None.
             message: Goes into the record.
         """
         until = now() + expires if isinstance(expires, timedelta) else expires
+        if scope is None:
+            scope = "tool" if not self.origins else "values" if len(self._marks()) == len(self.origins) else "arguments"
         return self.grant(approver, scope=scope, expires_at=until, message=message)
 
     def deny(self, message: str = "", approver: str = "host") -> Denial:
@@ -150,6 +167,7 @@ class ApprovalRequest:
             **({} if self.agent is None else {"agent": self.agent}),
             **({} if self.conversation_id is None else {"conversation_id": self.conversation_id}),
             **({"origins": [dict(each) for each in self.origins]} if self.origins else {}),
+            **({"values_alone": True} if self.values_alone else {}),
         }
 
     @classmethod
@@ -180,16 +198,18 @@ class Grant:
         approver: Who said yes.
         override_args: Arguments the person put in place of the model's; they are validated like the model's.
         user_input: What the person typed; reaches the tool as `ctx.user_input`.
-        scope: How far it reaches: `once`, `arguments` (this tool with these arguments) or `tool`. One that reaches
-            further than once is a standing grant.
+        scope: How far it reaches: `once`, `values` (this tool with these values of others), `arguments` (this tool with
+            these arguments) or `tool`. One that reaches further than once is a standing grant.
         expires_at: From then on it does not count; with a time zone.
         principal: On whose behalf it may be used. A standing grant serves no other; `"*"` means any.
         definition: What the tool said that it is, as in its request; None for any definition.
         done: What a call in doubt came to: it was done, and its tool is not executed again.
         also: Who else approved the same, where a call needs several approvers.
+        values: The marks of the values that a grant for `values` is for; see `ApprovalRequest.origins`.
 
     Raises:
-        ValueError: `expires_at` has no time zone, or a standing grant carries `override_args` or `user_input`.
+        ValueError: `expires_at` has no time zone, a standing grant carries `override_args` or `user_input`, or one for
+            `values` has none.
     """
 
     tool: str
@@ -200,19 +220,22 @@ class Grant:
     message: str = ""
     override_args: Mapping[str, Any] | None = None
     user_input: Any = None
-    scope: Literal["once", "arguments", "tool"] = "once"
+    scope: Literal["once"] | GrantScope = "once"
     at: datetime = field(default_factory=now)
     expires_at: datetime | None = None
     principal: str | None = None
     definition: str | None = None
     done: Done | None = None
     also: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.expires_at is not None and self.expires_at.tzinfo is None:
             raise ValueError(f"expires_at has no time zone: write datetime.now(UTC) + ..., not {self.expires_at!r}")
         if self.standing and not (self.override_args is None and self.user_input is None and self.done is None):
             raise ValueError("override_args, user_input and done are for one call; grant them with scope='once'")
+        if self.scope == "values" and not self.values:
+            raise ValueError("a grant for values has none; `request.always()` makes one, where values are asked about")
 
     @property
     def standing(self) -> bool:
@@ -238,6 +261,7 @@ class Grant:
             **({} if self.definition is None else {"definition": self.definition}),
             **({} if self.done is None else {"done": {"value": lenient(self.done.value, media=True)}}),
             **({"also": list(self.also)} if self.also else {}),
+            **({"values": list(self.values)} if self.values else {}),
         }
 
     @classmethod
@@ -246,7 +270,7 @@ class Grant:
         values = StoredFields(cls, data)
         values.pop("kind", None)
         values["at"], values["expires_at"] = parse_time(values["at"]), parse_time(values.get("expires_at"))
-        values["also"] = tuple(values.get("also", ()))
+        values["also"], values["values"] = tuple(values.get("also", ())), tuple(values.get("values", ()))
         values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
         return cls(**values)
 

@@ -19,7 +19,12 @@ __all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text
 SHORT_ID = 16
 """The characters of an id in a list: as many are needed to find and answer a request by."""
 
-_SCOPES = {"once": "", "arguments": "always, with these arguments", "tool": "always, with any arguments"}
+_SCOPES = {
+    "once": "",
+    "values": "always, with these values of others",
+    "arguments": "always, with these arguments",
+    "tool": "always, with any arguments",
+}
 _WIDE = 60  # characters of the arguments in a list
 
 

@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, now
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
     answer_text,
@@ -95,9 +95,13 @@ def approve(
     ] = None,
     always: Annotated[bool, typer.Option("--always", help="Let further calls of this tool run as well.")] = False,
     scope: Annotated[
-        Literal["tool", "arguments"],
-        typer.Option("--scope", metavar="tool|arguments", help="With --always: any arguments, or just these."),
-    ] = "tool",
+        GrantScope | None,
+        typer.Option(
+            "--scope",
+            metavar="tool|arguments|values",
+            help="With --always: any arguments, just these, or just the values of others that are asked about.",
+        ),
+    ] = None,
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
     ] = None,
@@ -111,14 +115,12 @@ def approve(
     until, override = _expiry(expires), _override(arguments)
 
     def answer(entry: ApprovalEntry) -> Grant:
-        return entry.request.grant(
-            name or user_name(),
-            message=message,
-            scope=scope if always else "once",
-            expires_at=until,
-            override_args=override,
-            user_input=typed,
-        )
+        asked, by = entry.request, name or user_name()
+        if not always:
+            return asked.grant(by, message=message, expires_at=until, override_args=override, user_input=typed)
+        if scope == "values" and not asked.origins:
+            raise typer.BadParameter("the request asks about no values of others", param_hint="--scope")
+        return asked.always(by, scope=scope, expires=until, message=message)
 
     _answer(request, database, answer, as_json=as_json, yes=yes)
 

@@ -86,7 +86,7 @@ class _TerminalApprover:
     async def answer(self, request: ApprovalRequest) -> Grant | Denial:
         """Show the request, and ask until there is an answer."""
         async with self._turn:
-            if request.tool in self._always:
+            if request.tool in self._always and not request.origins:
                 return request.grant(self._name, scope="tool")
             with self._terminal.quiet():
                 self._terminal.say(request.text())
@@ -106,8 +106,9 @@ class _TerminalApprover:
                 message = rest or await self._terminal.ask("message for the model (Enter for none): ") or ""
                 return request.deny(message.strip(), self._name)
             case "a" | "always":
-                self._always.add(request.tool)
-                return request.grant(self._name, scope="tool")
+                if not request.origins:
+                    self._always.add(request.tool)
+                return request.always(self._name)
             case "e" | "edit":
                 return await self._edit(request)
             case _:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, cast
+from typing import Any, cast, get_args
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope
 from toolcrib.console._guard import Visitor
 from toolcrib.schema import hidden_paths
 from toolcrib.schema.checker import misfits
@@ -53,7 +53,7 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
         case "done":
             return request.done(_result(request, sent), by, message)
         case "always":
-            return request.always(by, scope=_scope(sent), expires=_expiry(sent), message=message)
+            return request.always(by, scope=_scope(request, sent), expires=_expiry(sent), message=message)
         case other:
             raise AnswerError("answer", [f"it is approve, deny, done or always, and not {other!r}"])
 
@@ -112,14 +112,12 @@ def _text(sent: Mapping[str, Any], field: str, longest: int) -> str:
     return value
 
 
-def _scope(sent: Mapping[str, Any]) -> Literal["tool", "arguments"]:
-    match sent.get("scope", "arguments"):
-        case "tool":
-            return "tool"
-        case "arguments":
-            return "arguments"
-        case other:
-            raise AnswerError("scope", [f"It is tool or arguments, and not {other!r}."])
+def _scope(request: ApprovalRequest, sent: Mapping[str, Any]) -> GrantScope:
+    scope = sent.get("scope", "arguments")
+    if scope not in get_args(GrantScope) or (scope == "values" and not request.origins):
+        values = ", values" if request.origins else ""
+        raise AnswerError("scope", [f"It is tool, arguments{values}, and not {scope!r}."])
+    return scope
 
 
 def _expiry(sent: Mapping[str, Any]) -> timedelta | None:

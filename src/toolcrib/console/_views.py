@@ -280,6 +280,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
             for name, value in request.to_dict()["metadata"].items()
         ],
         "result": result_field(request.returns) if request.in_doubt else None,
+        "origins": [dict(each) for each in request.origins],
         "state": entry.state,
         "approvers": request.approvers,
         "approved_by": list(request.approved_by),

@@ -13,7 +13,7 @@ from toolcrib.errors._adapters import (
     ServerError,
     WorkerError,
 )
-from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached
+from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached, PolicyError
 from toolcrib.errors._base import ToolcribError, closest
 from toolcrib.errors._calls import (
     CallStateError,
@@ -87,6 +87,7 @@ __all__ = [
     "NotCallable",
     "NotPortableError",
     "PendingLimitReached",
+    "PolicyError",
     "RemoteToolError",
     "ResultNotSerializable",
     "RetriesExhausted",

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired", "PendingLimitReached"]
+__all__ = ["ApprovalDenied", "ApprovalError", "ApprovalRequired", "PendingLimitReached", "PolicyError"]
 
 
 class ApprovalRequired(ToolcribError):
@@ -74,3 +74,16 @@ class ApprovalDenied(ToolcribError, PermissionError):
 
     def __str__(self) -> str:
         return f"`{self.tool}` was not allowed: {self.reason}"
+
+
+class PolicyError(ToolcribError, ValueError):
+    """A policy's file cannot be used; the message names the rule and the field."""
+
+    code = "bad_policy"
+
+    def __init__(self, file: str, problems: tuple[str, ...]) -> None:
+        super().__init__(file, problems)
+        self.file, self.problems = file, problems
+
+    def __str__(self) -> str:
+        return f"the policy {self.file} cannot be used: {'; '.join(self.problems)}"

@@ -40,7 +40,7 @@ async def pass_gates(
         if refused is None and (plan.guarded or call.extra_hooks):
             refused = await decide_and_edit(call)
         if refused is None and run.provenance is not None:
-            await weigh(call)
+            refused = await weigh(call)
         if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):
             refused = await approve(call, grant)
     except BaseException:  # quicker than `with call:`, on the way of every call
@@ -56,7 +56,7 @@ async def pass_edited(call: LiveCall) -> Outcome | None:
         if call.guarded:
             refused = await decide_and_edit(call)
         if refused is None and call.run.provenance is not None:
-            await weigh(call)
+            refused = await weigh(call)
         refused = await approve(call, None) if refused is None else refused
     return _admitted(call, refused)
 
@@ -68,7 +68,7 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
         with call.within():
             refused = await decide(call, hooks.decisions_for(call.name))
         if refused is None and call.run.provenance is not None:
-            await weigh(call)
+            refused = await weigh(call)
         if refused is None and (call.bound is not before or call.asks != asks):  # else it stays approved
             call.approved = None
             if call.ctx is not None:

@@ -67,8 +67,9 @@ async def answered(
             refused = await _override(call, answer.override_args)
             if refused is not None:
                 return refused
-        if call.questions:
-            call.run.memory.approve(call.name, call.questions)
+        is_older = answer.standing and call.request is not None and answer.request_id != call.request.id
+        if call.questions and not is_older:  # a standing grant may be taken back, or end
+            call.run.memory.approve(call.name, call.questions, call.canonical().values)
         call.approve(answer)
         if answer.done is not None:
             call.begun = (call.original or call).begun = True
@@ -272,6 +273,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         returns=output_schema(plan.tool) if in_doubt else None,
         approvers=plan.tool.options.approvers,
         origins=tuple(each.to_dict() for each in call.questions),
+        values_alone=bool(call.questions) and len(reasons) == 1,
     )
     before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)

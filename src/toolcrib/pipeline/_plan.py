@@ -15,6 +15,7 @@ from toolcrib.calls import RawArguments, ToolCall, charged
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.pipeline._call import Executor
+from toolcrib.provenance import ToolLabels
 from toolcrib.schema import Content, RunContext
 from toolcrib.toolsets import ToolEntry
 
@@ -92,8 +93,13 @@ class Plan:
         return self.entry.description
 
     @cached_property
-    def content(self) -> frozenset[str]:
-        """The parameters that say something and decide nothing, for a policy of provenance."""
+    def labels(self) -> ToolLabels:
+        """What the tool declares for a policy of provenance."""
+        options = self.tool.options
+        return ToolLabels(options.effect or "write", options.source, self._content(), options.readers)
+
+    def _content(self) -> frozenset[str]:
+        """Return the parameters that say something and decide nothing."""
         named = frozenset(self.tool.options.content)
         try:
             fields = self.spec.input_model.model_fields

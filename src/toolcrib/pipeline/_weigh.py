@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from toolcrib._arrow import is_table, table_rows
-from toolcrib.calls import DecisionNote, ToolCall, lenient
+from toolcrib.calls import DecisionNote, Rejected, ToolCall, lenient
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
-from toolcrib.provenance import Source
-from toolcrib.tools import ToolOptions
+from toolcrib.provenance import Question, Source, ToolLabels
+from toolcrib.schema import REDACTED
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["recall", "remember", "weigh"]
@@ -21,29 +22,60 @@ _MOST_ROWS: Final = 50_000  # of a table
 _SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
 
 
-async def weigh(call: LiveCall) -> None:
-    """Note what a person has to be asked because of where the arguments come from.
+async def weigh(call: LiveCall) -> Rejected | None:
+    """Note what a person has to be asked because of where the arguments come from; return the refusal of a rule.
 
     Tools that do nothing but read are not asked about, and a host's own arguments neither.
     """
-    policy, options = call.run.provenance, call.tool.options
-    if policy is None or call.received.origin == "host" or options.effect == "none":
-        return
+    policy = call.run.provenance
+    if policy is None or call.received.origin == "host":
+        return None
+    labels = _labels(call)
+    if labels.effect == "none":
+        return None
     memory = call.run.memory
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
-    questions = memory.judge(call.name, options.effect or "write", call.canonical().values, call.plan.content)
-    if not questions or tuple(questions) == call.questions:
-        return
-    reason = "; ".join(each.text() for each in questions)
+    found = memory.judge(call.name, labels.effect, call.canonical().values, labels.content)
+    questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
+    if not questions or questions == call.questions:
+        return None
+    refused = [each for each in questions if labels.verdict(each.kind) == "deny"]
+    reason = "; ".join(dict.fromkeys(each.text() for each in refused or questions))
     if memory.last_words:
         reason = f"{reason}; you wrote: {memory.last_words}"
-    note = DecisionNote("provenance", "run" if policy.dry_run else "ask", reason)
+    if policy.dry_run:
+        note = DecisionNote("provenance", "run", f"dry run, it would {'refuse' if refused else 'ask'}: {reason}")
+    else:
+        note = DecisionNote("provenance", "reject" if refused else "ask", reason)
     call.notes = (*call.notes, note)
     if call.trace is not None:
         call.trace.decided(note)
-    if not policy.dry_run:
-        call.questions, call.asks = tuple(questions), (*call.asks, reason)
+    if policy.dry_run:
+        return None
+    if refused:
+        return Rejected(call.name, call.id, f"the policy does not allow it: {reason}")
+    call.questions, call.asks = questions, (*call.asks, reason)
+    return None
+
+
+def _labels(call: LiveCall) -> ToolLabels:
+    """Return what the policy goes by for a call."""
+    return _ruled(call.run, call.plan.labels, call.name, call.plan.entry)
+
+
+def _ruled(run: Run, declared: ToolLabels, name: str, entry: ToolEntry | None) -> ToolLabels:
+    """Return labels of a tool with what the rules of the run's policy say of it."""
+    toolsets = () if entry is None else entry.toolsets
+    return declared if run.provenance is None else run.provenance.labels(declared, name, toolsets, run.principal)
+
+
+def _shown(call: LiveCall, question: Question) -> Question:
+    """Return a question without its value and what could be guessed from, where the argument has a secret."""
+    form = call.canonical()
+    name = question.argument
+    is_secret = form.shown is not form.values and form.shown.get(name) != form.values.get(name)
+    return replace(question, value=REDACTED, mark="") if is_secret else question
 
 
 def remember(call: LiveCall) -> None:
@@ -51,16 +83,16 @@ def remember(call: LiveCall) -> None:
 
     A long result is read when the next call is weighed, off the event loop.
     """
-    memory, options = call.run.memory, call.tool.options
+    memory, labels = call.run.memory, _labels(call)
     memory.expect(call.id)
-    arguments = call.canonical().values if call.received.origin == "model" else {}
-    value, source = (call.value, options.source) if call.error is None else (str(call.error), "untrusted")
+    arguments = call.shown_arguments() if call.received.origin == "model" else {}
+    value, source = (call.value, labels.source) if call.error is None else (str(call.error), "untrusted")
     if source is None:
         return
 
     def read() -> None:
         shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
-        memory.read(call.name, call.id, arguments, shapes, source, options.readers)
+        memory.read(call.name, call.id, arguments, shapes, source, labels.readers)
         if is_table(value) and len(shapes) == _MOST_ROWS:
             memory.lose()  # there may be more rows, which are not looked at
 
@@ -77,14 +109,17 @@ def recall(
 
     Args:
         run: The run.
-        entry: The tool; the results of one that is not known are untrusted.
+        entry: The tool; the results of one that is not known are untrusted, unless a rule names it.
         call: The call that had the result.
         value: The result, as JSON shapes.
         failed: Whether it is the text of an error.
         is_text: Whether it is the text that a model was shown: labels by field hold where it is whole JSON.
     """
-    options = ToolOptions() if entry is None else entry.tool.options
-    source: Source | None = "untrusted" if failed else options.source
+    declared = ToolLabels()
+    if entry is not None:
+        declared = ToolLabels(source=entry.tool.options.source, readers=entry.tool.options.readers)
+    ruled = _ruled(run, declared, call.name, entry)
+    source: Source | None = "untrusted" if failed else ruled.source
     if source is None:
         return
     found = _json_in(value) if is_text else value
@@ -100,7 +135,7 @@ def recall(
             labels = labels(arguments, found) if callable(labels) else labels
         except Exception:  # a function of the host's, which may not know a result by what a model was shown of it
             labels = "untrusted"
-        run.memory.read(call.name, call.id, arguments, found, labels, options.readers)
+        run.memory.read(call.name, call.id, arguments, found, labels, ruled.readers)
 
     run.memory.wait(read)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from toolcrib.provenance._labels import Effect, Labels, Source, Trust, labelled, require_effect, require_source
 from toolcrib.provenance._memory import Memory
-from toolcrib.provenance._question import Origin, Provenance, Question
+from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
+from toolcrib.provenance._question import Origin, Question
 from toolcrib.provenance._texts import TextIndex
 from toolcrib.schema import Content
 
@@ -21,9 +22,12 @@ __all__ = [
     "Origin",
     "Provenance",
     "Question",
+    "Rule",
     "Source",
     "TextIndex",
+    "ToolLabels",
     "Trust",
+    "Verdict",
     "labelled",
     "require_effect",
     "require_source",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any, Final, cast
 
 from toolcrib.provenance._labels import Effect, Source, labelled
 from toolcrib.provenance._private import PrivateValues
-from toolcrib.provenance._question import ASKED, Origin, Question
+from toolcrib.provenance._question import ASKED, Origin, OriginKind, Question, argument_of
 from toolcrib.provenance._texts import TextIndex, dates_in, flat, words_in
 
 __all__ = ["Memory"]
@@ -25,6 +26,7 @@ _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
 _LONG: Final = 2_000  # characters of a text that is not looked at word by word
 _NEAR: Final = 32  # values of one record that are looked through
+_ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 
 
 class Memory:
@@ -40,7 +42,7 @@ class Memory:
         self._private = PrivateValues()
         self._sources: list[tuple[Origin, str]] = []  # of each value, with its text
         self._left = _MOST_TEXT
-        self._approved: set[tuple[str, str, str]] = set()
+        self._approved: set[str] = set()  # marks
         self._heard: set[str] = set()
         self._expected: set[str] = set()
         self._waiting: deque[Callable[[], None]] = deque()
@@ -219,23 +221,27 @@ class Memory:
         """
         leaves = list(islice(_leaves(arguments), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
-            return [Question("", "", f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})")]
-        deciding = [each for each in leaves if _name_of(each[0]) not in content]
-        said = [each for each in leaves if _name_of(each[0]) in content]
+            why = f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})"
+            return [Question("", "", why, kind) for kind in _ANY]
+        deciding = [each for each in leaves if argument_of(each[0]) not in content]
+        said = [each for each in leaves if argument_of(each[0]) in content]
         questions: list[Question] = []
         is_anchored = not (deciding or said) or not self._reads_others
         for path, value in deciding:
             origin = self._origin_for(effect, value)
-            if origin.kind not in ASKED or self._is_approved(tool, path, str(value)):
+            mark = origin.mark(tool, argument_of(path), str(value)) if origin.kind in ASKED else ""
+            if not mark or mark in self._approved:
                 is_anchored = True
             else:
-                questions.append(Question(path, _cut(str(value)), origin.text()))
+                questions.append(Question(path, _cut(str(value)), origin.text(), origin.kind, mark))
         receivers = {flat(str(value)) for _, value in deciding}
         for path, value in said if effect in _OUTWARD else ():
             questions += self._asked_of_content(tool, path, str(value), receivers)
         if not questions and not is_anchored and all(self._is_of_others(value) for _, value in said):
-            why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
-            questions.append(Question("", "", why))
+            mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
+            if mark not in self._approved:
+                why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
+                questions.append(Question("", "", why, "model", mark))
         return questions
 
     def _origin_for(self, effect: Effect, value: Any) -> Origin:
@@ -276,30 +282,38 @@ class Memory:
         for word in text.split():
             link = word.strip("<>()[]{}\"',;:!?.")
             found = self._untrusted.find(flat(link)) if _is_link(link) else None
-            if found is not None and self._user.find(flat(link)) is None and not self._is_approved(tool, path, link):
-                yield Question(path, _cut(link), self._source(*found).text())
+            if found is not None and self._user.find(flat(link)) is None:
+                yield from self._asked_unless_approved(tool, path, link, self._source(*found))
         for held, number, readers in self._private.within(flat(text)):
-            if not receivers <= readers and not self._is_approved(tool, path, held):
-                yield Question(path, _cut(held), replace(self._source(number), kind="private").text())
+            if not receivers <= readers:
+                origin = replace(self._source(number), kind="private")
+                yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
+
+    def _asked_unless_approved(
+        self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
+    ) -> Iterator[Question]:
+        mark = origin.mark(tool, argument_of(path), value, to)
+        if mark not in self._approved:
+            yield Question(path, _cut(value), origin.text(), origin.kind, mark)
 
     # --- what was approved
 
-    def approve(self, tool: str, questions: Sequence[Question]) -> None:
-        """Keep that a person approved these values of a tool's arguments: they are not asked about again."""
-        self._approved.update((tool, _name_of(each.path), flat(each.value)) for each in questions)
+    def approve(self, tool: str, questions: Sequence[Question], arguments: Mapping[str, Any]) -> None:
+        """Keep that a person approved these values of a tool's arguments: they are not asked about again.
 
-    def _is_approved(self, tool: str, path: str, value: str) -> bool:
-        return (tool, _name_of(path), flat(value)) in self._approved
+        Nor are they in a run that was restored from JSON, where it is not known any more where they come from.
+        """
+        marked = [each for each in questions if each.mark]
+        self._approved.update(each.mark for each in marked)
+        paths = {each.path for each in marked}
+        for path, value in islice(_leaves(arguments), _MOST_VALUES):
+            if path in paths:
+                self._approved.add(Origin("model").mark(tool, argument_of(path), str(value)))
 
 
 def _is_ambiguous(text: str) -> bool:
     """Return whether a value is so short that, where both the user and a stranger wrote it, it may be either's."""
     return len(text) <= (_AMBIGUOUS if text.isdecimal() else _AMBIGUOUS - 1)
-
-
-def _name_of(path: str) -> str:
-    """Return the argument that a path is in."""
-    return path.split(".", 1)[0].split("[", 1)[0]
 
 
 def _record_of(path: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["ASKED", "Origin", "OriginKind", "Provenance", "Question"]
+__all__ = ["ASKED", "Origin", "OriginKind", "Question", "argument_of"]
 
 OriginKind: TypeAlias = Literal["user", "trusted", "derived", "untrusted", "model", "chosen", "private"]
 ASKED: Final = frozenset({"untrusted", "model", "chosen", "private"})
@@ -51,6 +53,18 @@ class Origin:
         place = ", ".join(part for part in (self.about, self.path, line) if part)
         return _SENTENCES[self.kind].format(source=f"`{self.tool}`{f' ({place})' if place else ''}")
 
+    def mark(self, tool: str, argument: str, value: str, to: Collection[str] = ()) -> str:
+        """Return the mark of a value of this origin in an argument of a tool: what an approval of it holds for.
+
+        Args:
+            tool: The tool that is given the value.
+            argument: The argument's name.
+            value: The value as text, not cut.
+            to: To whom it goes, where that counts.
+        """
+        parts = [tool, argument, value, self.kind, self.tool, self.about, *sorted(to)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -60,11 +74,21 @@ class Question:
         path: Where among the arguments.
         value: The value as text, cut.
         why: Where it comes from, as a person reads it.
+        kind: The kind of its origin.
+        mark: What an approval of it holds for: tool, argument, value and origin; empty where it holds for this call
+            alone.
     """
 
     path: str
     value: str
     why: str
+    kind: OriginKind = "model"
+    mark: str = ""
+
+    @property
+    def argument(self) -> str:
+        """The name of the argument that has the value."""
+        return argument_of(self.path)
 
     def text(self) -> str:
         """Return the question as a person reads it."""
@@ -72,18 +96,9 @@ class Question:
 
     def to_dict(self) -> dict[str, str]:
         """Return the question as JSON shapes."""
-        return {"path": self.path, "value": self.value, "why": self.why}
+        return {"path": self.path, "value": self.value, "why": self.why, "kind": self.kind, "mark": self.mark}
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """A policy: what decides where an effect goes comes from the user, the host or a trusted source.
-
-    Give it to a run: `Run(provenance=Provenance())`. Another call needs approval, and its request says which text each
-    such value is from.
-
-    Attributes:
-        dry_run: Note what would be asked in the record, and ask nothing.
-    """
-
-    dry_run: bool = False
+def argument_of(path: str) -> str:
+    """Return the name of the argument that a path is in."""
+    return path.split(".", 1)[0].split("[", 1)[0]

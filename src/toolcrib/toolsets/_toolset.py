@@ -67,7 +67,7 @@ class Toolset:
         hooks: Decision and description hooks.
         max_retries: Retryable answers a model gets per tool and run, unless the tool says otherwise.
         timeout: Seconds for one execution, unless the tool says otherwise.
-        toolset_id: Names the toolset in messages.
+        toolset_id: Names the toolset in messages and in the rules of a `Provenance` policy.
         skip_unavailable: Leave tools that are not available out of what is offered; they can never be called.
         results: Where a result is kept that is too long for a model, with `read_result` as one more tool by which the
             model reads it. Without a store the result is cut.
@@ -137,6 +137,8 @@ class Toolset:
             hooks.check(self._entries)
         named = {*pre, *post, *(() if hooks is None else hooks.targets())}
         self._apply(lambda entries: (guard(e, pre.get(e.name), post.get(e.name), wide, hooks) for e in entries), named)
+        if toolset_id:
+            self._apply(lambda entries: (replace(e, toolsets=(toolset_id, *e.toolsets)) for e in entries))
         if type(self)._call_tool_func is not Toolset._call_tool_func:
             runner = self._call_tool_func
             self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))

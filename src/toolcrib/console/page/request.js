@@ -225,8 +225,9 @@ class Card {
         send({ answer: "always", scope, hours: until.value ? Number(until.value) : null });
       },
     }, h("fieldset", {}, h("legend", {}, "From now on, let run without asking"),
-      radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], true),
-      radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
+      view.origins.length ? radio("values", [h("span.mono", {}, view.tool), " with these values of others, whatever else it is given"], true) : null,
+      radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], !view.origins.length),
+      view.origins.length ? null : radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
     h("label", { htmlFor: until.id }, "For "), until, h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`),
     h("div.row", {}, h("button.primary", { type: "submit" }, "Always allow")));
   }

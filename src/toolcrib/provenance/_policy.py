@@ -1,0 +1,194 @@
+"""Policy: which values of others are asked about, refused or let through, as Python or as a TOML file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+from pydantic import BeforeValidator, ConfigDict, SkipValidation, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
+from pydantic_core import ErrorDetails
+
+from toolcrib.errors import PolicyError, closest
+from toolcrib.provenance._labels import Effect, Source, require_source
+from toolcrib.provenance._question import OriginKind
+
+__all__ = ["Provenance", "Rule", "ToolLabels", "Verdict"]
+
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+"""What becomes of a call because of where a value comes from: it runs, a person is asked, it is refused."""
+
+_STRICT: Final = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+_A_RULE: Final = "a rule"
+_FIELD_OF: Final[Mapping[OriginKind, str]] = {"model": "unknown", "private": "private"}  # of the others: untrusted
+_MENDS: Final = {
+    "tuple_type": 'is a list of texts, as in ["body"]',
+    "string_type": 'is a text, as in "ann"',
+    "bool_type": "is true or false",
+    "bool_parsing": "is true or false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLabels:
+    """What a policy goes by for the calls of one tool.
+
+    Attributes:
+        effect: What the tool does.
+        source: How far its results can be trusted; None for results that the run has read before.
+        content: The parameters that say something, and decide nothing.
+        readers: To whom its results may be sent; None for all.
+        untrusted: What becomes of a call with a value of a stranger's.
+        unknown: What becomes of one with a value that only the model knows from where.
+        private: What becomes of one that sends a private value to others than its readers.
+    """
+
+    effect: Effect = "write"
+    source: Source | None = "untrusted"
+    content: frozenset[str] = frozenset()
+    readers: Collection[str] | None = None
+    untrusted: Verdict = "ask"
+    unknown: Verdict = "ask"
+    private: Verdict = "ask"
+
+    def verdict(self, kind: OriginKind) -> Verdict:
+        """Return what becomes of a call because of a value of this origin."""
+        return cast("Verdict", getattr(self, _FIELD_OF.get(kind, "untrusted")))
+
+
+def _checked_source(given: Any) -> Any:
+    if given is not None:
+        require_source(_A_RULE, given)
+    return given
+
+
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class Rule:
+    """A rule of a policy: for which calls it is, and what it says of them.
+
+    The names of tool, toolset and principal may have `*` for any characters. Of several rules that say something about
+    the same, the last one counts.
+
+    Attributes:
+        tool: The tool's name, as models call it.
+        toolset: A toolset that the tool is in, by its `toolset_id`; of an MCP server's tools the server's name.
+        principal: On whose behalf the call is made. `*` is also for calls without a principal.
+        effect: What the tool does.
+        source: How far its results can be trusted.
+        content: Parameters that say something and decide nothing, besides those that the tool declares.
+        deciding: Parameters that decide, though the tool declares them as content.
+        readers: To whom its results may be sent; `["*"]` is anybody.
+        untrusted: What becomes of a call with a deciding value of a stranger's: `allow`, `ask` or `deny`.
+        unknown: What becomes of one with a deciding value that only the model knows from where.
+        private: What becomes of one that sends a private value to others than its readers.
+
+    Raises:
+        ValueError: A field is none of these, or the rule says nothing.
+    """
+
+    tool: str = "*"
+    toolset: str = "*"
+    principal: str = "*"
+    effect: Effect | None = None
+    source: Annotated[SkipValidation[Source | None], BeforeValidator(_checked_source)] = None
+    content: tuple[str, ...] = ()
+    deciding: tuple[str, ...] = ()
+    readers: tuple[str, ...] | None = None
+    untrusted: Verdict | None = None
+    unknown: Verdict | None = None
+    private: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        if not (self._said() or self.content or self.deciding):
+            raise ValueError(f"it says nothing of the calls that it is for; give it one of {', '.join(_SAYS)}")
+
+    def _said(self) -> dict[str, Any]:
+        found = {name: getattr(self, name) for name in _REPLACED}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def fits(self, tool: str, toolsets: Collection[str], principal: str | None) -> bool:
+        """Return whether the rule is for calls of a tool on behalf of a principal."""
+        return (
+            fnmatchcase(tool, self.tool)
+            and (self.toolset == "*" or any(fnmatchcase(each, self.toolset) for each in toolsets))
+            and (self.principal == "*" or (principal is not None and fnmatchcase(principal, self.principal)))
+        )
+
+    def over(self, labels: ToolLabels) -> ToolLabels:
+        """Return labels with what the rule says in the place of what they were."""
+        said = self._said()
+        if self.readers == ("*",):
+            said["readers"] = None
+        if labels.source is None:
+            said.pop("source", None)  # such results were read before, by what their own tools say
+        return replace(labels, content=labels.content.union(self.content).difference(self.deciding), **said)
+
+
+_REPLACED: Final = ("effect", "source", "readers", "untrusted", "unknown", "private")
+_SAYS: Final = (*_REPLACED, "content", "deciding")
+
+
+@checked_dataclass(frozen=True, slots=True, config=_STRICT)
+class Provenance:
+    """A policy: what decides where an effect goes comes from the user, the host or a trusted source.
+
+    Give it to a run: `Run(provenance=Provenance())`. Another call needs approval, and its request says which text each
+    such value is from.
+
+    Attributes:
+        dry_run: Note what would be asked or refused in the record, and do neither.
+        rules: What differs from that for some tools, toolsets or principals.
+    """
+
+    dry_run: bool = False
+    rules: tuple[Rule, ...] = ()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Provenance:
+        """Return the policy of a TOML file, whose keys are the fields of this class.
+
+        Raises:
+            PolicyError: The file is no TOML, or a field is none; the error names the file, the rule and the field.
+            OSError: The file cannot be read.
+        """
+        try:
+            return _POLICY.validate_python(tomllib.loads(Path(path).read_text("utf-8")))
+        except ValidationError as error:
+            problems = [_problem(each) for each in error.errors(include_url=False)]
+            raise PolicyError(str(path), tuple(dict.fromkeys(problems))) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise PolicyError(str(path), (f"it is no TOML: {error}",)) from None
+
+    def labels(self, declared: ToolLabels, tool: str, toolsets: Collection[str], principal: str | None) -> ToolLabels:
+        """Return what the policy goes by for calls of a tool, where the tool declares these labels."""
+        for rule in self.rules:
+            if rule.fits(tool, toolsets, principal):
+                declared = rule.over(declared)
+        return declared
+
+
+_POLICY: Final = TypeAdapter(Provenance)
+
+
+def _problem(detail: ErrorDetails) -> str:
+    """Return what is wrong with a field of a file, and where."""
+    place = [part for part in detail["loc"] if part not in ("function-before", "tuple", "list")]
+    rule = f"rule {place[1] + 1}" if place[:1] == ["rules"] and len(place) > 1 and isinstance(place[1], int) else ""
+    path = ".".join(map(str, place[2:] if rule else place))
+    owner = Rule if rule else Provenance
+    if path == "rules" or (rule and not path and detail["type"] != "value_error"):
+        what = f"rules are tables, written [[rules]], and not {detail['input']!r:.80}"
+    elif detail["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        known = [each.name for each in fields(owner)]
+        what = f"`{path}` is unknown. {closest(path, known)}"
+    elif detail["type"] == "value_error":
+        what = str(detail["ctx"]["error"]).removeprefix(f"{_A_RULE}: ") if "ctx" in detail else detail["msg"]
+    else:
+        mend = _MENDS.get(detail["type"]) or detail["msg"].replace("Input should be", "is one of")
+        what = f"`{path}` {mend}, and not {detail['input']!r:.80}"
+    return f"{rule}: {what}" if rule else what
