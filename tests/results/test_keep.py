@@ -134,18 +134,41 @@ async def test_what_is_read_is_never_kept_again() -> None:
     assert len(outcome.text()) < 700
 
 
-@pytest.mark.parametrize("offset", [-5, 10**30])
-@pytest.mark.parametrize("limit", [-5, 10**30])
-async def test_any_number_may_be_asked_for(offset: int, limit: int) -> None:
-    for value in ("x" * 50_000, list(range(50_000)), {"a": list(range(20_000))}):
-        tools = Toolset([tool_of(value)], results=MemoryResultStore())
-        handle = kept_in(await call(tools))
+@pytest.mark.parametrize(
+    ("value", "query"),
+    [
+        ("x" * 50_000, {}),
+        ("x" * 50_000, {"search": "12345"}),
+        (list(range(50_000)), {}),
+        (list(range(50_000)), {"search": "12345"}),
+        ({"a": list(range(20_000))}, {"path": "a"}),
+        ({"a": {"b": "x" * 20_000}}, {"path": "$.a.b"}),
+    ],
+    ids=["text", "places", "rows", "rows with", "path", "value"],
+)
+async def test_any_number_may_be_asked_for(value: Any, query: dict[str, str]) -> None:
+    tools = Toolset([tool_of(value)], results=MemoryResultStore())
+    handle = kept_in(await call(tools))
 
-        for query in ({}, {"search": "12345"}, {"path": "a"} if isinstance(value, dict) else {}):
-            outcome = await call(tools, "read_result", handle=handle, offset=offset, limit=limit, **query)
+    past = await call(tools, "read_result", handle=handle, offset=10**30, **query)
+    less = await call(tools, "read_result", handle=handle, limit=-5, **query)
+    all_of_it = await call(tools, "read_result", handle=handle, limit=10**30, **query)
 
-            assert isinstance(outcome, Completed)
-            assert len(outcome.text()) < 25_000
+    assert "is past the end: there are" in past.text()
+    assert "`offset` and `limit` are at least 0" in less.text()
+    assert isinstance(all_of_it, Completed)
+    assert len(all_of_it.text()) < 25_000
+
+
+async def test_a_model_may_try_more_often_than_with_other_tools() -> None:
+    tools, run = Toolset([tool_of(list(range(50_000)))], results=MemoryResultStore()), Run()
+    handle = kept_in(await call(tools, run=run))
+
+    for _ in range(10):
+        await call(tools, "read_result", run, handle=handle, where="nope = 1")
+    outcome = await call(tools, "read_result", run, handle=handle, limit=1)
+
+    assert isinstance(outcome, Completed)
 
 
 # --- what is kept

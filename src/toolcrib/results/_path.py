@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
-from toolcrib.errors import ModelRetry
+from toolcrib.errors import ModelRetry, closest
 
-__all__ = ["Step", "parse_path", "select", "selects_several"]
+__all__ = ["Step", "parse_path", "require_selected", "select", "selects_several"]
 
 Step: TypeAlias = str | int | slice
 """A member's name, an item's number, or a slice of a list; `*` is the slice of everything."""
 
 _MOST_CHARS, _MOST_STEPS = 500, 20
+_LOOKED_AT = 1_000  # objects whose members an error names
 _STEP = re.compile(
     r"""\.(?P<name>[^\W\d][\w-]*) | (?P<all>\.\*|\[\*\]) | \[(?P<number>-?[0-9]{1,15})\]
     | \[(?P<start>-?[0-9]{0,15}):(?P<stop>-?[0-9]{0,15})\] | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\]""",
@@ -61,6 +62,30 @@ def _step(found: re.Match[str]) -> Step:
 def selects_several(steps: Sequence[Step]) -> bool:
     """Return whether steps may select more than one value."""
     return any(isinstance(step, slice) for step in steps)
+
+
+def require_selected(values: list[Any], steps: Sequence[Step]) -> None:
+    """Refuse steps that select nothing because no value has such a member; where they select several, one may be empty.
+
+    Raises:
+        ModelRetry: It names the step, and the members that there are.
+    """
+    for step in steps:
+        found = [part for value in values for part in select(value, (step,))]
+        if not found and (not selects_several(steps) or any(value not in ([], {}) for value in values)):
+            raise ModelRetry(f"the path selects nothing: {_absence(values, step)}")
+        values = found
+
+
+def _absence(values: list[Any], step: Step) -> str:
+    objects = [cast("dict[str, Any]", value) for value in values if isinstance(value, dict)]
+    if isinstance(step, str):
+        names = dict.fromkeys(name for members in objects[:_LOOKED_AT] for name in members)
+        return f"there is no member `{step}`. {closest(step, names)}"
+    if isinstance(step, slice):
+        return "no value there is a list or an object, or its slice is past the end"
+    most = max((len(cast("list[Any]", value)) for value in values if isinstance(value, list)), default=None)
+    return "there is no list there" if most is None else f"there is no item {step}: a list there has {most}"
 
 
 def select(value: Any, steps: Sequence[Step]) -> Iterator[Any]:

@@ -8,11 +8,11 @@ from itertools import chain, islice
 from typing import Any, cast
 
 from toolcrib.calls import json_text
-from toolcrib.errors import ModelRetry
-from toolcrib.results._path import Step, parse_path, select, selects_several
+from toolcrib.errors import ModelRetry, closest
+from toolcrib.results._path import Step, parse_path, require_selected, select, selects_several
 from toolcrib.results._shape import members_in, rows_in
 from toolcrib.results._store import ResultStore, StoredResult
-from toolcrib.results._where import parse_where
+from toolcrib.results._where import columns_of, parse_where, require_columns, require_kinds
 
 __all__ = ["FoundRows", "FoundText", "ResultQuery", "read"]
 
@@ -20,6 +20,8 @@ _MOST_PARSED = 32_000_000  # characters of one row, or one member of an object, 
 _AROUND = 80  # characters that are shown on either side of a word that was found
 _ROWS, _CHARS = 20, 2_000  # read at a time, where the caller does not say
 _MOST_WORD, _MOST_PLACES = 200, 10_000
+_SAMPLE = 1_000  # rows that are looked at to say why a path selects nothing
+_NOTHING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ def read(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundR
     found = _selected(store, stored, steps)
     if not isinstance(found, _Rows):
         if not isinstance(found, list) and not (isinstance(found, dict) and by_rows):
+            if by_rows:
+                raise ModelRetry(f"`where` and `columns` are for rows, and `{query.path}` selects {_json(found):.80}")
             return _value(found, query)
         found = _Rows(cast("list[Any]", found if isinstance(found, list) else [found]))
     return _page(store, stored, found, query)
@@ -133,6 +137,8 @@ def _selected(store: ResultStore, stored: StoredResult, steps: Sequence[Step]) -
         return _Rows(range(total), (), key)
     step, rest = steps[0], steps[1:]
     if isinstance(step, slice):
+        if step.start is not None and step.start >= total > 0:
+            raise ModelRetry(f"there is no row {step.start}: there are {total}")
         return _Rows(range(total)[step], rest, key)
     if not isinstance(step, int):
         raise ModelRetry(f"the result is a {stored.shape}: take members of its rows with [*].{step} or `columns`")
@@ -143,19 +149,19 @@ def _selected(store: ResultStore, stored: StoredResult, steps: Sequence[Step]) -
 
 def _in_value(value: Any, steps: Sequence[Step]) -> Any:
     found = list(select(value, steps))
-    if selects_several(steps):
-        return found
     if not found:
-        raise ModelRetry("the path selects nothing in the result")
-    return found[0]
+        require_selected([value], steps)
+    return found if selects_several(steps) else found[0]
 
 
 def _member(store: ResultStore, stored: StoredResult, name: str) -> Any:
+    names = [key for key in stored.counts if key is not None]
     for text, _ in _whole_pieces(store, stored, "members", None, 0):
         members = members_in(text)
         if name in members:
             return members[name]
-    raise ModelRetry(f"the result has no member `{name}`: it is an {stored.shape}")
+        names += members
+    raise ModelRetry(f"the result has no member `{name}`: it is an {stored.shape}. {closest(name, names)}")
 
 
 def _rows(
@@ -204,14 +210,31 @@ def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQu
     def is_wanted(row: Any) -> bool:
         return all(one.holds(row) for one in conditions) and (not word or word in _json(row).lower())
 
-    counted = not (conditions or word or rows.steps)
-    source = rows.source[query.offset :] if counted else rows.source
-    values = _in_range(store, stored, rows.key, source, word) if isinstance(source, range) else iter(source)
+    def values(source: list[Any] | range, word: str = "") -> Iterator[Any]:
+        found = _in_range(store, stored, rows.key, source, word) if isinstance(source, range) else iter(source)
+        return (row for value in found for row in select(value, rows.steps))
 
-    matching = (row for value in values for row in select(value, rows.steps) if is_wanted(row))
-    if counted:
-        return _fitting(matching, query, len(rows.source))
-    return _fitting(islice(matching, query.offset, None), query, None)
+    if rows.steps and rows.source and next(values(rows.source), _NOTHING) is _NOTHING:
+        first = rows.source[:_SAMPLE]
+        some = _in_range(store, stored, rows.key, first, "") if isinstance(first, range) else first
+        require_selected(list(some), rows.steps)
+    require_columns(values(rows.source), [*(one.column for one in conditions), *query.columns])
+    if not (conditions or word or rows.steps):
+        if query.offset > len(rows.source):
+            raise ModelRetry(f"`offset` {query.offset} is past the end: there are {len(rows.source)} rows")
+        return _fitting(values(rows.source[query.offset :]), query, len(rows.source))
+    found = _fitting(_after((row for row in values(rows.source, word) if is_wanted(row)), query.offset), query, None)
+    if not found.rows:
+        require_kinds(values(rows.source), conditions)
+    return found
+
+
+def _after(found: Iterator[Any], offset: int) -> Iterator[Any]:
+    """Return what comes after so many that were found; a ModelRetry where there are not as many."""
+    passed = sum(1 for _ in islice(found, offset))
+    if passed < offset:
+        raise ModelRetry(f"`offset` {offset} is past the end: there are {passed}")
+    return found
 
 
 def _in_range(store: ResultStore, stored: StoredResult, key: str | None, wanted: range, word: str) -> Iterator[Any]:
@@ -224,9 +247,10 @@ def _in_range(store: ResultStore, stored: StoredResult, key: str | None, wanted:
 
 
 def _with_columns(row: Any, columns: Sequence[str]) -> Any:
-    if not columns or not isinstance(row, dict):
+    if not columns:
         return row
-    return {name: cast("dict[str, Any]", row).get(name) for name in columns}
+    own = columns_of(row)
+    return {name: own.get(name) for name in columns}
 
 
 def _json(value: Any) -> str:
@@ -254,7 +278,9 @@ def _fitting(matching: Iterator[Any], query: ResultQuery, total: int | None) -> 
 def _text(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundRows | FoundText:
     if query.search:
         pieces = (found.piece.text for found in store.pieces(stored.handle))
-        return _fitting(islice(_places(pieces, query.search), query.offset, None), query, None)
+        return _fitting(_after(_places(pieces, query.search), query.offset), query, None)
+    if query.offset > stored.chars:
+        raise ModelRetry(f"`offset` {query.offset} is past the end: there are {stored.chars} characters")
     most = stored.chars if query.whole and query.limit is None else query.limit or _CHARS
     start, left = query.offset, min(most, query.most_chars)
     texts = list[str]()
@@ -271,7 +297,9 @@ def _text(store: ResultStore, stored: StoredResult, query: ResultQuery) -> Found
 def _value(value: Any, query: ResultQuery) -> FoundRows | FoundText:
     text = json_text(value)
     if query.search:
-        return _fitting(islice(_places([text], query.search), query.offset, None), query, None)
+        return _fitting(_after(_places([text], query.search), query.offset), query, None)
+    if query.offset > len(text):
+        raise ModelRetry(f"`offset` {query.offset} is past the end: there are {len(text)} characters")
     if query.whole and query.limit is None and not query.offset:
         return FoundText(text, 0, len(text), True, value)
     part = text[query.offset :][: min(query.limit or _CHARS, query.most_chars)]

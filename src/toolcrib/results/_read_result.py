@@ -27,6 +27,7 @@ class ReadResult(BaseTool):
 
     effect = "none"
     source = None
+    max_retries = 100  # reading is trying: a column that is not there, an offset past the end
 
     def __init__(self, store: ResultStore) -> None:
         self._store = store
@@ -45,13 +46,17 @@ class ReadResult(BaseTool):
         reader: ResultReader = MODEL if ctx.run is None else ctx.run.reader
         principal = None if ctx.run is None else ctx.run.principal
         whole = reader.value_chars is not None
+        if offset < 0 or limit < 0:
+            raise ModelRetry(
+                "`offset` and `limit` are at least 0; the last rows of a list are those of the path $[-20:]"
+            )
         query = ResultQuery(
             path,
             where,
             columns,
             search,
-            offset=min(max(offset, 0), _MOST_ROWS),
-            limit=min(limit, _MOST_ROWS) if limit > 0 else None,
+            offset=min(offset, _MOST_ROWS),
+            limit=min(limit, _MOST_ROWS) or None,
             most_chars=reader.value_chars or self._store.max_result_chars or _MOST_CHARS,
             whole=whole,
         )

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, cast
 
 from toolcrib.errors import ModelRetry
+from toolcrib.results._shape import head_of
 
-__all__ = ["Condition", "parse_where"]
+__all__ = ["Condition", "columns_of", "parse_where", "require_columns", "require_kinds"]
 
 _MOST_CHARS, _MOST_CONDITIONS = 500, 20
+_MOST_COLUMNS = 1_000  # of a row that is a list
 _QUOTED = r"'[^']*'|\"[^\"]*\""
 _CONDITION = re.compile(
     rf"\s*(?P<column>{_QUOTED}|[^\s'\"=!<>]+)\s*(?P<op>==|!=|<=|>=|=|<|>|\bcontains\b)\s*"
@@ -49,7 +52,7 @@ class Condition:
 
     def holds(self, row: Any) -> bool:
         """Return whether a row meets it: an object by a member's name, a list by an item's number."""
-        found = _column(row, self.column)
+        found = columns_of(row).get(self.column)
         if isinstance(found, str):
             return _COMPARE[self.op](found, self.text)
         if self.op == "contains":
@@ -58,6 +61,14 @@ class Condition:
             same_kind = isinstance(found, bool) == isinstance(self.value, bool)
             return _COMPARE[self.op](found if same_kind else None, self.value if same_kind else 0)
         return False
+
+    def fits(self, found: Any) -> bool:
+        """Return whether a value of its column is of a kind that it can hold for."""
+        if isinstance(found, str) or found is None or self.value is None:
+            return True
+        if self.op == "contains":
+            return isinstance(found, list)
+        return type(found) is type(self.value) or (_is_number(found) and _is_number(self.value))
 
 
 def parse_where(text: str) -> tuple[Condition, ...]:
@@ -79,12 +90,61 @@ def parse_where(text: str) -> tuple[Condition, ...]:
     return tuple(made)
 
 
-def _column(row: Any, name: str) -> Any:
+def require_columns(rows: Iterable[Any], columns: Iterable[str]) -> None:
+    """Refuse columns that no row has; where there are no rows nothing is known of them.
+
+    Raises:
+        ModelRetry: It names a column, the one that was meant, and those that there are.
+    """
+    missing, known, count = dict.fromkeys(columns), dict[str, str](), 0
+    for row in rows if missing else ():
+        own, count = columns_of(row), count + 1
+        missing = {name: None for name in missing if name not in own}
+        if not missing:
+            return
+        if len(known) < _MOST_COLUMNS:
+            known |= {name.lower(): name for name in own}
+    if not count or not missing:
+        return
+    if not known:
+        raise ModelRetry("`where` and `columns` are for rows that are objects, and these are none")
+    name = next(iter(missing))
+    near = get_close_matches(name.lower(), known, n=1)
+    hint = f"; did you mean `{known[near[0]]}`?" if near else "."
+    raise ModelRetry(f"no row has a column `{name}`{hint} The columns are {head_of(', '.join(known.values()), 1_000)}")
+
+
+def require_kinds(rows: Iterable[Any], conditions: Sequence[Condition]) -> None:
+    """Refuse a condition whose value is of another kind than each value of its column, and so holds for none.
+
+    Raises:
+        ModelRetry: It names the condition, and a value that the column has.
+    """
+    unlike = dict[int, Any]()
+    unknown = [*range(len(conditions))]
+    for row in rows if unknown else ():
+        own = columns_of(row)
+        for at in [at for at in unknown if conditions[at].column in own]:
+            unlike[at] = own[conditions[at].column]
+            if conditions[at].fits(unlike[at]):
+                unknown.remove(at)
+    for at in unknown:
+        if at in unlike:
+            one = conditions[at]
+            asked, like = (json.dumps(value, ensure_ascii=False) for value in (one.value, unlike[at]))
+            raise ModelRetry(
+                f"`{one.column} {one.op} {asked}` holds for no row: a value of that column is like {like:.80}, which "
+                "is of another kind"
+            )
+
+
+def columns_of(row: Any) -> Mapping[str, Any]:
+    """Return the values of a row by their columns: an object's members, a list's items by their numbers."""
     if isinstance(row, dict):
-        return cast("dict[str, Any]", row).get(name)
-    if isinstance(row, list) and name.isdecimal() and int(name[:9]) < len(cast("list[Any]", row)):
-        return cast("list[Any]", row)[int(name[:9])]
-    return None
+        return cast("dict[str, Any]", row)
+    if isinstance(row, list):
+        return {f"{number}": value for number, value in enumerate(cast("list[Any]", row)[:_MOST_COLUMNS])}
+    return {}
 
 
 def _bare(text: str) -> str:
