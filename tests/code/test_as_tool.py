@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from toolcrib.calls import Completed, Media, ToolCall
 from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.results import MemoryResultStore
 from toolcrib.sandbox import MontySandbox, Sandbox
-from toolcrib.tools import ez_tool
+from toolcrib.tools import as_tool, ez_tool, tool
 from toolcrib.toolsets import Toolset
 
 
@@ -106,3 +108,47 @@ def test_it_is_a_tool_of_pydantic_ai(kit: Toolkit) -> None:
     assert made.name == "run_python"
     assert made.description == kit.tool_schema("raw")["description"]
     assert made.function_schema.json_schema == kit.tool_schema("raw")["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("make", "sync"),
+    [
+        (as_tool, False),
+        (as_tool, True),
+        (ez_tool, False),
+        (ez_tool, True),
+        (ez_tool(tags=["code"]), False),
+        (tool(register=False), False),
+    ],
+)
+async def test_a_long_text_is_kept_whole_however_the_tool_is_made_of_it(kit: Toolkit, make: Any, sync: bool) -> None:
+    tools = Toolset([make(kit.as_tool(sync=sync))], results=MemoryResultStore())
+    pipeline, run = Pipeline(tools), Run(principal="ann")
+
+    outcome = await pipeline.run(ToolCall("run_python", {"code": "print('x' * 50_000 + 'end')"}), run)
+
+    assert isinstance(outcome, Completed)
+    assert outcome.kept is not None
+    assert outcome.kept.chars == 50_003
+    found = await pipeline.run(ToolCall("read_result", {"handle": outcome.kept.handle, "offset": 49_999}), run)
+    assert found.text() == "[characters 49999:50003 of 50003]\nxend"
+
+
+async def test_a_tool_that_is_made_of_it_may_show_less(kit: Toolkit) -> None:
+    made = ez_tool(max_result_chars=100)(kit.as_tool())
+
+    outcome = await Pipeline(Toolset([made])).run(ToolCall("run_python", {"code": "print('x' * 5_000)"}), Run())
+
+    assert "4900 of 5000 characters cut" in outcome.text()
+
+
+async def test_a_function_around_it_runs(kit: Toolkit) -> None:
+    run = kit.as_tool()
+
+    @functools.wraps(run)
+    async def refusing(code: str) -> str:
+        return "not today"
+
+    outcome = await Pipeline(Toolset([refusing])).run(ToolCall("run_python", {"code": "print(1)"}), Run())
+
+    assert outcome.text() == "not today"

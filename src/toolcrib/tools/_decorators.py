@@ -62,8 +62,9 @@ def tool(
     """
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
-        options, merged = split_keywords(keywords, fixed)
-        made = make_tool(target, options, merged)
+        own, given = _stood_for(target)
+        options, merged = split_keywords({**given, **keywords}, fixed)
+        made = make_tool(own, options, merged)
         if register:
             register_tool(made, replace=replace)
         return made
@@ -89,8 +90,9 @@ def ez_tool(
     """
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
-        options, merged = split_keywords(keywords, fixed)
-        return _function_tool(target, options, merged)
+        own, given = _stood_for(target)
+        options, merged = split_keywords({**given, **keywords}, fixed)
+        return _function_tool(own, options, merged)
 
     return make if fn is None else make(fn)
 
@@ -136,8 +138,26 @@ def _snake_name(model: type) -> str:
 
 
 def stand_for(fn: Callable[..., Any], made: Tool[..., Any]) -> None:
-    """Have a function, where a tool is wanted, stand for this one instead of one that is made of it."""
+    """Have a function, where a tool is wanted, stand for this one instead of one that is made of it.
+
+    A tool that is made of it with options of its own runs this one's function, too, and keeps its `max_result_chars`.
+    """
     setattr(fn, _MARK, made)
+
+
+def _stood_for(fn: Callable[P, R]) -> tuple[Callable[P, R], dict[str, Any]]:
+    """Return the function that a tool made of this one runs, and options that it has unless others are given."""
+    made = _declared(fn)
+    if not isinstance(fn, FunctionType) or made is None or made.fn is None:
+        return fn, {}
+    return cast("Callable[P, R]", made.fn), {"max_result_chars": made.options.max_result_chars}
+
+
+def _declared(item: object) -> Tool[..., Any] | None:
+    """Return the tool that a function or a declared input stands for; a function that wraps one does not."""
+    own: Mapping[str, Any] = getattr(item, "__dict__", {}) if isinstance(item, type | FunctionType) else {}
+    made = None if "__wrapped__" in own else own.get(_MARK)
+    return cast("Tool[..., Any]", made) if isinstance(made, Tool) else None
 
 
 def as_tool(item: object) -> Tool[..., Any]:
@@ -154,11 +174,11 @@ def as_tool(item: object) -> Tool[..., Any]:
         return _base_tool(_instance(item))
     if isinstance(item, BaseTool):
         return _base_tool(item)
-    declared = getattr(item, "__dict__", {}).get(_MARK) if isinstance(item, type | FunctionType) else None
-    if isinstance(declared, Tool):
-        return cast("Tool[..., Any]", declared)
-    if inspect.isroutine(item):
-        return _function_tool(item, ToolOptions(), {})
+    declared = _declared(cast("object", item))
+    if declared is not None:
+        return declared
+    if inspect.isroutine(cast("object", item)):
+        return _function_tool(cast("Callable[..., Any]", item), ToolOptions(), {})
     hint = "decorate it with @tool_input(...)" if isinstance(item, type) else "give a tool, a function or a BaseTool"
     raise TypeError(f"{item!r} is not a tool; {hint}")
 
