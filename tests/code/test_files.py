@@ -60,6 +60,22 @@ async def test_files_and_artifacts_stay_in_a_session(kit: Toolkit) -> None:
     assert second.artifacts == ()
 
 
+async def test_a_file_of_a_session_does_not_become_a_folder(kit: Toolkit) -> None:
+    with kit.session() as session:
+        await session.execute_async("1", files={"a": b"1"})
+
+        with pytest.raises(ValueError, match="'a' is a file, and the folder of 'a/b'"):
+            await session.execute_async("2", files={"a/b": b"2"})
+        again = await session.execute_async("open('a').read()", files={"a": b"3"})
+
+    assert again.return_value == "3"
+
+
+def test_files_of_a_tool_are_checked_when_it_is_made(kit: Toolkit) -> None:
+    with pytest.raises(TypeError, match=r"they are a list\. Give a dict"):
+        kit.as_tool(files=["sales.csv"])  # type: ignore[call-overload]
+
+
 async def test_a_file_that_cannot_be_given_does_not_stay_in_a_session(kit: Toolkit) -> None:
     with kit.session() as session:
         with pytest.raises(ValueError, match="is no name for a file"):

@@ -370,3 +370,21 @@ def test_a_toolset_that_has_to_be_opened_is_refused_with_how() -> None:
 
     with pytest.raises(ValueError, match=r"async with tools\.open\(\) as bound"):
         Toolkit(closed)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"limits": {"memory": 1}}, TypeError, r"`limits` of a toolkit are SandboxLimits\(memory=1 << 30\), and {"),
+        ({"extract": "frst"}, ValueError, 'extract is "first" or "all", and not \'frst\''),
+        ({"sandbox": "proces"}, ValueError, "there is no sandbox called 'proces'. Did you mean `process`"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_refused(options: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        Toolkit([], **options)
+
+
+def test_a_program_that_is_no_text_is_refused(kit: Toolkit) -> None:
+    with pytest.raises(TypeError, match="the program is given as text, and this is bytes: b'1'"):
+        kit.execute(b"1")  # type: ignore[arg-type]

@@ -207,3 +207,15 @@ def test_a_bound_is_at_least_one(name: str) -> None:
 def test_a_result_is_kept_for_some_time() -> None:
     with pytest.raises(ValueError, match="expires"):
         MemoryResultStore(expires=timedelta(0))
+
+
+def test_a_time_to_keep_results_is_a_timedelta() -> None:
+    with pytest.raises(
+        TypeError, match=r"`expires` of a result store is a timedelta, as timedelta\(hours=24\), and is 5"
+    ):
+        MemoryResultStore(expires=5)  # type: ignore[arg-type]
+
+
+def test_a_folder_is_no_file_for_results(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"is a folder; name a file in it: .*toolcrib.db"):
+        SqliteResultStore(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -180,6 +181,27 @@ async def test_a_program_that_is_too_long_does_not_run(run: Run) -> None:
 def test_a_limit_that_makes_no_sense_is_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"the limit {next(iter(bad))} must be more than 0"):
         SandboxLimits(**bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"memory": "1GB"}, "memory is a whole number, and '1GB' is none"),
+        ({"calls": 1.5}, "calls is a whole number, and 1.5 is none"),
+        ({"calls": None}, "calls is a whole number, and None is none"),
+        ({"program_time": "5"}, "program_time is a number of seconds, and '5' is none"),
+        ({"sleep_time": True}, "sleep_time is a number of seconds, and True is none"),
+    ],
+    ids=str,
+)
+def test_a_limit_of_another_type_is_refused(bad: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        SandboxLimits(**bad)
+
+
+def test_a_time_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="the limit program_time must be more than 0, and is nan"):
+        SandboxLimits(program_time=float("nan"))
 
 
 def test_no_calls_and_no_sleep_are_limits_like_others() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -238,3 +239,17 @@ asyncio.run(main())
 
     for _ in range(20):  # which of them is first is chance
         assert (await process_run(code)).value == [1, 2, value]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"spares": -1}, ValueError, "spares is how many processes are started ahead, at least 0, and is -1"),
+        ({"spares": 1.5}, ValueError, "spares is how many processes are started ahead, at least 0, and is 1.5"),
+        ({"session_idle": -1}, ValueError, "session_idle must be more than 0 seconds, or None for no limit, and is -1"),
+        ({"queue": 5}, TypeError, r"`queue` of a sandbox is one as ProgramQueue\(most_programs=8\), and 5 is none"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_refused(options: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        ProcessSandbox(**options)

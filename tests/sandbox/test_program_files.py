@@ -263,8 +263,19 @@ def test_files_are_read_from_paths_and_bytes(tmp_path: Path) -> None:
         ({"a": "text"}, TypeError, r"'a' is a str. Give the path of a file, as Path\('sales.csv'\), or its bytes"),
         ({"a": Path("/nowhere/a")}, FileNotFoundError, "nowhere"),
         ({f"{n}": b"" for n in range(1001)}, ValueError, "1000 files at most, and these are 1001"),
+        ({"a": Path("/dev/zero")}, ValueError, "the path of 'a', /dev/zero, leads to a device, a pipe or a socket"),
+        ({"a": Path("/")}, ValueError, "the path of 'a', /, leads to a folder. Give the path of a file, or bytes"),
+        ({"a": Path("/proc/self/status")}, ValueError, r"with 'a' of 5 bytes, they have more than the 4 bytes"),
+        ({"a": b"", "a/b/c": b""}, ValueError, "'a' is a file, and the folder of 'a/b/c'. Give one of them another"),
+        ({"a/b/c": b"", "a/b": b""}, ValueError, "'a/b' is a file, and the folder of 'a/b/c'"),
+        (["sales.csv"], TypeError, r"they are a list. Give a dict, by the names .*files=\{'sales.csv': Path"),
+        (Path("sales.csv"), TypeError, "they are a Po?si?x?.*Path. Give a dict"),
     ],
 )
 def test_files_that_cannot_be_given_are_refused(files: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         read_files(files, 4)
+
+
+def test_names_that_begin_alike_are_no_folders_of_each_other() -> None:
+    assert set(read_files({"a": b"", "a.csv": b"", "ab/c": b"", "b/a": b""}, 4)) == {"a", "a.csv", "ab/c", "b/a"}

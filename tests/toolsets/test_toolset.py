@@ -1,5 +1,6 @@
 """Toolset: members, hooks, what is offered, objects as tools."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import DuplicateNameError, UnknownTool
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline
+from toolcrib.results import MemoryResultStore
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, ez_tool, tool, tool_input
 from toolcrib.toolsets import Toolset
@@ -227,3 +229,9 @@ def test_a_lock_function_and_an_availability_check_are_checked_when_they_are_giv
     takes = r"the availability check `is_available` is called with \(ctx\), and takes \(\)"
     with pytest.raises(TypeError, match=takes):
         Toolset([Broken()])
+
+
+@pytest.mark.parametrize("results", ["results.db", Path("results.db"), MemoryResultStore])
+def test_results_that_are_no_store_are_refused_with_the_mend(results: Any) -> None:
+    with pytest.raises(TypeError, match=r"has to be a result store: MemoryResultStore\(\), or SqliteResultStore\('"):
+        Toolset([], results=results)

@@ -160,6 +160,8 @@ class Attempts:
             SandboxError: No worker could be had; nothing ran.
             Exception: An exception of an observer or of the handler.
         """
+        if not isinstance(code, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
+            raise TypeError(f"the program is given as text, and this is {type(code).__name__}: {code!r:.80}")
         options = replace(options, run=run_for(options.run, "code"))  # one run for all of them
         retries = retries or Retries()
         earlier: list[ExecutionResult] = []

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeVar
 from toolcrib.errors import CodeError
 from toolcrib.sandbox import parse_program
 
-__all__ = ["Extract", "extract_code", "off_loop", "program_of"]
+__all__ = ["Extract", "extract_code", "off_loop", "program_of", "require_extract"]
 
 Extract: TypeAlias = Literal["first", "all"]
 """Which Python blocks of a reply are its program: the first one alone, or all of them, one after the other."""
@@ -44,12 +44,17 @@ def extract_code(text: str, extract: Extract = "all") -> str | None:
         text: The reply.
         extract: `all` for all its Python blocks, one after the other; `first` for the first that is not empty.
     """
-    if extract not in ("first", "all"):
-        raise ValueError(f'extract is "first" or "all", and not {extract!r}')
+    require_extract(extract)
     blocks = [block for block in _blocks(text) if block.code.strip()]
     marked = [block.code for block in blocks if block.label in _PYTHON]
     chosen = marked or [block.code for block in blocks if not block.label]
     return "\n\n".join(chosen[:1] if extract == "first" else chosen) or None
+
+
+def require_extract(extract: str) -> None:
+    """Refuse a choice of blocks that is none: a ValueError."""
+    if extract not in ("first", "all"):
+        raise ValueError(f'extract is "first" or "all", and not {extract!r}')
 
 
 def program_of(answer: str, extract: Extract = "all") -> str:

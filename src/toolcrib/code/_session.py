@@ -14,7 +14,7 @@ from toolcrib.code._runner import NO_FILES, OnOutput, RunOptions
 from toolcrib.errors import SandboxError
 from toolcrib.pipeline import Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
-from toolcrib.sandbox import HasSessions, ProgramFiles, SandboxSession
+from toolcrib.sandbox import HasSessions, ProgramFiles, SandboxSession, require_files
 
 __all__ = ["ProgramSession", "open_session"]
 
@@ -88,6 +88,7 @@ class ProgramSession:
         run = self._run if sink is None else self._run.with_sinks(sink)
         self._is_running = True
         try:
+            require_files(options.files, self._files)
             self._files |= await self._attempts.runner.read(options.files)
             options = replace(options, run=run, sandbox=self._session, files=self._files)
             return await self._attempts.run(code, options, retries, self._names)

@@ -21,7 +21,7 @@ from toolcrib.code._as_tool import (
 from toolcrib.code._attempts import Attempts, ErrorHint, Retries, RetryHandler, TypeCheck, default_hint
 from toolcrib.code._check import Finding
 from toolcrib.code._events import ProgramEvent, events_of
-from toolcrib.code._extract import Extract, extract_code
+from toolcrib.code._extract import Extract, extract_code, require_extract
 from toolcrib.code._journal import JournalLog
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
@@ -34,7 +34,15 @@ from toolcrib.formats import FormatName, definition
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run, run_for
 from toolcrib.record import Sink
-from toolcrib.sandbox import Dialect, ProgramFiles, Sandbox, SandboxLimits, SandboxName, sandbox_named
+from toolcrib.sandbox import (
+    Dialect,
+    ProgramFiles,
+    Sandbox,
+    SandboxLimits,
+    SandboxName,
+    require_files,
+    sandbox_named,
+)
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -93,6 +101,9 @@ class Toolkit:
             raise ValueError("open the toolset first: `async with tools.open() as bound: Toolkit(bound)`")
         if hooks is not None:
             self._toolset = self._toolset.with_hooks(hooks)
+        if not isinstance(limits, SandboxLimits | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
+            raise TypeError(f"`limits` of a toolkit are SandboxLimits(memory=1 << 30), and {limits!r} are none")
+        require_extract(extract)
         limits, sinks = limits or SandboxLimits(), tuple(sinks)
         sandbox = sandbox_named(sandbox) if isinstance(sandbox, str) else sandbox
         self._options: dict[str, Any] = {
@@ -332,6 +343,7 @@ class Toolkit:
             on_result: A listener for the result of each program.
             max_result_chars: The most characters of a result that the model is shown, head and tail; None for all.
         """
+        require_files(files)
         run = partial(self.execute if sync else self.execute_async, files=files)
         return program_tool(
             run,

@@ -70,6 +70,8 @@ class SqliteResultStore(ResultStore):
         if str(path) in ("", ":memory:"):
             raise ValueError("this store is for a file; MemoryResultStore keeps results in memory")
         self.path = Path(path)
+        if self.path.is_dir():
+            raise ValueError(f"{path} is a folder; name a file in it: {self.path / 'toolcrib.db'}")
         make_file(self.path, SQLITE_RESULT_TABLES)
 
     @contextmanager

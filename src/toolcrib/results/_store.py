@@ -92,6 +92,8 @@ class ResultStore(ABC):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"the {name} of a result store must be at least 1, and is {value}")
+        if not isinstance(expires, timedelta):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
+            raise TypeError(f"`expires` of a result store is a timedelta, as timedelta(hours=24), and is {expires!r}")
         if expires <= timedelta(0):
             raise ValueError(f"a result has to be kept for more than no time, and `expires` is {expires}")
         self.reader: Any = None  # the tool that reads it, made once: toolsets with one store have one tool

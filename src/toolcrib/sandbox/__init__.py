@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import MissingExtraError
 from toolcrib.sandbox._engines import SandboxName, default_sandbox, engine, sandbox_named, type_checker
-from toolcrib.sandbox._program_files import ProgramFiles, read_files
+from toolcrib.sandbox._program_files import ProgramFiles, read_files, require_files
 from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._protocol import (
     Dialect,
@@ -97,6 +97,7 @@ __all__ = [
     "parse_program",
     "read_files",
     "replayable",
+    "require_files",
     "sandbox_named",
     "type_checker",
 ]

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from toolcrib.sandbox._control_group import CONTROL_GROUP, named_group
 from toolcrib.sandbox._packages import Packages
-from toolcrib.sandbox._program_queue import ProgramQueue
+from toolcrib.sandbox._program_queue import ProgramQueue, queue_of
 from toolcrib.sandbox._worker_pool import LAYERS, WorkerPool
 from toolcrib.sandbox._worker_sandbox import IDLE, WorkerSandbox
 
@@ -59,7 +59,7 @@ class ProcessSandbox(WorkerSandbox):
     ) -> None:
         chosen = Packages.of(packages, packages_from)
         required = LAYERS if require == "all" else require
-        queue = queue or ProgramQueue()
+        queue = queue_of(queue)
         group = None if CONTROL_GROUP in skip else queue.group
         pool = WorkerPool(
             require=None if required is None else frozenset(required),

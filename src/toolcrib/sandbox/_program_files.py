@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mimetypes
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePath
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, TypeAlias, cast
 
 from toolcrib.calls import Media
 
-__all__ = ["ProgramFiles", "artifacts_of", "read_files"]
+__all__ = ["ProgramFiles", "artifacts_of", "read_files", "require_files"]
 
 ProgramFiles: TypeAlias = Mapping[str, bytes | os.PathLike[str]]
 """Files for a program: by the name that it opens, the bytes, or the path of a file of the host's."""
@@ -36,26 +37,53 @@ def read_files(files: ProgramFiles, most: int) -> dict[str, bytes]:
 
     Raises:
         OSError: One of them cannot be read.
-        TypeError: What is given is neither bytes nor a path.
-        ValueError: A name is none, or they are too many or too large.
+        TypeError: What is given is no dict, or holds what is neither bytes nor a path.
+        ValueError: A name is none, a path leads to no file, or they are too many or too large.
     """
-    if len(files) > _FILES:
-        raise ValueError(f"files: a program is given {_FILES} files at most, and these are {len(files)}")
+    require_files(files)
     found: dict[str, bytes] = {}
     left = most
     for name, given in files.items():
-        why = _problem(name)
-        if why is not None:
-            raise ValueError(f"files: {name!r:.{_NAME}} is no name for a file of a program: {why}")
         size = _size(name, given)
+        if size <= left:  # as far as the system knows: a file may grow, and those of /proc have no size
+            found[name] = given if isinstance(given, bytes) else _read(given, left + 1)
+            size = len(found[name])
         left -= size
         if left < 0:
             raise ValueError(
                 f"files: with {name!r} of {size} bytes, they have more than the {most} bytes that a program takes. "
                 "Give it less, or raise SandboxLimits.bytes_in"
             )
-        found[name] = given if isinstance(given, bytes) else Path(given).read_bytes()
     return found
+
+
+def require_files(files: ProgramFiles, others: Iterable[str] = ()) -> None:
+    """Refuse files that no program can be given, before any of them is read.
+
+    Args:
+        files: The files by name.
+        others: Names of files that the program has already.
+
+    Raises:
+        TypeError: They are no dict.
+        ValueError: A name is none, or also that of a folder, or there are too many.
+    """
+    if not isinstance(cast("object", files), Mapping):
+        raise TypeError(
+            f"files: they are a {type(files).__name__}. Give a dict, by the names that the program opens: "
+            "files={'sales.csv': Path('sales.csv')}"
+        )
+    if len(files) > _FILES:
+        raise ValueError(f"files: a program is given {_FILES} files at most, and these are {len(files)}")
+    for name in files:
+        why = _problem(name)
+        if why is not None:
+            raise ValueError(f"files: {name!r:.{_NAME}} is no name for a file of a program: {why}")
+    names = {*files, *others}
+    for name in sorted(names):
+        folder = next((folder for folder in map(str, PurePosixPath(name).parents) if folder in names), None)
+        if folder is not None:
+            raise ValueError(f"files: {folder!r} is a file, and the folder of {name!r}. Give one of them another name")
 
 
 def artifacts_of(names: Sequence[Any], blobs: Sequence[memoryview], most: int) -> tuple[Media, ...]:
@@ -75,12 +103,21 @@ def artifacts_of(names: Sequence[Any], blobs: Sequence[memoryview], most: int) -
 def _size(name: str, given: bytes | os.PathLike[str]) -> int:
     if isinstance(given, bytes):
         return len(given)
-    if isinstance(cast("object", given), os.PathLike):
-        return Path(given).stat().st_size
-    raise TypeError(
-        f"files: {name!r} is a {type(given).__name__}. Give the path of a file, as Path('sales.csv'), or its bytes, as "
-        "text.encode()"
-    )
+    if not isinstance(cast("object", given), os.PathLike):
+        raise TypeError(
+            f"files: {name!r} is a {type(given).__name__}. Give the path of a file, as Path('sales.csv'), or its "
+            "bytes, as text.encode()"
+        )
+    facts = Path(given).stat()
+    if not stat.S_ISREG(facts.st_mode):
+        what = "a folder" if stat.S_ISDIR(facts.st_mode) else "a device, a pipe or a socket"
+        raise ValueError(f"files: the path of {name!r}, {given}, leads to {what}. Give the path of a file, or bytes")
+    return facts.st_size
+
+
+def _read(given: os.PathLike[str], most: int) -> bytes:
+    with Path(given).open("rb") as file:
+        return file.read(most)
 
 
 def _problem(name: object) -> str | None:

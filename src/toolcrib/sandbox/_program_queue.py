@@ -15,7 +15,7 @@ from typing import Final
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox._control_group import ControlGroup, own_group
 
-__all__ = ["PROGRAMS", "SESSIONS", "ProgramQueue"]
+__all__ = ["PROGRAMS", "SESSIONS", "ProgramQueue", "queue_of"]
 
 PROGRAMS: Final = 64
 """The programs that run at once by default."""
@@ -195,3 +195,10 @@ class ProgramQueue:
 def _wake(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_result(None)
+
+
+def queue_of(queue: ProgramQueue | None) -> ProgramQueue:
+    """Return the queue that a sandbox is given, or one of its own; a TypeError for what is none."""
+    if not isinstance(queue, ProgramQueue | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
+        raise TypeError(f"`queue` of a sandbox is one as ProgramQueue(most_programs=8), and {queue!r} is none")
+    return queue or ProgramQueue()

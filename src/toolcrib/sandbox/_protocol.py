@@ -80,7 +80,13 @@ class SandboxLimits:
         for part in fields(self):
             value: float | None = getattr(self, part.name)
             may_be_zero = part.name in ("sleep_time", "calls", "artifacts")
-            if value is not None and (value < 0 or (value == 0 and not may_be_zero)):
+            is_time = part.name.endswith("_time")
+            if value is None and part.name == "wall_time":
+                continue
+            if not isinstance(value, (int, float) if is_time else int) or isinstance(value, bool):
+                kind = "a number of seconds" if is_time else "a whole number"
+                raise TypeError(f"SandboxLimits: {part.name} is {kind}, and {value!r} is none")
+            if not (value > 0 or (value == 0 and may_be_zero)):
                 raise ValueError(f"the limit {part.name} must be more than 0, and is {value}")
 
 

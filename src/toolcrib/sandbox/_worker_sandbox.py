@@ -24,7 +24,7 @@ from toolcrib.errors import CodeError, SandboxError
 from toolcrib.sandbox._conversation import Conversation
 from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
-from toolcrib.sandbox._program_queue import ProgramQueue
+from toolcrib.sandbox._program_queue import ProgramQueue, queue_of
 from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
@@ -103,8 +103,10 @@ class WorkerSandbox:
         session_idle: float | None = IDLE,
         keep_values: bool = False,
     ) -> None:
+        if session_idle is not None and not session_idle > 0:
+            raise ValueError(f"session_idle must be more than 0 seconds, or None for no limit, and is {session_idle}")
         self._workers, self._packages = workers, tuple(packages)
-        self.queue = queue or ProgramQueue()
+        self.queue = queue_of(queue)
         self.session_idle, self.keep_values = session_idle, keep_values
         self._sessions: weakref.WeakSet[ProcessSession] = weakref.WeakSet()
         self._engine = f"{name}-{_VERSION}"

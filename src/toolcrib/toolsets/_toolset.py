@@ -112,6 +112,11 @@ class Toolset:
             raise ValueError(f"the timeout of a toolset must be more than 0 seconds, and is {timeout}")
         if max_retries < 0:
             raise ValueError(f"the max_retries of a toolset must be at least 0, and is {max_retries}")
+        if not isinstance(cast("object", results), ResultStore | None):
+            raise TypeError(
+                f"`results` of a toolset is {results!r}, and has to be a result store: MemoryResultStore(), or "
+                "SqliteResultStore('toolcrib.db') for a file"
+            )
         self.toolset_id = toolset_id
         self._sources: tuple[tuple[ToolSource, tuple[Step, ...]], ...] = ()
         self._entries: dict[str, ToolEntry] = {}
