@@ -239,26 +239,35 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_ONCE,
     ),
     # --- a program
-    Gate("fence of a program's journal", _JOURNAL, "if self._owner is not None:", "if False:", _OF_PROGRAMS),
+    Gate(
+        "fence of a program's journal", "adapters/dbos/_workflow.py", "if owner is not None:", "if False:", _OF_PROGRAMS
+    ),
+    Gate(
+        "fence of a turn that looks cut off",
+        "adapters/dbos/_turn_workflow.py",
+        "await require_held(current_engine().client)",
+        "pass",
+        _OF_RECOVERY,
+    ),
     Gate(
         "fence of a program that is taken up",
         _JOURNAL,
-        "            self._fence(connection)\n            row =",
-        "            row =",
+        "with self._holding() as connection:\n            row =",
+        "with self._client.engine.begin() as connection:\n            row =",
         _OF_PROGRAMS,
     ),
     Gate(
         "fence of a program's line",
         _JOURNAL,
-        "                self._fence(connection)\n                connection",
-        "                connection",
+        "with self._holding() as connection:\n                connection",
+        "with self._client.engine.begin() as connection:\n                connection",
         _OF_PROGRAMS,
     ),
     Gate(
         "fence of a program's end",
         _JOURNAL,
-        "            self._fence(connection)\n            values",
-        "            values",
+        "with self._holding() as connection:\n            values",
+        "with self._client.engine.begin() as connection:\n            values",
         _OF_PROGRAMS,
     ),
     Gate(

@@ -1,6 +1,7 @@
-"""A worker that kills itself at a chosen point, for the tests of what comes after; `main` is its process.
+"""A worker that kills itself or stands still at a chosen point, to test what comes after; `main` is its process.
 
-What its tools do is written into a folder, a line each; a file `die-at-POINT` there is where the process ends, once.
+What its tools do is written into a folder, a line each; a file `die-at-POINT` there is where the process ends, once. A
+file `stop-at-POINT` is where it stands still: it is `stopped-at-POINT` then, until that is removed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -20,6 +22,7 @@ from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
 from toolcrib.calls import RunNormally
 from toolcrib.errors import WorkerError
 from toolcrib.hooks import HookSet
+from toolcrib.pipeline import Run
 from toolcrib.schema import IdempotencyKey
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -37,6 +40,15 @@ def die(point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def stand_still(point: str) -> None:
+    """Wait, as a process that gets no time, if this is where a test wants it."""
+    mark, stands = FOLDER / f"stop-at-{point}", FOLDER / f"stopped-at-{point}"
+    with suppress(FileNotFoundError):
+        mark.rename(stands)
+        while stands.exists():
+            time.sleep(0.01)
+
+
 def wrote(line: str) -> None:
     """Do something that can be seen from outside."""
     with (FOLDER / "effects").open("a") as file:
@@ -47,6 +59,7 @@ def wrote(line: str) -> None:
 async def charge(amount: int, key: IdempotencyKey) -> str:
     wrote(f"charge {amount} {key}")
     die("charge")
+    await asyncio.to_thread(stand_still, "charge")
     return f"charged {amount}"
 
 
@@ -86,6 +99,12 @@ async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
+def run() -> Run:
+    """Return the run of a turn, which was taken from its queue and has not begun."""
+    stand_still("taken")
+    return Run()
+
+
 def agent() -> DurableAgent:
     """Return the agent, as every process makes it."""
     hooks = HookSet()
@@ -96,7 +115,7 @@ def agent() -> DurableAgent:
         return RunNormally(given)
 
     tools = Toolset([charge, set_to, fill, count, down, pay], hooks=hooks)
-    made = DurableAgent(Agent("dying", "Dies.", tools), Queue("dying", polling=POLLING))
+    made = DurableAgent(Agent("dying", "Dies.", tools), Queue("dying", polling=POLLING), run=run)
 
     @made.agent.before_turn
     async def before(agent: Agent, turn: Turn[Any]) -> None:
@@ -112,12 +131,16 @@ def agent() -> DurableAgent:
 
 
 async def work(database: str, worker: str, ready: Connection) -> None:
-    """Work until the process dies, or whoever started it lets go."""
+    """Work until the process dies, its work is handed over, or its starter lets go."""
     durable = agent()
-    async with Engine(database, worker_id=worker, queues=[durable.queue], answers=POLLING, grace=1.0):
+    async with Engine(database, worker_id=worker, queues=[durable.queue], answers=POLLING, grace=1.0) as engine:
         ready.send("ready")
-        with suppress(EOFError):
-            await asyncio.to_thread(ready.recv)
+        let_go = asyncio.Event()
+        asyncio.get_running_loop().add_reader(ready.fileno(), let_go.set)
+        waits = [asyncio.create_task(event.wait()) for event in (let_go, engine.lost)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if engine.lost.is_set():
+            ready.send("given up")
 
 
 def main(database: str, folder: Path, worker: str, ready: Connection) -> None:

@@ -45,6 +45,17 @@ class Shop:
         """Have the next worker that comes there die."""
         (self.folder / f"die-at-{point}").touch()
 
+    def stop_at(self, point: str) -> None:
+        """Have the next worker that comes there stand still."""
+        (self.folder / f"stop-at-{point}").touch()
+
+    async def stopped_at(self, point: str) -> Path:
+        """Wait until a worker stands still there, and return the file that holds it."""
+        file = self.folder / f"stopped-at-{point}"
+        while not file.exists():  # noqa: ASYNC110 -- another process makes it
+            await asyncio.sleep(0.02)
+        return file
+
     async def start(self, worker: str = "w1") -> tuple[BaseProcess, str]:
         """Start a worker, and return it with what it says when it takes work."""
         ours, its = Pipe()
@@ -53,6 +64,10 @@ class Shop:
         its.close()
         self._held.append(ours)
         return process, await asyncio.to_thread(ours.recv)
+
+    async def said(self) -> str:
+        """Return what the worker that was started first says next."""
+        return await asyncio.to_thread(self._held[0].recv)
 
     @asynccontextmanager
     async def working(self, worker: str = "w1") -> AsyncGenerator[BaseProcess]:
@@ -229,3 +244,25 @@ async def test_a_name_belongs_to_one_living_worker(file_shop: Shop) -> None:
         await asyncio.to_thread(second.join)
 
     assert said.startswith("the worker `w1`: it runs already")
+
+
+async def test_a_worker_that_lost_its_turn_before_it_began_does_not_ask_about_what_another_is_at(shop: Shop) -> None:
+    """What the other recorded looks to it as if it had been cut off."""
+    shop.stop_at("taken")
+    shop.stop_at("charge")
+    handle = await shop.agent.put(Turn(dying.charge, kwargs={"amount": 5}))
+    async with shop.working("w1"):
+        held = await shop.stopped_at("taken")
+        recover(shop.client, "w1", force=True)
+        async with shop.working("w2"):
+            at_it = await shop.stopped_at("charge")
+            held.unlink()
+            said = await shop.said()
+            asked = await shop.client.approvals.list()
+            at_it.unlink()
+            outcome = await handle.outcome()
+
+    assert said == "given up"
+    assert asked == ()
+    assert outcome == Completed("charge", handle.id, "charged 5")
+    assert len(shop.effects) == 1

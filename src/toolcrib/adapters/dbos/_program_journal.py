@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +19,7 @@ from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.adapters.dbos._turn_execution import began
 from toolcrib.adapters.dbos._work_tables import program_lines as _lines
 from toolcrib.adapters.dbos._work_tables import programs as _runs
+from toolcrib.adapters.dbos._workflow import holding
 
 __all__ = [
     "Claim",
@@ -66,7 +68,7 @@ class ProgramJournal:
 
     def __init__(self, client: Client, run: str, workflow: str, owner: str | None, worker_id: str = "") -> None:
         self._run, self._workflow, self._owner, self._worker_id = run, workflow, owner, worker_id
-        self._database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and there is no public way to it
+        self._client = client
         self._taken = self._stored = 0  # lines that were given, and that the database has
         self._next: list[str] = []
         self._writing: asyncio.Future[None] | None = None
@@ -85,8 +87,7 @@ class ProgramJournal:
         Raises:
             DBOSWorkflowConflictIDError: The workflow is another's, which DBOS knows what to do with; so do all here.
         """
-        with self._database.engine.begin() as connection:
-            self._fence(connection)
+        with self._holding() as connection:
             row = connection.execute(sa.select(_runs).where(_runs.c.run == self._run).with_for_update()).first()
             values = {"generation": generation, "state": "running", "updated_at": time.time()}
             if row is None:
@@ -151,8 +152,7 @@ class ProgramJournal:
 
     def _insert(self, rows: list[dict[str, Any]]) -> None:
         try:
-            with self._database.engine.begin() as connection:
-                self._fence(connection)
+            with self._holding() as connection:
                 connection.execute(sa.insert(_lines), rows)
         except IntegrityError as error:
             if not self._has(rows[0]):  # another execution of the same program was quicker
@@ -161,7 +161,7 @@ class ProgramJournal:
     def _has(self, row: Mapping[str, Any]) -> bool:
         """Return whether this very line is there: the connection may break after the server has kept it."""
         of = (_lines.c.run == row["run"], _lines.c.number == row["number"])
-        with self._database.engine.begin() as connection:
+        with self._client.engine.begin() as connection:
             return connection.execute(sa.select(_lines.c.line).where(*of)).scalar() == row["line"]
 
     def _wrote(self, done: asyncio.Future[None], number: int) -> None:
@@ -174,15 +174,13 @@ class ProgramJournal:
 
     def finish(self, state: ProgramState, result: Mapping[str, Any]) -> bool:
         """Note how the program stands at the end of this workflow; return False for one that was cancelled before."""
-        with self._database.engine.begin() as connection:
-            self._fence(connection)
+        with self._holding() as connection:
             values = {"state": state, "result": json.dumps(result), "updated_at": time.time()}
             mine = sa.update(_runs).where(_runs.c.run == self._run, _runs.c.state != "cancelled")
             return connection.execute(mine.values(**values)).rowcount > 0
 
-    def _fence(self, connection: sa.Connection) -> None:
-        if self._owner is not None:
-            self._database._check_owner_txn(connection, self._workflow, self._owner)  # pyright: ignore[reportPrivateUsage] -- as above
+    def _holding(self) -> AbstractContextManager[sa.Connection]:
+        return holding(self._client, self._workflow, self._owner)
 
 
 @dataclass(frozen=True, slots=True)

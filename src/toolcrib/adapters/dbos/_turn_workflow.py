@@ -14,7 +14,7 @@ from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._handle import VALUES
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
-from toolcrib.adapters.dbos._workflow import step, unless_cancelled
+from toolcrib.adapters.dbos._workflow import require_held, step, unless_cancelled
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
@@ -57,7 +57,8 @@ class TurnWorkflow:
             return self._execution.reached.result() if self._execution.reached.done() else {"ended": task.result()}
 
         async def execute() -> dict[str, Any]:
-            if self._task is None:  # an earlier execution began it
+            if self._task is None:  # an earlier execution began it, unless that one has the work now and is at it
+                await require_held(current_engine().client)
                 binding.stored, binding.taken_up = state["call"], True
                 request = cast("Mapping[str, Any] | None", state["call"]["request"])
                 self._execution.asked = None if request is None else request["id"]

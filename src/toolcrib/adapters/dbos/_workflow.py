@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
+import sqlalchemy as sa
 from dbos import DBOS
+from dbos._context import current_owner_xid
 from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
 from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
 from dbos._error import DBOSWorkflowCancelledError
 
-from toolcrib.adapters.dbos._client import TIMEOUT
+from toolcrib.adapters.dbos._client import TIMEOUT, Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
-from toolcrib.adapters.dbos._outage import is_outage
+from toolcrib.adapters.dbos._outage import is_outage, outlast
 
-__all__ = ["UnknownHereError", "step", "unless_cancelled", "workflow"]
+__all__ = ["UnknownHereError", "holding", "require_held", "step", "unless_cancelled", "workflow"]
 
 R = TypeVar("R")
 Body: TypeAlias = Callable[[dict[str, Any]], Awaitable[R]]
@@ -91,6 +94,39 @@ async def unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
         if is_cut_off:
             raise DBOSWorkflowCancelledError(f"{work_id} was cancelled")
     task.result()
+
+
+@contextmanager
+def holding(client: Client, work_id: str, owner: str | None) -> Generator[sa.Connection]:
+    """Begin a transaction in which an execution holds its workflow, until the end of the body.
+
+    Args:
+        owner: DBOS's token of the execution; None where there is none to ask about.
+
+    Raises:
+        DBOSWorkflowConflictIDError: The workflow is another's, which DBOS knows what to do with; so do all here.
+    """
+    database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- it fences DBOS's own steps, and there is no public way to it
+    with database.engine.begin() as connection:
+        if owner is not None:
+            database._check_owner_txn(connection, work_id, owner)  # pyright: ignore[reportPrivateUsage] -- as above
+        yield connection
+
+
+async def require_held(client: Client) -> None:
+    """Return if the execution that calls this still holds its workflow.
+
+    Raises:
+        DBOSWorkflowConflictIDError: As `holding` raises it.
+    """
+    work_id = str(DBOS.workflow_id)
+    owner = current_owner_xid(work_id)
+
+    def ask() -> None:
+        with holding(client, work_id, owner):
+            pass
+
+    await outlast(lambda: asyncio.to_thread(ask))
 
 
 async def step(name: str, run: Callable[[], Awaitable[R]]) -> R:
