@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,10 @@ def until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
             return False
         time.sleep(0.005)
     return True
+
+
+FORKS = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c"]
+"""A command for a host that forks: from 3.12 on Python warns of threads, of which one may be about to end."""
 
 
 def descendants(of: int) -> dict[int, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.code.hosts import TableHost
-from tests.sandbox.acting import descendants, gone, until
+from tests.sandbox.acting import FORKS, descendants, gone, until
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox import CommandWorkers, Program, SandboxLimits, WorkerSandbox, bubblewrap, guest_command, gvisor
 
@@ -156,7 +156,7 @@ print(os.waitpid(child, 0)[1], answer(session), answer(sandbox))
 
 
 def test_a_fork_of_the_host_has_workers_of_its_own(kind: str) -> None:
-    command = [sys.executable, "-c", FORKING, kind]
+    command = [*FORKS, FORKING, kind]
 
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 

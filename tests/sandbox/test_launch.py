@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.acting import CPU, MEMORY, NOTHING_REQUIRED, act, acting_pool, ask, descendants, gone, until
+from tests.sandbox.acting import CPU, FORKS, MEMORY, NOTHING_REQUIRED, act, acting_pool, ask, descendants, gone, until
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox import ProcessSandbox
 from toolcrib.sandbox._layers import LayerCheck
@@ -303,7 +303,7 @@ pool.close()
 
 
 def test_a_fork_of_the_host_has_workers_of_its_own() -> None:
-    ran = subprocess.run([sys.executable, "-c", FORKING], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([*FORKS, FORKING], cwd=ROOT, capture_output=True, text=True, timeout=60)
 
     assert (ran.stdout, ran.stderr) == ("0 22 23\n", "")
 

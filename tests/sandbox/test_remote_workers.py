@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.code.hosts import TableHost
-from tests.sandbox.acting import descendants, until
+from tests.sandbox.acting import FORKS, descendants, until
 from tests.sandbox.guests import TOKEN, guest, remote
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox import Program, RemoteWorkers, SandboxLimits, guest_command
@@ -404,6 +404,6 @@ with remote(sys.argv[1]) as sandbox:
 def test_a_fork_of_the_host_leaves_its_connections_alone(address: str) -> None:
     root = Path(__file__).parents[2]
 
-    ran = subprocess.run([sys.executable, "-c", FORKING, address], cwd=root, capture_output=True, text=True, timeout=90)
+    ran = subprocess.run([*FORKS, FORKING, address], cwd=root, capture_output=True, text=True, timeout=90)
 
     assert (ran.stdout, ran.stderr) == ("0 21\n", "")
