@@ -8,7 +8,7 @@ from toolcrib.toolsets._entry import Availability, PostStep, PreStep, ToolEntry,
 from toolcrib.toolsets._live import LiveTools
 from toolcrib.toolsets._members import EntryFilter, is_available
 from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
-from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested
+from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested, sources_of
 from toolcrib.toolsets._words import words_of
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "is_available",
     "nested",
     "off",
+    "sources_of",
     "use",
     "words_of",
 ]

@@ -15,10 +15,18 @@ __all__ = ["LiveTools"]
 
 
 class LiveTools(Toolset):
-    """The tools of a source, which it may renew; the toolsets that were opened with it follow."""
+    """The tools of a source, which it may renew; the toolsets that were opened with it follow.
 
-    def __init__(self, tools: Iterable[Any] = ()) -> None:
+    Args:
+        fault: Why the source has no tools yet. A toolset that is opened with no other tools raises it.
+        may_be_empty: Have such a toolset open without tools.
+    """
+
+    def __init__(
+        self, tools: Iterable[Any] = (), *, fault: Exception | None = None, may_be_empty: bool = False
+    ) -> None:
         super().__init__(tools)
+        self._fault, self._may_be_empty = fault, may_be_empty
         self._followers: list[Callable[[], None]] = []
 
     def _send_renewals_to(self, bound: Toolset, steps: Sequence[Step]) -> None:

@@ -36,7 +36,7 @@ from toolcrib.toolsets._members import (
 )
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
-__all__ = ["Toolset", "ToolsetLike", "nested"]
+__all__ = ["Toolset", "ToolsetLike", "nested", "sources_of"]
 
 T = TypeVar("T", bound="Toolset | type[Toolset]")
 
@@ -77,6 +77,9 @@ class Toolset:
         ValueError: A hook is for a tool that is not a member.
         TypeError: Middleware cannot be called with the parameters of its kind.
     """
+
+    _fault: Exception | None = None  # of a source that has no tools yet
+    _may_be_empty = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Read the members a class declares; a TypeError for one that would hide an attribute of Toolset."""
@@ -265,10 +268,11 @@ class Toolset:
 
         Raises:
             ToolConstraintError: A hook, an approval or a new name is given for a tool that no member has.
+            ServerError: It has no tools, since the server that they come from is not there.
         """
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
-            bound, found = self._copy(), dict[Step, set[str]]()
+            bound, found, unknown, faults = self._copy(), dict[Step, set[str]](), set[Step](), list[Exception]()
             for source, steps in self._sources:
                 given = await stack.enter_async_context(source.open_source(context))
                 entries: list[ToolEntry] = [*given]
@@ -278,7 +282,12 @@ class Toolset:
                 bound._extend(entries)
                 if isinstance(given, Toolset):
                     given._send_renewals_to(bound, steps)
-            require(found)
+                    if given._fault is not None:
+                        unknown.update(steps)
+                        faults += [] if given._may_be_empty else [given._fault]
+            if faults and not bound._entries:
+                raise faults[0]
+            require({step: names for step, names in found.items() if step not in unknown})
             asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
@@ -296,7 +305,7 @@ class Toolset:
         for entry in entries:
             add(made, entry)
         self._entries = made
-        for listener in self._listeners or ():
+        for listener in [*(self._listeners or ())]:
             listener.renewed()
 
     def listen_for_renewal(self, listener: RenewalListener) -> None:
@@ -446,6 +455,11 @@ def nested(item: T, *, off: bool = False) -> T:
     Type checkers see the toolset itself, so that `AppTools.data.get_user` is checked as `DataTools.get_user` is.
     """
     return cast("T", NestedMember(item, off=off))
+
+
+def sources_of(toolset: Toolset) -> tuple[ToolSource, ...]:
+    """Return the members whose tools are known only when the toolset is opened, such as MCP servers."""
+    return tuple(source for source, _ in toolset._sources)  # pyright: ignore[reportPrivateUsage] -- its own file
 
 
 def _is_toolset(item: object) -> bool:

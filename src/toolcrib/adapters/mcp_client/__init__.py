@@ -15,9 +15,9 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("the MCP client", "mcp") from error
 
-from toolcrib.adapters.mcp_client._connect import ServerToolset, connect
+from toolcrib.adapters.mcp_client._connect import ServerToolset, connect, server_statuses
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source
-from toolcrib.adapters.mcp_client._values import Elicitation, Progress, Prompt, PromptMessage, RemoteTool
+from toolcrib.adapters.mcp_client._values import Elicitation, Progress, Prompt, PromptMessage, RemoteTool, ServerStatus
 
 __all__ = [
     "Approval",
@@ -29,9 +29,11 @@ __all__ = [
     "Prompt",
     "PromptMessage",
     "RemoteTool",
+    "ServerStatus",
     "ServerToolset",
     "Source",
     "connect",
+    "server_statuses",
 ]
 
 del _mcp

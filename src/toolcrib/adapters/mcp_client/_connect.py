@@ -11,10 +11,10 @@ import httpx2
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Options, Source, read_source, server_name
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
-from toolcrib.adapters.mcp_client._values import Prompt, messages_of, prompt_of, resource_of
-from toolcrib.toolsets import Toolset
+from toolcrib.adapters.mcp_client._values import Prompt, ServerStatus, messages_of, prompt_of, resource_of
+from toolcrib.toolsets import Toolset, sources_of
 
-__all__ = ["ServerToolset", "connect"]
+__all__ = ["ServerToolset", "connect", "server_statuses"]
 
 
 def connect(
@@ -70,6 +70,15 @@ def connect(
     return ServerToolset(ServerSource(target, options.name or server_name(target), options))
 
 
+def server_statuses(toolset: Toolset) -> list[ServerStatus]:
+    """Return how each MCP server of a toolset is, in order, while the toolset is open.
+
+    Args:
+        toolset: The one with the servers, not what its `open` gives.
+    """
+    return [source.status() for source in sources_of(toolset) if isinstance(source, ServerSource)]
+
+
 class ServerToolset(Toolset):
     """The tools of one server, as any toolset; and its prompts. Made by `connect`.
 
@@ -79,6 +88,10 @@ class ServerToolset(Toolset):
     def __init__(self, source: ServerSource) -> None:
         super().__init__([source], toolset_id=source.server)
         self._source = source
+
+    def status(self) -> ServerStatus:
+        """Return how the server is where it was opened last."""
+        return self._source.status()
 
     async def list_prompts(self) -> list[Prompt]:
         """Return the prompts that the server offers, without their messages."""
@@ -107,5 +120,5 @@ class ServerToolset(Toolset):
         if self._source.opened:
             yield self._source.opened[-1]
             return
-        async with self._source.connect() as remote:
+        async with self._source.connect() as (remote, _):
             yield remote

@@ -43,6 +43,7 @@ class Connection:
         client: The client of the session, which answers requests for input; None for a session that was given.
         broken: Whether it cannot be used any more.
         fault: What the server did wrong, where that is known.
+        on_end: Called when it has ended.
     """
 
     session: ClientSession
@@ -56,7 +57,8 @@ class Connection:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._errors: ErrorOutput | None = None
-        self.broken, self.fault = False, ""
+        self.broken, self.fault, self._ready = False, "", False
+        self.on_end: Callable[[Connection], None] = lambda connection: None
 
     # --- from outside
 
@@ -83,8 +85,9 @@ class Connection:
 
     def _ended(self, fault: str) -> None:
         self.fault = self.fault or fault
-        if not self.broken:
-            _log.warning("%s: %s", self._server, fault or "the server has ended")
+        if not self.broken:  # before it is ready, `start` raises an error that says so
+            level = logging.WARNING if self._ready else logging.DEBUG
+            _log.log(level, "%s: %s", self._server, fault or "the server has ended")
         self.drop()
 
     def drop(self) -> None:
@@ -124,6 +127,7 @@ class Connection:
         current_call.set(None)
         try:
             async with self._connected():
+                self._ready = True
                 if not ready.done():
                     ready.set_result(None)
                 await self._stop.wait()
@@ -138,6 +142,7 @@ class Connection:
                 ready.cancel()
             if self._errors is not None:
                 self._errors.close()
+            self.on_end(self)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[None]:

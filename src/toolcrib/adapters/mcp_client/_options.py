@@ -41,6 +41,7 @@ class ConnectOptions(TypedDict, total=False):
     connect_timeout: float
     max_message: int
     refused: Refused
+    required: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Options:
             longer reply fails.
         refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
             `toolcrib.mcp` that names it; or `raise` that error.
+        required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
+            out with a warning, and tried again; with None only where the toolset has other tools.
     """
 
     prefix: str = ""
@@ -86,6 +89,7 @@ class Options:
     connect_timeout: float = 60.0
     max_message: int = 16 * 1024 * 1024
     refused: Refused = "leave_out"
+    required: bool | None = None
 
     def __post_init__(self) -> None:
         if self.max_message < 1:

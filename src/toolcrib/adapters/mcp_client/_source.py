@@ -10,6 +10,7 @@ from typing import Any
 from toolcrib.adapters.mcp_client._members import Member, members_of, unreadable
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
+from toolcrib.adapters.mcp_client._values import ServerStatus
 from toolcrib.errors import DuplicateNameError, ServerError, ToolConstraintError
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
@@ -36,24 +37,34 @@ class ServerSource:
         """Connect, and give the tools while the connection is open."""
         return self._open()
 
+    def status(self) -> ServerStatus:
+        """Return how the server is where it was opened last."""
+        if self.opened:
+            return self.opened[-1].kept.status()
+        return ServerStatus(self.server, "down", "its toolset is not open")
+
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[Toolset]:
-        async with self.connect() as remote:
-            tools = _ServerTools(remote, self._options)
-            remote.on_change = tools.renew
+        async with self.connect(required=self._options.required is True) as (remote, fault):
+            tools = _ServerTools(remote, self._options, fault)
+            remote.kept.on_change = tools.renew
             yield tools.live
 
     @asynccontextmanager
-    async def connect(self) -> AsyncGenerator[RemoteServer]:
-        """Open the server with a connection of its own."""
+    async def connect(self, *, required: bool = True) -> AsyncGenerator[tuple[RemoteServer, ServerError | None]]:
+        """Open the server with a connection of its own; with what went wrong, where it is not required."""
         remote = RemoteServer(self._target, self.server, self._options)
-        await remote.open()
-        self.opened.append(remote)
         try:
-            yield remote
+            fault = await remote.kept.first_try()
+            if fault is not None and required:
+                raise fault
+            self.opened.append(remote)
+            try:
+                yield remote, fault
+            finally:
+                self.opened.remove(remote)
         finally:
-            self.opened.remove(remote)
-            await remote.close()
+            await remote.kept.close()
 
     def __repr__(self) -> str:
         return f"<MCP server {self.server}>"
@@ -62,10 +73,10 @@ class ServerSource:
 class _ServerTools:
     """The tools of an open server, renewed when it announces a change."""
 
-    def __init__(self, remote: RemoteServer, options: Options) -> None:
+    def __init__(self, remote: RemoteServer, options: Options, fault: ServerError | None) -> None:
         self._remote, self._options = remote, options
-        self._made = dict(self._made_of(self._wanted()))
-        self.live = LiveTools([*self._made.values()])
+        self._made = dict(self._made_of(self._wanted())) if fault is None else {}
+        self.live = LiveTools([*self._made.values()], fault=fault, may_be_empty=options.required is False)
 
     def renew(self) -> None:
         """Replace the tools by those of the new listing."""

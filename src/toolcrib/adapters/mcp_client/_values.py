@@ -19,6 +19,7 @@ __all__ = [
     "Prompt",
     "PromptMessage",
     "RemoteTool",
+    "ServerStatus",
     "messages_of",
     "prompt_of",
     "read_as_json",
@@ -41,6 +42,22 @@ class Progress:
     progress: float
     total: float | None = None
     message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How a server is while its toolset is open.
+
+    Attributes:
+        state: `down` has no connection; `in part`, where something of what it has is left out; else `up`.
+        reason: What is wrong; empty where it is up.
+        retry_in: Seconds until it is connected to again.
+    """
+
+    server: str
+    state: Literal["up", "in part", "down"]
+    reason: str = ""
+    retry_in: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,12 @@ class ProgramServer(ToolServer):
 
     def __init__(self, toolset: Toolset, options: ServerOptions, suspended: SuspendedCallStore) -> None:
         super().__init__(options, suspended)
+        self._toolset = toolset
+        self.renewed()
+
+    def renewed(self) -> None:
+        """Have programs call the functions that the toolset has now; those that run go on with what they had."""
+        toolset, options = self._toolset, self._options
         self._finder = f"{_SEARCH}_" if _SEARCH in toolset else _SEARCH
         self._toolkit = Toolkit(toolset, sandbox=options.sandbox, sinks=options.sinks)
 

@@ -9,7 +9,6 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -18,21 +17,21 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
+from toolcrib.adapters.mcp_server._tool_changes import ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.adapters.mcp_server._tools import DirectToolServer
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore, WaitableApprovalStore
 from toolcrib.calls import ResultReader
 from toolcrib.errors import SchemaError
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.serving import Principal, Principals, check_countable, local_user, suspended_calls_beside
-from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
+from toolcrib.serving import Principals, check_countable, local_user, suspended_calls_beside
+from toolcrib.toolsets import Toolset, ToolsetLike, sources_of
 
 __all__ = ["McpServer", "build_server"]
 
@@ -62,7 +61,8 @@ class McpServer(Server[ToolServer]):
         approvals: The store of approval requests and their answers.
         suspended_calls: The store of the calls that wait for these answers.
         principals: The principals of the requests.
-        entries: The tools that are served one by one, by name, once the server runs.
+        changes: The clients that are notified when the tools change.
+        tools: What serves the tools, once the server runs.
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
@@ -71,7 +71,7 @@ class McpServer(Server[ToolServer]):
         self.suspended_calls: SuspendedCallStore = (
             suspended_calls_beside(self.approvals) if options.suspended_calls is None else options.suspended_calls
         )
-        self.entries: Mapping[str, ToolEntry] = {}
+        self.tools: ToolServer | None = None
         if options.wait and not isinstance(self.approvals, WaitableApprovalStore):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         check_countable(self.approvals, options.max_pending)
@@ -79,7 +79,8 @@ class McpServer(Server[ToolServer]):
         self.principals = Principals(
             self.approvals, self._open_run, lambda: _caller() or local, options.max_pending, options.kept_for
         )
-        self._changes: WeakKeyDictionary[Principal, tuple[InMemorySubscriptionBus, ListenHandler]] = WeakKeyDictionary()
+        self.changes = ToolChanges()
+        self._may_change = bool(options.search or sources_of(toolset))
         super().__init__(
             options.name,
             title=options.title,
@@ -93,12 +94,13 @@ class McpServer(Server[ToolServer]):
             RequestStateBoundary(self._state_security(), default_audience=options.name),
             self._add_instructions,
         ]
-        if options.search:
+        if self._may_change:
+            self.middleware.append(self.changes.note_session)
             self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema that the SDK compares the headers of a call with; else it would list all tools for each."""
-        entry = self.entries.get(name)
+        entry = None if self.tools is None else self.tools.entries.get(name)
         try:
             return None if entry is None else entry.parameters
         except SchemaError:  # such a tool is not listed, either
@@ -119,7 +121,7 @@ class McpServer(Server[ToolServer]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """Return what the SDK sends a client of the older generation at the start."""
-        options = notification_options or NotificationOptions(tools_changed=bool(self.options.search))
+        options = notification_options or NotificationOptions(tools_changed=self._may_change)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
     def _open_run(self, principal: str) -> Run:
@@ -143,20 +145,13 @@ class McpServer(Server[ToolServer]):
         result = await ctx.lifespan_context.call(ctx, params, principal)
         if len(principal.run.revealed) > before:  # the call has found tools
             await ctx.session.send_tool_list_changed()  # a newer client listens for it
-            await self._changes_for(principal)[0].publish(ToolsListChanged())
+            await self.changes.publish(principal)
         return result
 
     async def _listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await self._changes_for(self.principals.current())[1](ctx, params)
-
-    def _changes_for(self, principal: Principal) -> tuple[InMemorySubscriptionBus, ListenHandler]:
-        """Return the bus for changes of the tools that a principal is shown, and what answers its `listen`."""
-        if principal not in self._changes:
-            bus = InMemorySubscriptionBus()
-            self._changes[principal] = bus, ListenHandler(bus)
-        return self._changes[principal]
+        return await self.changes.listen(self.principals.current(), ctx, params)
 
     async def _add_instructions(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Add the instructions of the tools to the replies by which a server introduces itself."""
@@ -182,16 +177,24 @@ def _caller() -> str | None:
 async def _open_toolset(server: Server[ToolServer]) -> AsyncGenerator[ToolServer]:
     if not isinstance(server, McpServer):
         raise TypeError("this is the lifespan of an McpServer")
-    options, suspended = server.options, server.suspended_calls
     async with server.toolset.open(hide_unavailable=False) as bound:
-        if options.code_mode:
-            yield ProgramServer(bound, options, suspended)
-            return
-        if options.search:
-            bound = _searchable(bound, 5 if options.search is True else options.search)
-        server.entries = bound.entries
-        pipeline = Pipeline(bound, sinks=options.sinks, executor=options.executor)
-        yield DirectToolServer(pipeline, options, suspended, await suspended.tools())
+        server.tools = tools = await _tool_server(server, bound)
+        async with server.changes.following(bound, tools):
+            yield tools
+
+
+async def _tool_server(server: McpServer, bound: Toolset) -> ToolServer:
+    options, suspended = server.options, server.suspended_calls
+    if options.code_mode:
+        return ProgramServer(bound, options, suspended)
+    whole = Pipeline(bound, sinks=options.sinks, executor=options.executor)
+    listed = 5 if options.search is True else options.search
+
+    def pipeline() -> Pipeline:
+        tools = _searchable(bound, listed) if listed else bound
+        return whole if tools is bound else Pipeline(tools, sinks=options.sinks, executor=options.executor)
+
+    return DirectToolServer(pipeline, options, suspended, await suspended.tools())
 
 
 def _searchable(toolset: Toolset, most: int) -> Toolset:

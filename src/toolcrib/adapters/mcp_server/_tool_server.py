@@ -31,6 +31,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, Principal, SingleFlight
+from toolcrib.toolsets import ToolEntry
 
 __all__ = ["REQUEST_META", "ToolRequest", "ToolServer"]
 
@@ -105,6 +106,15 @@ class ToolServer(ABC):
     @abstractmethod
     def may_be_suspended(self, request: ToolRequest) -> bool:
         """Return whether an equal call may be suspended, so that the store has to be searched."""
+
+    @abstractmethod
+    def renewed(self) -> None:
+        """Serve the tools that the toolset has now; called when they have changed."""
+
+    @property
+    def entries(self) -> Mapping[str, ToolEntry]:
+        """The tools that are served one by one, by name."""
+        return {}
 
     async def refresh(self) -> None:
         """Learn of suspended calls that other servers keep, before `may_be_suspended` is asked."""

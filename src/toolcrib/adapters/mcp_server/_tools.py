@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mcp_types as types
@@ -34,17 +34,32 @@ class DirectToolServer(ToolServer):
     """The tools of one open toolset, as a client sees them.
 
     Args:
+        pipeline_now: Returns a pipeline with the tools that the toolset has now.
         asking: Tools that have suspended calls already.
     """
 
     def __init__(
-        self, pipeline: Pipeline, options: ServerOptions, suspended: SuspendedCallStore, asking: frozenset[str]
+        self,
+        pipeline_now: Callable[[], Pipeline],
+        options: ServerOptions,
+        suspended: SuspendedCallStore,
+        asking: frozenset[str],
     ) -> None:
         super().__init__(options, suspended)
-        self.pipeline = pipeline
-        self._listed = {entry.name: ListedTool(entry) for entry in pipeline.toolset}
-        self._asking = {entry.name for entry in pipeline.toolset if entry.approvals or entry.hook_sets} | asking
+        self._pipeline_now, self._asking = pipeline_now, {*asking}
+        self.renewed()
         self._refreshed = time.monotonic()
+
+    def renewed(self) -> None:
+        """Serve the tools that the toolset has now."""
+        self.pipeline = self._pipeline_now()
+        self._listed = {entry.name: ListedTool(entry) for entry in self.pipeline.toolset}
+        self._asking |= {entry.name for entry in self.pipeline.toolset if entry.approvals or entry.hook_sets}
+
+    @property
+    def entries(self) -> Mapping[str, ToolEntry]:
+        """The tools, by name."""
+        return self.pipeline.toolset.entries
 
     # --- tools/list
 

@@ -1,0 +1,232 @@
+"""Connection to a server that is made again whenever it is lost, with growing pauses; and the server's listing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from toolcrib.adapters.mcp_client._connection import Connection
+from toolcrib.adapters.mcp_client._listing import Listing, list_server
+from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._server_requests import ServerRequests
+from toolcrib.adapters.mcp_client._values import ServerStatus
+from toolcrib.errors import ServerError
+
+__all__ = ["KeptConnection"]
+
+_log = logging.getLogger("toolcrib.mcp")
+_RELIST_SECONDS = 0.2  # between two listings of a server that changes all the time
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between two tries; each pause is twice the one before
+_SHORT_PAUSE = 2.0  # seconds that a call waits for the next try, in place of an error
+_STEADY = 60.0  # seconds after which a connection that is lost counts as the first
+
+
+class KeptConnection:
+    """The connection to one server while its toolset is open.
+
+    Attributes:
+        listing: What the server has, as last listed.
+        instructions: Those that the server gives for its use.
+        on_change: Called when the listing has changed.
+    """
+
+    def __init__(self, target: Any, name: str, options: Options, requests: ServerRequests) -> None:
+        self._target, self._name, self._options, self._requests = target, name, options, requests
+        self.listing = Listing()
+        self.instructions: str | None = None
+        self.on_change: Callable[[], None] = lambda: None
+        self.connection: Connection | None = None
+        self._try: asyncio.Task[Connection | ServerError] | None = None
+        self._next_try, self._since, self._failures = 0.0, 0.0, 0
+        self._fault: ServerError | None = None  # why there is no connection
+        self._unusable = ""  # why the listing is not that of the toolset
+        self._warned: frozenset[tuple[str, str]] = frozenset()  # lists that failed, with the reasons
+        self._relisting: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    async def first_try(self) -> ServerError | None:
+        """Connect, and list what the server has; return what went wrong. It is then tried again until `close`."""
+        made = await self._tried()
+        return made if isinstance(made, ServerError) else None
+
+    async def close(self) -> None:
+        """End the connection, or the tries to make it."""
+        self._closed = True
+        tasks = {task for task in (self._try, self._relisting) if task is not None and not task.done()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self.connection is not None:
+            await self.connection.close()
+
+    def status(self) -> ServerStatus:
+        """Return how the server is now."""
+        if self.connection is None or self.connection.broken or self._fault is not None:
+            left = self._next_try - time.monotonic()
+            reason = "it is being connected to" if self._fault is None else self._fault.problem
+            return ServerStatus(self._name, "down", reason, max(0.0, left))
+        faults = [f"its {name} are left out: {reason}" for name, reason in self.listing.left_out.items()]
+        faults += [f"its new listing cannot be used: {self._unusable}"] if self._unusable else []
+        return ServerStatus(self._name, "in part" if faults else "up", "; ".join(faults))
+
+    async def get(self) -> Connection:
+        """Return the connection, made again if it was lost; raises ServerError where it cannot be made now."""
+        connection = self.connection
+        if connection is not None and not connection.broken and self._is_made():
+            return connection
+        if self._closed:
+            raise self._closed_error()
+        if connection is not None and connection.broken:
+            self._lost(connection)
+        left = self._next_try - time.monotonic()
+        if self._fault is not None and left > _SHORT_PAUSE:
+            raise ServerError(self._name, f"{self._fault.problem}\nIt is down, and tried again in {left:.0f} s")
+        made = await self._tried()
+        if isinstance(made, ServerError):
+            raise made
+        return made
+
+    def _closed_error(self) -> ServerError:
+        return ServerError(self._name, "is closed: the toolset is used after its `async with` block")
+
+    # --- tries
+
+    async def _tried(self) -> Connection | ServerError:
+        """Return what comes of the try in progress; a caller that is cancelled does not end it."""
+        tried = self._try or self._try_after(0.0)
+        await asyncio.wait({tried})
+        return self._closed_error() if tried.cancelled() else tried.result()
+
+    def _is_made(self) -> bool:
+        return self._try is not None and self._try.done()
+
+    def _try_after(self, pause: float) -> asyncio.Task[Connection | ServerError]:
+        self._next_try = time.monotonic() + pause
+        self._try = asyncio.create_task(self._connect(pause), name=f"mcp: {self._name}: connect")
+        return self._try
+
+    def _pause(self) -> float:
+        """Return the seconds until the next try: none after the first loss, and twice as many after each other one."""
+        pause = _FIRST_PAUSE * 2 ** min(self._failures - 1, 16) if self._failures else 0.0
+        return min(pause, _LONGEST_PAUSE)
+
+    def _lost(self, connection: Connection) -> None:
+        """Connect again after a connection has ended; called more than once for it."""
+        if self._closed or connection is not self.connection or not self._is_made():
+            return
+        if time.monotonic() - self._since > _STEADY:
+            self._failures = 0
+        pause = self._pause()
+        self._failures += 1
+        self._try_after(pause)
+
+    async def _connect(self, pause: float) -> Connection | ServerError:
+        await asyncio.sleep(pause)
+        if self.connection is not None:
+            await self.connection.close()
+        made = Connection(self._target, self._name, self._options, self._requests, self._list_changed)
+        made.on_end = self._lost
+        self.connection = made
+        try:
+            await made.start()
+            await self._list(made)
+        except ServerError as error:
+            self._failures += 1
+            self._report(error)
+            self._try_after(self._pause())
+            return error
+        if self._fault is not None:
+            _log.warning("the server `%s` is there again", self._name)
+        self.instructions = made.session.instructions
+        self._fault, self._since = None, time.monotonic()
+        if made.broken:  # it ended at once, when nothing waited for its end
+            self._failures += 1
+            self._try_after(self._pause())
+        return made
+
+    def _report(self, error: ServerError) -> None:
+        if self._fault is None:
+            mend = "Mend its command or address, or leave it out. It is tried again until then, and its tools come back"
+            _log.warning("%s\n%s.", error, mend)
+        else:
+            _log.info("%s", error)
+        self._fault = error
+
+    # --- its listing
+
+    async def _list(self, connection: Connection) -> None:
+        options = self._options
+        seconds, resources = options.connect_timeout, options.include_resources is not False
+        try:
+            self.listing = await list_server(connection.session, resources=resources, seconds=seconds)
+        except TimeoutError:
+            connection.drop()
+            lines = await connection.last_lines()
+            raise ServerError(self._name, f"did not list what it has within {seconds:g} s{lines}") from None
+        except (MCPError, ValidationError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            connection.drop()
+            raise ServerError(self._name, f"cannot list what it has: {error}{await connection.last_lines()}") from error
+        self._report_left_out()
+        try:
+            self.on_change()
+            self._unusable = ""
+        except Exception as error:  # two of one name, an option's name is gone, a function of the host's fails
+            self._unusable = str(error)
+            _log.exception("%s: its new listing cannot be used", self._name)
+
+    def _report_left_out(self) -> None:
+        failed = frozenset(self.listing.left_out.items())
+        for name, reason in sorted(failed - self._warned):
+            mend = "They are tried again; include_resources=False leaves them out for good"
+            _log.warning(
+                "the server `%s` cannot list its %s, which are left out: %s\n%s.", self._name, name, reason, mend
+            )
+        self._warned = failed
+        if failed:
+            self._begin_relisting()
+
+    def _list_changed(self) -> None:
+        """List again what the server has, in a task of its own: the caller may be what reads the replies."""
+        self._changed.set()
+        self._begin_relisting()
+
+    def _begin_relisting(self) -> None:
+        if not self._closed and (self._relisting is None or self._relisting.done()):
+            self._relisting = asyncio.create_task(self._relist(), name=f"mcp: {self._name}: list")
+
+    async def _relist(self) -> None:
+        pause = _FIRST_PAUSE
+        while self._changed.is_set() or self.listing.left_out:
+            if not self._changed.is_set():  # a list failed
+                await _wait(self._changed, pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            self._changed.clear()
+            await self._tried()
+            connection = self.connection
+            if connection is None or connection.broken:
+                return  # it is listed when it is connected to
+            try:
+                await self._list(connection)
+            except ServerError as error:
+                _log.warning("%s", error)
+                return
+            if self._changed.is_set():
+                await asyncio.sleep(_RELIST_SECONDS)  # a server may announce changes without end
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, and no longer than so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,102 @@
+"""Listing of a server: its tools, and its resources and templates, page by page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.client import ClientSession
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from toolcrib.adapters.mcp_client._checking import unreadable_tools
+
+__all__ = ["Listing", "list_server", "pages"]
+
+T = TypeVar("T")
+_MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without end
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools and resources of a server, as it listed them.
+
+    Attributes:
+        unreadable: Why it has no more tools than these: what cannot be read of those left out, by their names.
+        left_out: Why it has no resources or no templates: what went wrong, by the name of the list.
+    """
+
+    tools: tuple[types.Tool, ...] = ()
+    resources: tuple[types.Resource, ...] = ()
+    templates: tuple[types.ResourceTemplate, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+async def list_server(session: ClientSession, *, resources: bool, seconds: float) -> Listing:
+    """Return the listing of a server; only what its capabilities name is requested.
+
+    Args:
+        resources: Whether resources and templates are wanted. A server whose list of them fails has its tools.
+        seconds: For each list.
+
+    Raises:
+        TimeoutError: The list of tools takes longer.
+        MCPError: The list of tools fails; likewise the errors of a reply that does not fit, and of a lost connection.
+    """
+    known = session.server_capabilities or types.ServerCapabilities()
+    unknown = known == types.ServerCapabilities()  # with a fixed version there was no handshake
+    unreadable: dict[str, str] = {}
+    token = unreadable_tools.set(unreadable)
+    try:
+        async with asyncio.timeout(seconds):
+            tools = await pages(session.list_tools, lambda page: page.tools) if known.tools or unknown else ()
+    finally:
+        unreadable_tools.reset(token)
+    if not (resources and (known.resources or unknown)):
+        return Listing(tools, unreadable=unreadable)
+    failed: dict[str, str] = {}
+    static = await _optional(pages(session.list_resources, lambda page: page.resources), "resources", seconds, failed)
+    templates = await _optional(
+        pages(session.list_resource_templates, lambda page: page.resource_templates), "templates", seconds, failed
+    )
+    return Listing(tools, static, templates, unreadable, failed)
+
+
+async def _optional(
+    listed: Awaitable[tuple[T, ...]], name: str, seconds: float, failed: dict[str, str]
+) -> tuple[T, ...]:
+    """Return a list, or none where it fails: the reason is then put in `failed` under its name."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await listed
+    except TimeoutError:
+        failed[name] = f"no answer within {seconds:g} s"
+    except MCPError as error:
+        if error.code == types.CONNECTION_CLOSED:
+            raise
+        failed[name] = error.message or f"error {error.code}"
+    except ValidationError as error:
+        failed[name] = f"the reply does not fit the protocol: {error.errors(include_url=False)[0]['msg']}"
+    return ()
+
+
+async def pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]) -> tuple[T, ...]:
+    """Return all pages of a list as one, empty where the server does not know the request."""
+    found: list[T] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        try:
+            page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
+        except MCPError as error:
+            if error.code == types.METHOD_NOT_FOUND:
+                break
+            raise
+        found += of(page)
+        if page.next_cursor in (None, cursor) or len(found) >= _MAX_ITEMS:
+            break
+        cursor = page.next_cursor
+    return tuple(found[:_MAX_ITEMS])

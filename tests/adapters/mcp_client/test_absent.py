@@ -1,0 +1,151 @@
+"""Servers that are not there when a toolset opens, or have not all that they announce; and what is known of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from tests.adapters.mcp_client import small_server as module
+from tests.adapters.mcp_client.servers import Told, called, failed
+from tests.adapters.mcp_client.small_server import small_server
+from toolcrib.adapters.mcp_client import connect, server_statuses
+from toolcrib.errors import ServerError, ToolConstraintError
+from toolcrib.toolsets import Toolset
+
+DEAD = [sys.executable, "-c", "raise SystemExit('no licence')"]
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.message for r in caplog.records if r.name == "toolcrib.mcp" and r.levelno >= logging.WARNING]
+
+
+async def test_a_server_that_does_not_start_is_left_out_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    tools = Toolset([connect(DEAD, name="dead", prefix="d_"), connect(small_server(), prefix="s_")])
+
+    async with tools.with_approval(names=["d_pay"]).open() as opened:
+        names = opened.names()
+        added = await called(opened, "s_add", a=1, b=2)
+        await until(lambda: server_statuses(tools)[0].retry_in > 1)  # it was tried more than once
+        down, up = server_statuses(tools)
+
+    [warning] = warnings_of(caplog)
+    assert names
+    assert all(name.startswith("s_") for name in names)
+    assert added == {"result": 3}
+    assert warning.startswith("the server `dead` did not start")
+    assert "no licence" in warning
+    assert "leave it out" in warning
+    assert (down.server, down.state, up.state) == ("dead", "down", "up")
+    assert "no licence" in down.reason
+
+
+@pytest.mark.parametrize("required", [True, None])
+async def test_a_server_that_has_to_be_there_is_an_error(required: bool | None) -> None:
+    others = [connect(small_server())] if required else []
+
+    with pytest.raises(ServerError, match=r"`dead` did not start(.|\n)*no licence"):
+        async with Toolset([connect(DEAD, name="dead", required=required), *others]).open():
+            pass
+
+
+async def test_a_gateway_may_begin_without_any_tool() -> None:
+    tools = Toolset([connect(DEAD, name="dead", required=False)])
+
+    async with tools.open() as opened:
+        assert opened.names() == []
+
+
+async def test_a_name_that_no_server_has_is_an_error_where_all_are_there() -> None:
+    tools = Toolset([connect(small_server(), prefix="s_")]).with_approval(names=["s_pay"])
+
+    with pytest.raises(ToolConstraintError, match="`s_pay`"):
+        async with tools.open():
+            pass
+
+
+async def test_a_list_of_resources_that_fails_is_left_out_until_it_works(caplog: pytest.LogCaptureFixture) -> None:
+    told, broken = Told(), [True]
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name="look", input_schema={"type": "object"})])
+
+    async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
+        if broken[0]:
+            raise MCPError(-32603, "the database of resources is down")
+        return types.ListResourcesResult(resources=[types.Resource(name="rules", uri="house://rules")])
+
+    tools = connect(Server("a", on_list_tools=list_tools, on_list_resources=list_resources))
+    async with tools.open() as opened:
+        opened.listen_for_renewal(told)
+        before, part = opened.names(), tools.status()
+        broken[0] = False
+        await told.wait()
+        after, whole = opened.names(), tools.status()
+
+    [warning] = warnings_of(caplog)
+    assert before == ["look"]
+    assert part.state == "in part"
+    assert part.reason == "its resources are left out: the database of resources is down"
+    assert "include_resources=False" in warning
+    assert after == ["look", "read_rules"]
+    assert (whole.state, whole.reason) == ("up", "")
+
+
+def mortal(tmp_path: Path, last: str) -> list[str]:
+    """Return the command of a server that notes its starts, and runs `last` in place of them once `gone` is there."""
+    words = f"""
+import os, runpy, sys, time
+open({str(tmp_path / "starts")!r}, "a").write("x")
+if os.path.exists({str(tmp_path / "gone")!r}): {last}
+sys.argv[1:] = [{str(tmp_path / "notes")!r}]
+runpy.run_path({str(module.__file__)!r}, run_name="__main__")
+"""
+    return [sys.executable, "-c", words]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not happen")
+
+
+async def test_calls_wait_for_one_try_together_and_later_ones_fail_at_once(tmp_path: Path) -> None:
+    tools = connect(mortal(tmp_path, "sys.exit('gone for good')"), name="small")
+
+    async with tools.open() as opened:
+        (tmp_path / "gone").touch()
+        await failed(opened, "die", code=3)
+        together = await asyncio.gather(*(failed(opened, "add", a=1, b=2) for _ in range(20)))
+        await until(lambda: tools.status().retry_in > 2)  # the pauses grow
+        at_once = await failed(opened, "add", a=1, b=2)
+        starts = (tmp_path / "starts").read_text()
+
+    assert {outcome.code for outcome in together} == {"server_error"}
+    assert "the server `small` did not start" in together[0].message
+    assert "gone for good" in together[0].message
+    assert "It is down, and tried again in" in at_once.message
+    assert len(starts) < 10
+
+
+async def test_a_call_that_waits_for_a_server_when_the_toolset_closes_is_an_error(tmp_path: Path) -> None:
+    tools = connect(mortal(tmp_path, "time.sleep(600)"), name="small")
+
+    async with tools.open() as opened:
+        (tmp_path / "gone").touch()
+        await failed(opened, "die", code=3)
+        waiting = asyncio.create_task(failed(opened, "add", a=1, b=2))
+        await until(lambda: (tmp_path / "starts").read_text() == "xx")
+    outcome = await waiting
+
+    assert "is closed" in outcome.message
