@@ -8,11 +8,13 @@ __all__ = ["MCP_CLIENT_GATES"]
 
 _MEMBERS = "adapters/mcp_client/_members.py"
 _REMOTE = "adapters/mcp_client/_remote_server.py"
+_KEPT = "adapters/mcp_client/_kept_connection.py"
 _REQUESTS = "adapters/mcp_client/_server_requests.py"
 _RESPONSE_SIZE = "adapters/mcp_client/_response_limit.py"
 _SOURCE = "adapters/mcp_client/_source.py"
 
 _HERE = "tests/adapters/mcp_client"
+_OF_ABSENT = (f"{_HERE}/test_absent.py",)
 _OF_CONNECT = (f"{_HERE}/test_connect.py",)
 _OF_CHANGES = (f"{_HERE}/test_changes.py",)
 _OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
@@ -109,10 +111,19 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a connection that was closed",
-        _REMOTE,
-        "            if self._closed:\n",
-        "            if False:\n",
+        _KEPT,
+        "        if self._closed:\n",
+        "        if False:\n",
         _OF_CONNECT,
+    ),
+    # --- servers that are not there
+    Gate("a server that has to be there", _SOURCE, "if fault is not None and required:", "if False:", _OF_ABSENT),
+    Gate(
+        "pauses between two tries of a server",
+        _KEPT,
+        "        if self._fault is not None and left > _SHORT_PAUSE:\n",
+        "        if False:\n",
+        _OF_ABSENT,
     ),
     # --- what a server asks
     Gate(

@@ -25,6 +25,7 @@ _OF_CALLS = ("tests/serving/test_suspended_calls.py",)
 _OF_STORE = (f"{_HERE}/test_store.py",)
 _OF_ELICIT = (f"{_HERE}/test_elicit.py",)
 _OF_TOOLS = (f"{_HERE}/test_tools.py",)
+_OF_PASSING_ON = (f"{_HERE}/test_passing_on.py",)
 _OF_SEARCH = (f"{_HERE}/test_search.py",)
 
 MCP_GATES: tuple[Gate, ...] = (
@@ -188,6 +189,20 @@ MCP_GATES: tuple[Gate, ...] = (
         "        if self._checker is None:\n",
         "        if True:\n",
         _OF_TOOLS,
+    ),
+    Gate(
+        "hooks that have not seen all of a server's result",
+        "adapters/mcp_server/_replies.py",
+        "    if not is_whole or entry.post or entry.runners or not _is_object(original):\n",
+        "    if not is_whole or not _is_object(original):\n",
+        _OF_PASSING_ON,
+    ),
+    Gate(
+        "provenance that has not seen all of a server's result",
+        _TOOLS,
+        "        if listed is None or not listed.is_remote or run.provenance is not None:\n",
+        "        if listed is None or not listed.is_remote:\n",
+        _OF_PASSING_ON,
     ),
     Gate(
         "time that a schema takes to be checked",

@@ -130,7 +130,10 @@ def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed
     failed = replace(failed, reference=reference, traceback=_traceback_of(error))
     if run.errors == "message":
         return failed
-    hidden = f"{what} failed (reference {reference}); the operator can look it up"
+    problem = f"{what} failed"
+    if isinstance(error, ServerError):
+        problem += f": the server `{error.server}`, which it comes from, cannot be reached now or was lost"
+    hidden = f"{problem} (reference {reference}); the operator can look it up"
     return replace(failed, message=hidden, error_type="")
 
 

@@ -4,6 +4,7 @@ Servers of every protocol need these; a protocol is an adapter's. Only `serving.
 """
 
 from toolcrib.serving._entries import run_reporting, shown_entries
+from toolcrib.serving._original_results import OriginalResults
 from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
 from toolcrib.serving._principals import Principal, Principals, acting_as, local_user
 from toolcrib.serving._single_flight import Flight, SingleFlight
@@ -20,6 +21,7 @@ __all__ = [
     "Flight",
     "ListsRequests",
     "MemorySuspendedCalls",
+    "OriginalResults",
     "PendingApprovals",
     "Principal",
     "Principals",

@@ -62,6 +62,13 @@ class BaseTool:
         """
         return None
 
+    def get_listing(self) -> Mapping[str, Any] | None:
+        """Return what lists of tools are to show as it is, by its names in MCP; None for what the tool itself says.
+
+        There may be `title`, `icons`, `annotations`, `_meta`, `inputSchema` and `outputSchema`.
+        """
+        return None
+
     def process_user_input(self, ctx: RunContext[Any], user_input: Any) -> Any:
         """Return what `ctx.user_input` is to be, given what the person typed; sync or async."""
         return user_input

@@ -26,6 +26,7 @@ from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.schema.checker import checks_of
+from toolcrib.serving import OriginalResults
 from toolcrib.tools import BaseTool, Instruction, Tool, ToolOptions
 
 __all__ = ["Member", "members_of", "unreadable"]
@@ -125,6 +126,7 @@ class ToolMember(Member):
     def __init__(self, remote: RemoteServer, options: Options, listed: types.Tool) -> None:
         super().__init__(remote, options)
         self._name, hints = listed.name, listed.annotations or types.ToolAnnotations()
+        self._listed = listed
         self.about = RemoteTool(
             _tool_name(listed.name),
             remote.name,
@@ -143,11 +145,29 @@ class ToolMember(Member):
     def label(self) -> str:
         return f"the tool `{self._name}`"
 
+    def get_listing(self) -> Mapping[str, Any]:
+        """Return what the server's listing says of it, but for what the host says in its place."""
+        listed = self._listed
+        returns = listed.output_schema if self._override(self._options.return_schemas) is None else None
+        said: Mapping[str, Any] = {
+            "title": listed.title,
+            "icons": listed.icons and [icon.model_dump(by_alias=True, exclude_none=True) for icon in listed.icons],
+            "annotations": listed.annotations and listed.annotations.model_dump(by_alias=True, exclude_none=True),
+            "_meta": listed.meta,
+            "inputSchema": listed.input_schema,
+            "outputSchema": returns,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.call_tool(self._name, arguments, ctx)
+        value = None if result.is_error else result_of(result)
+        originals = None if ctx is None else ctx.provided.get(OriginalResults)
+        if ctx is not None and isinstance(originals, OriginalResults):
+            originals.keep(ctx.call_id, value, result)
         if result.is_error:
             raise RemoteToolError(self._remote.name, texts_of(result))
-        return result_of(result)
+        return value
 
 
 class ResourceMember(Member):

@@ -33,17 +33,25 @@ class ListedTool:
 
     def __init__(self, entry: ToolEntry) -> None:
         self.entry = entry
+        self._said = None if entry.tool.source is None else entry.tool.source.get_listing()
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether another server lists it, and its results are that server's."""
+        return self._said is not None
 
     def tool(self, description: str | None = None) -> types.Tool:
         """Return the tool for `tools/list`; raises SchemaError when its input cannot be described."""
-        entry = self.entry
+        entry, said = self.entry, self._said
         return types.Tool(
             name=entry.name,
-            title=_title(entry.name),
+            title=_title(entry.name) if said is None else said.get("title"),
             description=entry.description if description is None else description,
-            input_schema=_object(entry.parameters),
+            input_schema=_object(entry.parameters if said is None else said.get("inputSchema", entry.parameters)),
             output_schema=self.output_schema,
-            annotations=_annotations(entry),
+            annotations=_annotations(entry) if said is None else said.get("annotations"),
+            icons=None if said is None else said.get("icons"),
+            _meta=None if said is None else said.get("_meta"),
         )
 
     @cached_property
@@ -55,6 +63,9 @@ class ListedTool:
         entry = self.entry
         if entry.max_result_chars is not None or entry.post or is_block_type(entry.tool.spec.return_type):
             return None
+        said: Any = None if self._said is None else self._said.get("outputSchema")
+        if isinstance(said, dict) and cast("dict[str, Any]", said).get("type") == "object":
+            return cast("dict[str, Any]", said)
         schema = output_schema(entry.tool)
         if schema is None:
             return None

@@ -12,7 +12,7 @@ from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._media import block_of, text_in
 from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, render
 
-__all__ = ["clean", "error_result", "reply_to", "text_result"]
+__all__ = ["clean", "error_result", "original_reply", "reply_to", "text_result"]
 
 
 def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResult:
@@ -31,6 +31,34 @@ def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResul
             return _result(outcome, listed)
         case _:
             return error_result(outcome.text())
+
+
+def original_reply(outcome: Outcome, listed: ListedTool, original: types.CallToolResult) -> types.CallToolResult | None:
+    """Return the result of another server as it came, but for what that server says of itself.
+
+    None where the client is to get what was made of it: a post hook or a wrapper of the host's has not seen all that
+    is in it, or it is longer than a result may be.
+    """
+    match outcome:
+        case Completed(source="tool", kept=None):
+            is_whole = not original.is_error
+        case Failed(code="remote_tool_error"):
+            is_whole = bool(original.is_error)
+        case _:
+            is_whole = False
+    entry, most = listed.entry, listed.entry.max_result_chars
+    if not is_whole or entry.post or entry.runners or not _is_object(original):
+        return None
+    if most is not None and len(original.model_dump_json(by_alias=True)) > most:
+        return None
+    meta = {name: value for name, value in (original.meta or {}).items() if name != types.SERVER_INFO_META_KEY}
+    content = [_block(part) for part in original.content]
+    return original.model_copy(update={"content": content, "meta": meta or None})
+
+
+def _is_object(result: types.CallToolResult) -> bool:
+    """Return whether a structured result is an object, as clients of the older generation want it."""
+    return result.structured_content is None or isinstance(result.structured_content, dict)
 
 
 def text_result(text: str, structured: Any = None) -> types.CallToolResult:

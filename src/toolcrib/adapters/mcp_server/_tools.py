@@ -13,13 +13,13 @@ import mcp_types as types
 from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._replies import clean, reply_to
+from toolcrib.adapters.mcp_server._replies import clean, original_reply, reply_to
 from toolcrib.adapters.mcp_server._tool_server import ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext, SuspendedCallStore
 from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
 from toolcrib.errors import SchemaError
-from toolcrib.pipeline import Pipeline
-from toolcrib.serving import Principal, run_reporting, shown_entries
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.serving import OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["DirectToolServer"]
@@ -103,9 +103,7 @@ class DirectToolServer(ToolServer):
 
     async def start(self, request: ToolRequest) -> types.CallToolResult | Suspension:
         """Make a new call."""
-        return self._result(
-            request, await self._run(request, ToolCall(request.params.name, request.params.arguments or {}))
-        )
+        return await self._run(request, ToolCall(request.params.name, request.params.arguments or {}))
 
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
@@ -114,13 +112,26 @@ class DirectToolServer(ToolServer):
         suspended = outcome_from_dict(state)
         if not isinstance(suspended, Suspended):
             raise TypeError("the state is not that of a suspended call")
-        return self._result(request, await self._run(request, suspended, next(iter(answers), None)))
+        return await self._run(request, suspended, next(iter(answers), None))
 
     async def _run(
         self, request: ToolRequest, call: ToolCall | Suspended, answer: Grant | Denial | None = None
+    ) -> types.CallToolResult | Suspension:
+        """Run a call, and return what the client gets; the result of another server goes to it as it came."""
+        listed, run = self._listed.get(request.params.name), request.run
+        if listed is None or not listed.is_remote or run.provenance is not None:
+            return self._result(request, await self._outcome(request, call, run, answer))
+        originals = OriginalResults()
+        run = run.view(provide={**run.provide, OriginalResults: originals})
+        outcome = await self._outcome(request, call, run, answer)
+        value = outcome.value if isinstance(outcome, Completed) else None
+        return self._result(request, outcome, originals.of(outcome.call_id, value))
+
+    async def _outcome(
+        self, request: ToolRequest, call: ToolCall | Suspended, run: Run, answer: Grant | Denial | None
     ) -> Outcome:
         """Run a call through the pipeline; what its tool yields is reported as progress."""
-        entry, run = self.pipeline.toolset.entries.get(request.params.name), request.run
+        entry = self.pipeline.toolset.entries.get(request.params.name)
         if request.flight is not None:
             run = run.with_sinks(request.flight)
         if entry is None or not entry.tool.is_watched:
@@ -129,13 +140,17 @@ class DirectToolServer(ToolServer):
             self.pipeline, call, run, lambda value: request.progress(*_progress(value)), grant=answer
         )
 
-    def _result(self, request: ToolRequest, outcome: Outcome) -> types.CallToolResult | Suspension:
+    def _result(
+        self, request: ToolRequest, outcome: Outcome, original: types.CallToolResult | None = None
+    ) -> types.CallToolResult | Suspension:
         if isinstance(outcome, Suspended):
             self._asking.add(outcome.tool)  # also a tool that raised ApprovalRequired
             return Suspension((outcome.request,), outcome.to_dict(), outcome.text())
         if isinstance(outcome, Completed):
             request.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
-        return reply_to(outcome, self._listed.get(outcome.tool))
+        listed = self._listed.get(outcome.tool)
+        passed_on = None if original is None or listed is None else original_reply(outcome, listed, original)
+        return reply_to(outcome, listed) if passed_on is None else passed_on
 
 
 def _progress(value: Any) -> tuple[str | None, float | None, float | None]:

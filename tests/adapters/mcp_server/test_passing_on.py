@@ -1,0 +1,142 @@
+"""What another server says of its tools and sends as results, and what of it goes to the clients unchanged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.server.lowlevel import Server
+
+from tests.adapters.mcp_server.clients import Way, every_way, text_of
+from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_server import ServerOptions, build_server
+from toolcrib.hooks import GlobalHooks
+from toolcrib.pipeline import Run
+from toolcrib.provenance import Provenance
+from toolcrib.toolsets import Toolset
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "title": "Order",
+    "$defs": {"place": {"$anchor": "place", "type": "object", "properties": {"street": {"type": "string"}}}},
+    "properties": {"name": {"type": "string", "default": None}, "to": {"$ref": "#/$defs/place"}, "phone": True},
+    "anyOf": [{"required": ["phone"]}, {"required": ["name"]}],
+    "additionalProperties": False,
+}
+OUTPUT: dict[str, Any] = {"title": "Receipt", "type": "object", "properties": {"a": {"title": "A", "type": "integer"}}}
+TOOL = types.Tool(
+    name="order",
+    title="Order a thing",
+    description="Order.",
+    input_schema=SCHEMA,
+    output_schema=OUTPUT,
+    icons=[types.Icon(src="https://example.org/i.png", mime_type="image/png")],
+    annotations=types.ToolAnnotations(
+        title="Orders", read_only_hint=False, destructive_hint=False, open_world_hint=True
+    ),
+    _meta={"ui": {"resourceUri": "ui://app"}, "vendor/x": 1},
+)
+RESULT = types.CallToolResult(
+    content=[
+        types.TextContent(text="the card is 4242", annotations=types.Annotations(audience=["user"], priority=1.0)),
+        types.ResourceLink(name="receipt", uri="file:///receipt"),
+        types.EmbeddedResource(
+            resource=types.TextResourceContents(uri="ui://app", mime_type="text/html;profile=mcp-app", text="<b>")
+        ),
+    ],
+    structured_content={"a": 1},
+    _meta={"vendor/y": 2},
+)
+REFUSAL = types.CallToolResult(
+    content=[types.TextContent(text="sold out"), types.ResourceLink(name="others", uri="file:///others")],
+    structured_content={"left": 0},
+    is_error=True,
+)
+
+
+def shop() -> Server[Any]:
+    """Return a server with one tool, which is out of what is named `rose`."""
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[TOOL, types.Tool(name="bare", input_schema={"type": "object"})])
+
+    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        return REFUSAL if (params.arguments or {}).get("name") == "rose" else RESULT
+
+    return Server("shop", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def shape(value: Any) -> Any:
+    """Return what a client sees, but for what the server that it talks to says of itself."""
+    shown = value.model_dump(by_alias=True, mode="json")
+    shown["_meta"] = {k: v for k, v in (shown["_meta"] or {}).items() if not k.endswith("/serverInfo")}
+    return shown
+
+
+@every_way
+async def test_tools_and_results_of_a_server_go_through_unchanged(way: Way) -> None:
+    gateway = build_server(Toolset([connect(shop(), name="shop")]))
+
+    async with way(gateway) as client:
+        order, bare = (await client.list_tools()).tools
+        bought = await client.call_tool("order", {"phone": "1"})
+        refused = await client.call_tool("order", {"name": "rose"})
+
+    assert shape(order) == shape(TOOL)
+    assert (bare.title, bare.annotations, bare.icons, bare.meta) == (None, None, None, None)
+    assert shape(bought) == shape(RESULT)
+    assert shape(refused) == shape(REFUSAL)
+
+
+async def test_what_the_host_says_of_a_tool_counts() -> None:
+    said = connect(
+        shop(),
+        prefix="shop_",
+        descriptions={"order": "Buy."},
+        return_schemas={"order": {"type": "object", "properties": {"a": {"type": "number"}}}},
+    )
+
+    async with Client(build_server(said)) as client:
+        order = (await client.list_tools()).tools[0]
+
+    assert (order.name, order.title, order.description) == ("shop_order", "Order a thing", "Buy.")
+    assert order.output_schema is not None
+    assert order.output_schema["properties"]["a"] == {"type": "number"}
+
+
+async def hide_card(ctx: Any, tool_name: str, result: Any, metadata: Any) -> Any:
+    return {"a": 0}
+
+
+class Wrapped(Toolset):
+    async def _call_tool_func(self, args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        (await tool.call_func(args, ctx))["a"] = 0
+        return {"a": 0}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        Toolset([connect(shop())], global_hooks=GlobalHooks(post=hide_card)),
+        Wrapped([connect(shop())]),
+    ],
+    ids=["post hook", "wrapper"],
+)
+async def test_what_a_hook_has_not_seen_is_not_passed_on(tools: Toolset) -> None:
+    async with Client(build_server(tools)) as client:
+        result = await client.call_tool("order", {"phone": "1"})
+
+    assert "4242" not in result.model_dump_json()
+    assert result.structured_content == {"a": 0}
+
+
+async def test_nor_what_provenance_has_not_seen() -> None:
+    options = ServerOptions(run=lambda principal: Run(provenance=Provenance()))
+
+    async with Client(build_server(connect(shop()), options)) as client:
+        result = await client.call_tool("order", {"phone": "1"})
+
+    assert text_of(result) == '{"a": 1}'
