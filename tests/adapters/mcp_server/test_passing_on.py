@@ -108,13 +108,13 @@ async def test_what_the_host_says_of_a_tool_counts() -> None:
 
 
 async def hide_card(ctx: Any, tool_name: str, result: Any, metadata: Any) -> Any:
-    return {"a": 0}
+    result["a"] = 0
+    return result
 
 
 class Wrapped(Toolset):
     async def _call_tool_func(self, args: dict[str, Any], ctx: Any, tool: Any) -> Any:
-        (await tool.call_func(args, ctx))["a"] = 0
-        return {"a": 0}
+        return await hide_card(ctx, tool.name, await tool.call_func(args, ctx), {})
 
 
 @pytest.mark.parametrize(
