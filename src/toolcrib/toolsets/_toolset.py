@@ -459,7 +459,7 @@ def nested(item: T, *, off: bool = False) -> T:
 
 def sources_of(toolset: Toolset) -> tuple[ToolSource, ...]:
     """Return the members whose tools are known only when the toolset is opened, such as MCP servers."""
-    return tuple(source for source, _ in toolset._sources)
+    return tuple(source for source, _ in toolset._sources)  # pyright: ignore[reportPrivateUsage] -- of this file
 
 
 def _is_toolset(item: object) -> bool:

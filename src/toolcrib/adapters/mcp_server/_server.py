@@ -61,6 +61,7 @@ class McpServer(Server[ToolServer]):
         approvals: The store of approval requests and their answers.
         suspended_calls: The store of the calls that wait for these answers.
         principals: The principals of the requests.
+        changes: Notifies the clients when the tools change.
         tools: What serves the tools, once the server runs.
     """
 
@@ -78,7 +79,7 @@ class McpServer(Server[ToolServer]):
         self.principals = Principals(
             self.approvals, self._open_run, lambda: _caller() or local, options.max_pending, options.kept_for
         )
-        self._changes = ToolChanges()
+        self.changes = ToolChanges()
         self._may_change = bool(options.search or sources_of(toolset))
         super().__init__(
             options.name,
@@ -94,7 +95,7 @@ class McpServer(Server[ToolServer]):
             self._add_instructions,
         ]
         if self._may_change:
-            self.middleware.append(self._changes.note_session)
+            self.middleware.append(self.changes.note_session)
             self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -144,13 +145,13 @@ class McpServer(Server[ToolServer]):
         result = await ctx.lifespan_context.call(ctx, params, principal)
         if len(principal.run.revealed) > before:  # the call has found tools
             await ctx.session.send_tool_list_changed()  # a newer client listens for it
-            await self._changes.publish(principal)
+            await self.changes.publish(principal)
         return result
 
     async def _listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await self._changes.listen(self.principals.current(), ctx, params)
+        return await self.changes.listen(self.principals.current(), ctx, params)
 
     async def _add_instructions(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Add the instructions of the tools to the replies by which a server introduces itself."""
@@ -178,7 +179,7 @@ async def _open_toolset(server: Server[ToolServer]) -> AsyncGenerator[ToolServer
         raise TypeError("this is the lifespan of an McpServer")
     async with server.toolset.open(hide_unavailable=False) as bound:
         server.tools = tools = await _tool_server(server, bound)
-        async with server._changes.following(bound, tools):
+        async with server.changes.following(bound, tools):
             yield tools
 
 
