@@ -18,6 +18,8 @@ _OF_ABSENT = (f"{_HERE}/test_absent.py",)
 _OF_CONNECT = (f"{_HERE}/test_connect.py",)
 _OF_CHANGES = (f"{_HERE}/test_changes.py",)
 _OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
+_OF_PINS = ("tests/adapters/mcp_client/test_pins.py",)
+_OF_TRUST = ("tests/adapters/mcp_client/test_trust.py",)
 _OF_HOSTILE = (f"{_HERE}/test_hostile.py",)
 
 MCP_CLIENT_GATES: tuple[Gate, ...] = (
@@ -217,4 +219,69 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         _OF_HOSTILE,
     ),
     Gate("answer over HTTP that is packed", _RESPONSE_SIZE, "        if packed:\n", "        if False:\n", _OF_HOSTILE),
+    # --- pins
+    Gate(
+        "tools that changed wait for a person",
+        "adapters/mcp_client/_members.py",
+        "self.change = None if remote.kept.pins is None else remote.kept.pins.change_in(listed)",
+        "self.change = None",
+        _OF_PINS,
+    ),
+    Gate(
+        "a change that is not accepted is asked about",
+        "adapters/mcp_client/_members.py",
+        "needed if await change.pins.is_accepted(change) else change.reason",
+        "needed",
+        _OF_PINS,
+    ),
+    Gate(
+        "the texts of a change are not shown before it is accepted",
+        "adapters/mcp_client/_members.py",
+        "        listed = listed if self.change is None else self.change.shown()\n",
+        "",
+        _OF_PINS,
+    ),
+    Gate(
+        "the texts of a new tool's schema are not shown before it is accepted",
+        "adapters/mcp_client/_pins.py",
+        '_without_texts(self.now.get("inputSchema") or {})',
+        '(self.now.get("inputSchema") or {})',
+        _OF_PINS,
+    ),
+    Gate(
+        "a grant is for one change",
+        "adapters/mcp_client/_members.py",
+        'self.about.definition() if self.change is None else {"listed": self.change.now}',
+        "self.about.definition()",
+        _OF_PINS,
+    ),
+    # --- trust
+    Gate(
+        "a server that is not trusted does not say what its tools do",
+        "adapters/mcp_client/_trust.py",
+        'return None if not trusted else "fetch"',
+        'return "fetch"',
+        _OF_TRUST,
+    ),
+    Gate(
+        "a server that is not trusted does not say that its results are",
+        "adapters/mcp_client/_trust.py",
+        "    is_own = trusted and",
+        "    is_own = True and",
+        _OF_TRUST,
+    ),
+    Gate(
+        "a result that its server warns of is untrusted",
+        "provenance/_memory.py",
+        '"untrusted" if untrusted else labels',
+        "labels",
+        _OF_TRUST,
+    ),
+    Gate(
+        "a result that its server calls private has no readers",
+        "provenance/_memory.py",
+        "() if private else readers",
+        "readers",
+        _OF_TRUST,
+    ),
 )

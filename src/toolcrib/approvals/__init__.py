@@ -7,6 +7,7 @@ tool.
 from toolcrib._tables import Execute
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
+from toolcrib.approvals._pins import TOOL_PIN_TABLES, ToolPins
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
 from toolcrib.approvals._sql_store import SqlApprovalStore
 from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
@@ -18,6 +19,7 @@ __all__ = [
     "EVERYBODY",
     "MAX_SUSPENDED",
     "SQLITE_APPROVAL_TABLES",
+    "TOOL_PIN_TABLES",
     "AgentContext",
     "ApprovalEntry",
     "ApprovalPolicy",
@@ -32,6 +34,7 @@ __all__ = [
     "SqliteApprovalStore",
     "SuspendedCall",
     "SuspendedCallStore",
+    "ToolPins",
     "WaitableApprovalStore",
     "approve_all",
     "deny_all",

@@ -17,6 +17,7 @@ from toolcrib.calls._call import (
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._copied import copied
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
+from toolcrib.calls._diff import differences
 from toolcrib.calls._json import cut, json_text, jsonable, lenient, now, shapes_and_text
 from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
 from toolcrib.calls._media import Media, revived
@@ -80,6 +81,7 @@ __all__ = [
     "charged",
     "copied",
     "cut",
+    "differences",
     "error_of",
     "has_blocks",
     "json_text",

@@ -45,6 +45,7 @@ class Memory:
         self._approved: set[str] = set()  # marks
         self._heard: set[str] = set()
         self._expected: set[str] = set()
+        self._warned: dict[str, tuple[bool, bool]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = Lock()
 
@@ -71,6 +72,11 @@ class Memory:
     def expects(self, call_id: str) -> bool:
         """Return whether the result of a call is read where the call is made, or was read."""
         return call_id in self._expected
+
+    def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
+        """Note that the result of a call, before it is read, is untrusted or private, whatever its tool declares."""
+        if untrusted or private:
+            self._warned[call_id] = untrusted, private
 
     def wait(self, work: Callable[[], None]) -> None:
         """Have something read later, by `settle`, which has to come before any question of origin."""
@@ -113,6 +119,8 @@ class Memory:
         labels = source(arguments, result) if callable(source) else source
         if any(self.origin(value).kind in ASKED for _, value in _leaves(arguments)):
             labels = "untrusted"
+        untrusted, private = self._warned.pop(call_id, (False, False))
+        labels, readers = "untrusted" if untrusted else labels, () if private else readers
         about = next((_cut(value) for _, value in _leaves(arguments) if isinstance(value, str)), "")
         for path, held, trust in labelled(result, labels):
             text = held if isinstance(held, str) else str(held)

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.adapters.mcp_client._listing import Listing, list_server
-from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._options import Options, pinned_name
+from toolcrib.adapters.mcp_client._pins import ServerPins
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests
 from toolcrib.adapters.mcp_client._values import ServerStatus
 from toolcrib.errors import ServerError
@@ -35,6 +36,7 @@ class KeptConnection:
         listing: What the server has, as last listed.
         instructions: Those that the server gives for its use.
         on_change: Called when the listing has changed.
+        pins: The tools as a person knows them, where they are pinned.
     """
 
     def __init__(self, target: Any, name: str, options: Options, requests: ServerRequests) -> None:
@@ -42,6 +44,7 @@ class KeptConnection:
         self.listing = Listing()
         self.instructions: str | None = None
         self.on_change: Callable[[], None] = lambda: None
+        self.pins = None if options.pins is None else ServerPins(options.pins, pinned_name(target, options))
         self.connection: Connection | None = None
         self._try: asyncio.Task[Connection | ServerError] | None = None
         self._next_try, self._since, self._failures = 0.0, 0.0, 0
@@ -176,6 +179,8 @@ class KeptConnection:
             connection.drop()
             raise ServerError(self._name, f"cannot list what it has: {error}{await connection.last_lines()}") from error
         self._report_left_out()
+        if self.pins is not None:
+            await self.pins.read(self.listing.tools)
         try:
             self.on_change()
             self._unusable = ""

@@ -12,7 +12,9 @@ import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
+from toolcrib.adapters.mcp_client._trust import Warnings, effect_of, source_of, warnings_in
 from toolcrib.adapters.mcp_client._values import (
     RemoteTool,
     messages_of,
@@ -22,8 +24,10 @@ from toolcrib.adapters.mcp_client._values import (
     result_of,
     texts_of,
 )
+from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ambient_context
+from toolcrib.pipeline import Run
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.schema.checker import checks_of
 from toolcrib.serving import OriginalResults
@@ -45,10 +49,14 @@ class Member(BaseTool):
         about: The server's description of it.
         names: The names by which an option may name it.
         listed: Whether the server has it now.
+        change: How it differs from what a person knows of it, where tools are pinned.
+        warned: What the server warns of.
     """
 
     about: RemoteTool
     names: frozenset[str]
+    change: Change | None = None
+    warned = Warnings()
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         self._remote, self._options = remote, options
@@ -81,8 +89,10 @@ class Member(BaseTool):
             spec,
             ToolOptions(
                 tags=about.tags(),
-                requires_approval=options.needs_approval(about, self.names),
-                effect="none" if about.read_only else None,
+                requires_approval=self._approval(),
+                effect=effect_of(about, trusted=options.trusted),
+                source=source_of(about, self.warned, trusted=options.trusted),
+                readers=() if self.warned.private else None,
             ),
             source=self,
         )
@@ -98,8 +108,22 @@ class Member(BaseTool):
         return self.listed
 
     def get_definition(self) -> Mapping[str, Any]:
-        """Return the server's schema of its arguments and its hints, without its texts for models."""
-        return self.about.definition()
+        """Return the server's schema of its arguments and its hints, without its texts for models; all of a change."""
+        return self.about.definition() if self.change is None else {"listed": self.change.now}
+
+    def get_approval_metadata(self) -> dict[str, Any] | None:
+        """Return the difference between the tool as a person knows it and as it is."""
+        return None if self.change is None else {"changed on the server": self.change.text()}
+
+    def _approval(self) -> ApprovalPolicy:
+        needed, change = self._options.needs_approval(self.about, self.names), self.change
+        if change is None:
+            return needed
+
+        async def policy(arguments: Any, ctx: Any) -> bool | str:
+            return needed if await change.pins.is_accepted(change) else change.reason
+
+        return policy
 
     def get_instruction(self, ctx: RunContext[Any]) -> Instruction | None:
         """Return the server's instructions, if the host includes them."""
@@ -107,7 +131,12 @@ class Member(BaseTool):
         return Instruction(f"mcp: {self._remote.name}", text) if text else None
 
     async def _call(self, /, **arguments: Any) -> Any:
-        value = await self.run(arguments, ambient_context())
+        ctx = ambient_context()
+        if self.change is not None:
+            if ctx is not None and ctx.approved:
+                await self.change.pins.accept(self.change, ctx.approver or "host")
+            self._remote.kept.on_change()
+        value = await self.run(arguments, ctx)
         return value if self._override(self._options.return_schemas) is None else read_as_json(value)
 
     @abstractmethod
@@ -125,6 +154,9 @@ class ToolMember(Member):
 
     def __init__(self, remote: RemoteServer, options: Options, listed: types.Tool) -> None:
         super().__init__(remote, options)
+        self.change = None if remote.kept.pins is None else remote.kept.pins.change_in(listed)
+        listed = listed if self.change is None else self.change.shown()
+        self.warned = warnings_in(listed.meta)
         self._name, hints = listed.name, listed.annotations or types.ToolAnnotations()
         self._listed = listed
         self.about = RemoteTool(
@@ -165,6 +197,9 @@ class ToolMember(Member):
         originals = None if ctx is None else ctx.provided.get(OriginalResults)
         if ctx is not None and isinstance(originals, OriginalResults):
             originals.keep(ctx.call_id, value, result)
+        warned, run = warnings_in(result.meta), cast("Run | None", None if ctx is None else ctx.run)
+        if ctx is not None and run is not None and run.provenance is not None:
+            run.memory.warn(ctx.call_id, untrusted=warned.untrusted, private=warned.private)
         if result.is_error:
             raise RemoteToolError(self._remote.name, texts_of(result))
         return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +19,10 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 
 from toolcrib.adapters.mcp_client._values import Elicitation, RemoteTool
+from toolcrib.approvals import ToolPins
 from toolcrib.formats import Refused
 
-__all__ = ["Approval", "ConnectOptions", "Elicit", "Options", "Source", "read_source", "server_name"]
+__all__ = ["Approval", "ConnectOptions", "Elicit", "Options", "Source", "pinned_name", "read_source", "server_name"]
 
 Source: TypeAlias = str | Sequence[str] | StdioServerParameters | Client | ClientSession | Server[Any] | MCPServer
 Approval: TypeAlias = bool | Collection[str] | Callable[[RemoteTool], bool]
@@ -42,6 +45,8 @@ class ConnectOptions(TypedDict, total=False):
     max_message: int
     refused: Refused
     required: bool | None
+    trusted: bool
+    pins: ToolPins | str | Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,11 @@ class Options:
             `toolcrib.mcp` that names it; or `raise` that error.
         required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
             out with a warning, and tried again; with None only where the toolset has other tools.
+        trusted: Whether a `Provenance` policy takes the server's hints at their word: a tool that reads only is not
+            asked about, and results of one with `openWorldHint: false` are trusted. Other servers' hints count where
+            they ask for more care.
+        pins: Where the tools are kept as they were when the server was first used, or the path of a SQLite file: a
+            change has to be accepted by a person. With a `name`, the server is known by it, else by its source.
     """
 
     prefix: str = ""
@@ -90,6 +100,8 @@ class Options:
     max_message: int = 16 * 1024 * 1024
     refused: Refused = "leave_out"
     required: bool | None = None
+    trusted: bool = False
+    pins: ToolPins | str | Path | None = None
 
     def __post_init__(self) -> None:
         if self.max_message < 1:
@@ -166,6 +178,20 @@ def server_name(target: Any) -> str:
             return server_name(target.server)
         case _:
             return "session"
+
+
+def pinned_name(target: Any, options: Options) -> str:
+    """Return the name by which a server is known where its tools are pinned: of its own, or by all of its source."""
+    match target:
+        case _ if options.name:
+            return options.name
+        case str():
+            whole = target
+        case StdioServerParameters():
+            whole = json.dumps([target.command, *target.args])
+        case _:
+            return server_name(target)
+    return f"{server_name(target)} {hashlib.sha256(whole.encode()).hexdigest()[:12]}"  # some of it may be secret
 
 
 def _brief(words: Sequence[str]) -> str:
