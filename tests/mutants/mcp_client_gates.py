@@ -27,15 +27,15 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "approval of a server's tools",
         _MEMBERS,
-        "requires_approval=options.needs_approval(",
-        "requires_approval=False and options.needs_approval(",
+        "needed, change = self._options.needs_approval(",
+        "needed, change = False and self._options.needs_approval(",
         _OF_CONNECT,
     ),
     Gate(
         "approval of what a server says is harmless",
         _MEMBERS,
-        "requires_approval=options.needs_approval(",
-        "requires_approval=not about.read_only and options.needs_approval(",
+        "needed, change = self._options.needs_approval(",
+        "needed, change = not self.about.read_only and self._options.needs_approval(",
         _OF_CONNECT,
     ),
     Gate(
