@@ -2,7 +2,7 @@
 
 python examples/shop/durable.py ask
 toolcrib approvals list
-toolcrib approvals approve ID --as ann
+toolcrib approvals approve ID --as ann    (at a terminal; `durable.py token ann` makes the token of a script)
 python examples/shop/durable.py go-on TURN
 
 The same with a worker that runs until it is stopped: toolcrib worker examples/shop/durable.py
@@ -11,12 +11,14 @@ The same with a worker that runs until it is stopped: toolcrib worker examples/s
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from tools import refund, shop
 
 from toolcrib import Agent, Turn
 from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Suspended
 
 # For `toolcrib worker`, too: it looks for durable agents in the file.
@@ -47,5 +49,7 @@ if __name__ == "__main__":
             asyncio.run(ask())
         case ["go-on", turn]:
             asyncio.run(go_on(turn))
+        case ["token", approver]:
+            print(asyncio.run(SqliteApprovalStore(os.environ["TOOLCRIB_DATABASE"]).issue_token(approver)))
         case _:
             sys.exit(__doc__)

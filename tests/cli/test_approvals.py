@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -22,9 +23,10 @@ Keep = Callable[..., ApprovalRequest]
 
 
 @pytest.fixture
-def keep(tmp_path: Path) -> Keep:
-    """Keep a request in the database of the folder."""
+def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keep:
+    """Keep a request in the database of the folder; commands are ann's, by her token."""
     store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+    monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", run_sync(store.issue_token("ann")))
 
     def put(id: str = "ask_1a", **fields: Any) -> ApprovalRequest:
         given: dict[str, Any] = {"arguments": {"item": "tea"}, "digest": "d" * 64, **fields}
@@ -44,14 +46,14 @@ def answer_to(tmp_path: Path) -> Callable[[str], Grant | Denial | None]:
 def test_pending_requests_are_listed_a_line_each(toolcrib: Command, keep: Keep) -> None:
     keep("ask_1a", principal="ann", created_at=now() - timedelta(minutes=3))
     keep("ask_2b", arguments={"item": "a\nb" + "c" * 200, "card": "[redacted]"})
-    toolcrib("approvals", "deny", "--yes", "2b", "--as", "ben")
+    toolcrib("approvals", "deny", "--yes", "2b")
 
     pending, everything = toolcrib("approvals", "list"), toolcrib("approvals", "list", "--all")
 
     assert re.fullmatch(
         r'id +tool +since +for +state +arguments *\nask_1a +buy +3 min +ann +pending +item="tea" *\n', pending.stdout
     )
-    assert re.search(r"^ask_2b +buy +\d+ s +- +denied +ben +- ", everything.stdout, re.MULTILINE)
+    assert re.search(r"^ask_2b +buy +\d+ s +- +denied +ann \(token\) +- ", everything.stdout, re.MULTILINE)
     assert "c" * 60 not in "".join(everything.stdout.split())
 
 
@@ -97,7 +99,7 @@ def test_a_request_is_shown_whole_with_its_answer(toolcrib: Command, keep: Keep)
     for line in (
         r"state +approved",
         r"digest +d{64}",
-        r"approved by +ann",
+        r"approved by +ann \(token\)",
         r"message +fine",
         r'arguments +item="milk"',
     ):
@@ -124,7 +126,7 @@ def test_an_approval_carries_what_the_person_added(
         "2h",
     )
 
-    assert (done.exit_code, done.stdout) == (0, "approved `buy`, as ann (ask_1a)\n")
+    assert (done.exit_code, done.stdout) == (0, "approved `buy`, as ann (token) (ask_1a)\n")
     given = answer_to("ask_1a")
     assert (given.override_args, given.user_input, given.scope) == ({"item": "milk"}, "x", "once")
     assert given.expires_at is not None
@@ -138,7 +140,7 @@ def test_always_stands_until_it_is_taken_back(toolcrib: Command, keep: Keep, tmp
     toolcrib("approvals", "approve", "--yes", "1a", "--as", "ann", "--always", "--scope", "arguments")
 
     assert [grant.scope for grant in run_sync(store.standing())] == ["arguments"]
-    assert toolcrib("approvals", "revoke", "1a").stdout == "took back what ann approved for `buy`\n"
+    assert toolcrib("approvals", "revoke", "1a").stdout == "took back what ann (token) approved for `buy`\n"
     assert run_sync(store.standing()) == ()
     assert toolcrib("approvals", "revoke", "1a").exit_code == 1
 
@@ -183,10 +185,10 @@ def test_an_answered_request_counts_where_the_beginning_of_an_id_is_looked_for(t
 def test_a_denial_tells_the_model_why(toolcrib: Command, keep: Keep, answer_to: Callable[[str], Denial]) -> None:
     keep("ask_1a")
 
-    done = toolcrib("approvals", "deny", "--yes", "ask_1a", "--as", "ben", "--message", "too dear", "--json")
+    done = toolcrib("approvals", "deny", "--yes", "ask_1a", "--message", "too dear", "--json")
 
     assert json.loads(done.stdout)["state"] == "denied"
-    assert (answer_to("ask_1a").message, answer_to("ask_1a").approver) == ("too dear", "ben")
+    assert (answer_to("ask_1a").message, answer_to("ask_1a").approver) == ("too dear", "ann (token)")
 
 
 def test_an_approval_that_expired_unused_is_answered_again(
@@ -199,11 +201,11 @@ def test_an_approval_that_expired_unused_is_answered_again(
 
     listed, done = (
         toolcrib("approvals", "list", "--all"),
-        toolcrib("approvals", "approve", "--yes", "1a", "--as", "ben"),
+        toolcrib("approvals", "approve", "--yes", "1a"),
     )
 
     assert "expired" in listed.stdout
-    assert (done.exit_code, answer_to("ask_1a").approver) == (0, "ben")
+    assert (done.exit_code, answer_to("ask_1a").approver) == (0, "ann (token)")
 
 
 def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant]) -> None:
@@ -215,7 +217,7 @@ def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answ
     )
 
     assert (" in doubt " in listed, re.search(r"^state +in doubt$", asked, re.MULTILINE) is not None) == (True, True)
-    assert (done.exit_code, done.stdout) == (0, "done `buy`, as ann (ask_1a)\n")
+    assert (done.exit_code, done.stdout) == (0, "done `buy`, as ann (token) (ask_1a)\n")
     assert (answer_to("ask_1a").done, answer_to("ask_1a").message) == (Done({"receipt": 12}), "looked it up")
     assert re.search(r'^result +\{"receipt": 12\}$', toolcrib("approvals", "show", "1a").stdout, re.MULTILINE)
 
@@ -292,17 +294,20 @@ def test_the_environment_names_the_database(toolcrib: Command, keep: Keep, monke
     assert "ask_1a" in done.stdout
 
 
-def test_requests_on_a_postgres_server_are_answered(toolcrib: Command, postgres: Postgres) -> None:
+def test_requests_on_a_postgres_server_are_answered(
+    toolcrib: Command, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = postgres.url("answered")
     store = PostgresApprovalStore(url)
     request = ApprovalRequest(id="ask_1a", call_id="call_1", tool="buy", arguments={"item": "tea"}, digest="d" * 64)
     run_sync(store.put(request))
+    monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", run_sync(store.issue_token("ann")))
 
-    done = toolcrib("approvals", "approve", "--yes", "1a", "--as", "ann", "--database", url)
+    done = toolcrib("approvals", "approve", "--yes", "1a", "--database", url)
 
     answer = run_sync(store.show("ask_1a")).answer
     store.close()
-    assert (done.exit_code, getattr(answer, "approver", None)) == (0, "ann")
+    assert (done.exit_code, getattr(answer, "approver", None)) == (0, "ann (token)")
 
 
 def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> None:
@@ -312,3 +317,69 @@ def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> No
     done = toolcrib("approvals", "list")
 
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "there is no pending request in toolcrib.db\n")
+
+
+# --- who answers
+
+
+@pytest.mark.parametrize("answer", [["approve"], ["approve", "--always"], ["done", "--result", '"tea"']])
+@pytest.mark.parametrize("token", [None, "", "guessed"])
+def test_a_command_that_a_model_could_run_approves_nothing(
+    toolcrib: Command,
+    keep: Keep,
+    answer_to: Callable[[str], Grant],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: list[str],
+    token: str | None,
+) -> None:
+    keep("ask_1a", in_doubt=answer[0] == "done")
+    monkeypatch.delenv("TOOLCRIB_APPROVER_TOKEN")
+    if token is not None:
+        monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", token)
+
+    done = toolcrib("approvals", *answer, "1a", "--yes", "--as", "ann")
+
+    assert (done.exit_code, answer_to("ask_1a")) == (2, None)
+    assert "`toolcrib approvals token NAME` makes" in done.stderr
+
+
+def test_such_a_command_makes_no_token_either(
+    toolcrib: Command, keep: Keep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    keep("ask_1a")
+    token = os.environ["TOOLCRIB_APPROVER_TOKEN"]
+    monkeypatch.delenv("TOOLCRIB_APPROVER_TOKEN")
+
+    made, ended = toolcrib("approvals", "token", "eve"), toolcrib("approvals", "token", "ann", "--revoke")
+
+    assert (made.exit_code, made.stdout, ended.exit_code) == (2, "", 2)
+    assert run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").holder_of(token)) == "ann"
+
+
+def test_a_denial_needs_no_proof(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Denial], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep("ask_1a")
+    monkeypatch.delenv("TOOLCRIB_APPROVER_TOKEN")
+
+    toolcrib("approvals", "deny", "1a", "--yes", "--as", "ben")
+
+    assert answer_to("ask_1a").approver == "ben"
+
+
+def test_a_holder_of_a_token_is_no_other_and_may_give_one_to_another(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    keep("ask_1a")
+    refused = toolcrib("approvals", "approve", "1a", "--yes", "--as", "ben")
+    made = toolcrib("approvals", "token", "ben")
+    monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", made.stdout.strip())
+    done = toolcrib("approvals", "approve", "1a", "--yes", "--as", "ben")
+    ended = toolcrib("approvals", "token", "ben", "--revoke")
+
+    assert (refused.exit_code, made.exit_code, done.exit_code) == (2, 0, 0)
+    assert "the token is ann's" in refused.stderr
+    assert answer_to("ask_1a").approver == "ben (token)"
+    assert ended.stdout == "ben has no token any more\n"
+    assert toolcrib("approvals", "token", "eve").exit_code == 2
+    assert made.stdout.strip().encode() not in (tmp_path / "toolcrib.db").read_bytes()

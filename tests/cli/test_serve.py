@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.adapters.mcp_server.http import COMMAND, command_over_http
 from tests.cli.conftest import Command
+from toolcrib.approvals import SqliteApprovalStore
 
 SECRET = "0123456789abcdef"
 SAMPLE = '''
@@ -71,8 +72,11 @@ async def connected(transport: str, folder: Path, target: str, mode: Any) -> Asy
 
 @pytest.mark.parametrize(("transport", "mode"), [("stdio", "auto"), ("http", "legacy")])
 async def test_a_call_is_approved_from_a_second_terminal(
-    tmp_path: Path, shop: str, toolcrib: Command, transport: str, mode: str
+    tmp_path: Path, shop: str, toolcrib: Command, transport: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    token = await SqliteApprovalStore(tmp_path / "toolcrib.db").issue_token("ben")
+    monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", token)
+
     async def second_terminal(*arguments: str) -> str:  # this process is another than that of the server
         done = await asyncio.to_thread(toolcrib, "approvals", *arguments)
         assert done.exit_code == 0, done.stderr
@@ -86,7 +90,8 @@ async def test_a_call_is_approved_from_a_second_terminal(
         again = await client.call_tool("buy", {"item": "tea"})
 
     assert waiting.is_error
-    assert f"toolcrib approvals approve {asked['id']}" in str(waiting.content)
+    assert "A person answers it in the console, or the approvals of toolcrib.db" in waiting.content[0].text
+    assert "toolcrib approvals" not in str(waiting)  # a model with a shell would run it
     assert asked["principal"] == ("ann" if transport == "http" else asked["principal"])
     assert (done.is_error, done.content[0].text) == (False, "bought tea")
     assert again.is_error  # a yes counts once

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -64,6 +66,42 @@ class SqlApprovalStore(LedgerStore):
                 return sum(execute(f"DELETE FROM {table} WHERE {where}", (value,)).rowcount for where, value in found)
 
         return await asyncio.to_thread(run)
+
+    # --- approvers who show who they are by a token
+
+    async def issue_token(self, approver: str) -> str:
+        """Return a new token of an approver, in place of an older one; only a hash of it is kept.
+
+        Raises:
+            ValueError: The name is empty.
+        """
+        if not approver.strip():
+            raise ValueError("an approver needs a name")
+        token = secrets.token_urlsafe(24)
+        sql = "(name, token) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET token = excluded.token"
+        await self._of_approvers("INSERT INTO {} " + sql, approver.strip(), _hash(token), write=True)
+        return token
+
+    async def revoke_token(self, approver: str) -> bool:
+        """Let the token of an approver be worth nothing; return whether there was one."""
+        return bool(await self._of_approvers("DELETE FROM {} WHERE name = ? RETURNING name", approver, write=True))
+
+    async def holder_of(self, token: str) -> str | None:
+        """Return the approver who holds a token; None where it is no approver's."""
+        found = await self._of_approvers("SELECT name FROM {} WHERE token = ?", _hash(token), write=False)
+        return found[0][0] if found else None
+
+    async def _of_approvers(self, sql: str, *values: str, write: bool) -> list[Any]:
+        def run() -> list[Any]:
+            with self._transaction(write=write) as execute:
+                done = execute(sql.format(f"{self.table_prefix}approvers"), values)
+                return [] if sql.startswith("INSERT") else list(done.fetchall())
+
+        return await asyncio.to_thread(run)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()  # 24 random bytes need no slow hash
 
 
 class _SqlLedger:

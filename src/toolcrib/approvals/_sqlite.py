@@ -38,6 +38,7 @@ SQLITE_APPROVAL_TABLES = StoreTables(
             """CREATE INDEX requests_answered ON requests (number)
                 WHERE used_at IS NULL AND answer IS NOT NULL""",
         ),
+        ("CREATE TABLE approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
     ),
 )
 """The tables of `SqliteApprovalStore`."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, SqlApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, now
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
@@ -35,6 +37,7 @@ __all__ = ["approvals"]
 
 T = TypeVar("T")
 
+TOKEN = "TOOLCRIB_APPROVER_TOKEN"  # the environment variable
 _PREFIX = "ask_"  # of every id; it may be left out
 _MAX_CHOICES = 5  # ids that are shown
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -46,7 +49,10 @@ IdArgument = Annotated[
     typer.Argument(metavar="ID", help="The request's id, or as much of it as `list` shows.", show_default=False),
 ]
 AsOption = Annotated[
-    str | None, typer.Option("--as", metavar="NAME", help="The approver in the record; your user name when left out.")
+    str | None,
+    typer.Option(
+        "--as", metavar="NAME", help="The approver in the record; the token's holder or your user name when left out."
+    ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer without showing the request and asking.")]
 
@@ -114,15 +120,15 @@ def approve(
         raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
     until, override = _expiry(expires), _override(arguments)
 
-    def answer(entry: ApprovalEntry) -> Grant:
-        asked, by = entry.request, name or user_name()
+    def answer(entry: ApprovalEntry, by: str) -> Grant:
+        asked = entry.request
         if not always:
             return asked.grant(by, message=message, expires_at=until, override_args=override, user_input=typed)
         if scope == "values" and not asked.origins:
             raise typer.BadParameter("the request asks about no values of others", param_hint="--scope")
         return asked.always(by, scope=scope, expires=until, message=message)
 
-    _answer(request, database, answer, as_json=as_json, yes=yes)
+    _answer(request, database, answer, name, as_json=as_json, yes=yes)
 
 
 @approvals.command()
@@ -136,10 +142,10 @@ def deny(
 ) -> None:
     """Deny a request: its call does not run, and the model is shown that."""
 
-    def answer(entry: ApprovalEntry) -> Denial:
-        return entry.request.deny(message, name or user_name())
+    def answer(entry: ApprovalEntry, by: str) -> Denial:
+        return entry.request.deny(message, by)
 
-    _answer(request, database, answer, as_json=as_json, yes=yes)
+    _answer(request, database, answer, name, as_json=as_json, yes=yes, unproven=True)
 
 
 @approvals.command()
@@ -155,11 +161,11 @@ def done(
     """Say that a call in doubt was done, and give its result: its tool does not run again."""
     value = _json(result, "--result")
 
-    def answer(entry: ApprovalEntry) -> Grant:
+    def answer(entry: ApprovalEntry, by: str) -> Grant:
         _require_fit(entry.request, value)
-        return entry.request.done(value, name or user_name(), message)
+        return entry.request.done(value, by, message)
 
-    _answer(request, database, answer, as_json=as_json, yes=yes)
+    _answer(request, database, answer, name, as_json=as_json, yes=yes)
 
 
 @approvals.command()
@@ -175,14 +181,47 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
         write(f"took back what {answer.approver} approved for `{answer.tool}`\n")
 
 
-def _answer(
-    request: str, database: str | None, make: Callable[[ApprovalEntry], Grant | Denial], *, as_json: bool, yes: bool
+@approvals.command()
+def token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The approver.", show_default=False)],
+    revoke: Annotated[bool, typer.Option("--revoke", help="End the approver's token.")] = False,
+    database: DatabaseOption = None,
 ) -> None:
-    """Give a request the answer that is made for it, once a person has confirmed it, and say so."""
+    """Make the token by which an approver answers without a terminal; an older one of the same name ends."""
+    with exit_on_error():
+        store = open_approvals(database)
+        by = _approver(store, None, database)
+        if not revoke:
+            write(f"{_wait(store.issue_token(name), database)}\n")
+            say(f"it is shown once. {name} answers with it as {TOKEN}")
+        elif _wait(store.revoke_token(name), database):
+            write(f"{name} has no token any more\n")
+        else:
+            say(f"{name} has no token in {shown_name(database)} (asked by {by})")
+            raise typer.Exit(Status.FAILED)
+
+
+def _answer(
+    request: str,
+    database: str | None,
+    make: Callable[[ApprovalEntry, str], Grant | Denial],
+    name: str | None,
+    *,
+    as_json: bool,
+    yes: bool,
+    unproven: bool = False,
+) -> None:
+    """Give a request the answer that is made for it, once a person has confirmed it, and say so.
+
+    Args:
+        make: Makes the answer of an approver.
+        unproven: It lets nothing run, so that it needs no proof of the approver.
+    """
     with exit_on_error():
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
-        answer = make(entry)
+        answer = make(entry, name or user_name())  # so that what is wrong with it is said first
+        answer = replace(answer, approver=_approver(store, name, database, unproven=unproven))
         if entry.state == "pending" and not yes:
             _confirm(entry, answer)
         try:
@@ -196,6 +235,27 @@ def _answer(
         else:
             again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
             write(f"{state_of(answered)} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
+
+
+def _approver(store: SqlApprovalStore, name: str | None, database: str | None, *, unproven: bool = False) -> str:
+    """Return who answers and what shows it, for the record; end the command where a model could have typed it."""
+    if given := os.environ.get(TOKEN):
+        holder = _wait(store.holder_of(given), database)
+        if holder is None:
+            say(f"{TOKEN} is no approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
+            raise typer.Exit(Status.MISUSED)
+        if name not in (None, holder):
+            raise typer.BadParameter(f"the token is {holder}'s", param_hint="--as")
+        return f"{holder} (token)"
+    if Terminal.is_interactive():
+        return f"{name or user_name()} (terminal)"
+    if unproven:
+        return name or user_name()
+    say(
+        "nothing was answered: this is no terminal, and a command that a model could run approves nothing. Answer at a "
+        f"terminal or in the console, or with {TOKEN}, which `toolcrib approvals token NAME` makes at a terminal"
+    )
+    raise typer.Exit(Status.MISUSED)
 
 
 def _confirm(entry: ApprovalEntry, answer: Grant | Denial) -> None:

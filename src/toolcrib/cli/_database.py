@@ -13,7 +13,7 @@ import typer
 
 from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import sqlite3
-from toolcrib.approvals import ReviewableApprovalStore, SqliteApprovalStore
+from toolcrib.approvals import SqlApprovalStore, SqliteApprovalStore
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.record import BatchSink, EventLog, JsonLinesSink, SqliteSink, sqlite_events
 
@@ -83,7 +83,7 @@ def file_of(database: str | None) -> Path:
     return Path(name.removeprefix("sqlite:///"))
 
 
-def open_approvals(database: str | None = None, *, create: bool = True) -> ReviewableApprovalStore:
+def open_approvals(database: str | None = None, *, create: bool = True) -> SqlApprovalStore:
     """Return the approval store of a database.
 
     Args:
@@ -96,7 +96,7 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> Revie
     """
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
-        return cast("ReviewableApprovalStore", _postgres("PostgresApprovalStore", name))
+        return cast("SqlApprovalStore", _postgres("PostgresApprovalStore", name))
     path = file_of(name)
     if not create and not path.is_file():
         raise DatabaseError(name, "there is no such file", DATABASE_HINT)

@@ -45,12 +45,11 @@ def serve_target(given: ServeOptions) -> None:
 
 
 def _options(given: ServeOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
-    named = "" if given.database is None else f" --database {shown_name(given.database)}"
     return ServerOptions(
         name=given.name or _name_of(given.target),
         approve_by=given.approve_by,
         approvals=open_approvals(given.database),
-        approve_with="toolcrib approvals approve {id}" + named,
+        answered_in=f"the console, or the approvals of {shown_name(given.database)}",
         wait=given.wait,
         sinks=sinks,
         code_mode=given.code_mode,

@@ -14,6 +14,7 @@ import pytest
 from tests.adapters.dbos.durable import durable, engine_of
 from toolcrib.adapters.dbos import DurableAgent
 from toolcrib.adapters.dbos._result_turns import result_as_json, result_with_turns
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Failed, Suspended
 from toolcrib.cli import app
 from toolcrib.errors import ApprovalError
@@ -70,6 +71,8 @@ async def test_a_turn_that_an_approver_writes_at_the_terminal_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLCRIB_DATABASE", str(tmp_path / "work.db"))
+    token = await SqliteApprovalStore(tmp_path / "work.db").issue_token("ann")
+    monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", token)
     result = json.dumps({"turn": {"tool_name": "ship", "kwargs": {"order": "A7"}}})
     async with in_doubt(tmp_path / "work.db") as (agent, turn_id, request):
         await asyncio.to_thread(_done, request.id, result)

@@ -49,7 +49,7 @@ async def test_the_same_call_goes_on_once_it_is_granted(way: Way) -> None:
         await store.answer(request.grant("bob"))
         done = await client.call_tool("book", {"place": "Oslo"})
 
-    assert f"toolcrib approvals approve {request.id}" in text_of(waiting)
+    assert "A person answers it in the approvals of this server" in text_of(waiting)
     assert (text_of(done), done.is_error, booked) == ("booked Oslo", False, ["Oslo"])
     approval = watch.records[-1].approval
     assert approval is not None

@@ -34,6 +34,7 @@ POSTGRES_APPROVAL_TABLES = StoreTables(
             """CREATE INDEX toolcrib_requests_answered ON toolcrib_requests (number)
                 WHERE used_at IS NULL AND answer IS NOT NULL""",
         ),
+        ("CREATE TABLE toolcrib_approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
     ),
 )
 """The tables of `PostgresApprovalStore`."""

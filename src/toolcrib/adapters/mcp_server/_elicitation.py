@@ -139,22 +139,20 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult) -> Grant | Den
 # --- the reply without an answer
 
 
-def suspended_result(suspension: Suspension, approve_with: str, *, because: str = "") -> types.CallToolResult:
+def suspended_result(suspension: Suspension, answered_in: str, *, because: str = "") -> types.CallToolResult:
     """Return the result for a call that waits for an answer in the store.
 
     Args:
-        approve_with: How a person answers, with `{id}` for the request.
+        answered_in: The place where a person answers.
         because: Why the client itself was not asked.
     """
-    ways = [approve_with.replace("{id}", request.id) for request in suspension.requests]
-    listed = "\n".join(f"  {way}" for way in ways)
     text = (
-        f"{suspension.text}\n{because}Ask the person in charge to answer it:\n{listed}\n"
-        "Then make exactly the same call again: it goes on from here, and runs once."
+        f"{suspension.text}\n{because}A person answers it in {answered_in}; no tool and no command of yours does. "
+        "Make exactly the same call again after that: it goes on from here, and runs once."
     )
     asked = [
-        {"id": r.id, "tool": r.tool, "arguments": dict(r.arguments), "reason": r.reason, "approve_with": way}
-        for r, way in zip(suspension.requests, ways, strict=True)
+        {"id": r.id, "tool": r.tool, "arguments": dict(r.arguments), "reason": r.reason, "answered_in": answered_in}
+        for r in suspension.requests
     ]
     return error_result(text, {"status": "suspended", "requests": asked})
 

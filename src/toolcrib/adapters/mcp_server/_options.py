@@ -35,7 +35,8 @@ class ServerOptions:
         approvals: The store of approval requests and answers; in memory when None.
         suspended_calls: The store of the calls that wait for an answer; when None, in the database of `approvals` if it
             has one, else in memory.
-        approve_with: How a person answers, shown to the client; `{id}` stands for the request.
+        answered_in: The place where a person answers, as clients are shown it: the console's address, say. It is no
+            command: a model that can run one would hold the key to its own gate.
         wait: Seconds that a call waits for its answer in the store before the client has to call again.
         kept_for: How long a suspended call can be continued; after that the same call asks anew.
         max_pending: Requests of one principal that may be pending at a time, those that the client shows as a form
@@ -64,7 +65,7 @@ class ServerOptions:
     approve_by: ApproveBy = "store"
     approvals: ApprovalStore | None = None
     suspended_calls: SuspendedCallStore | None = None
-    approve_with: str = "toolcrib approvals approve {id}"
+    answered_in: str = "the approvals of this server"
     wait: float = 0.0
     kept_for: timedelta = timedelta(days=7)
     max_pending: int | None = 100

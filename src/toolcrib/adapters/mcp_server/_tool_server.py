@@ -212,7 +212,7 @@ class ToolServer(ABC):
             because = (
                 "Its form was closed without an answer. " if able else "This client cannot ask its user by a form. "
             )
-        return suspended_result(suspension, self._options.approve_with, because=because)
+        return suspended_result(suspension, self._options.answered_in, because=because)
 
     async def _keep(self, request: ToolRequest, suspension: Suspension) -> None:
         name, tool = request.principal.name, request.params.name
