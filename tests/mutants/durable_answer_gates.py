@@ -13,6 +13,27 @@ _OF_COMMAND = ("tests/cli/test_approvals.py",)
 
 DURABLE_ANSWER_GATES: tuple[Gate, ...] = (
     Gate(
+        "terminal or token of who approves",
+        _COMMAND,
+        "    if unproven:\n",
+        "    if True:\n",
+        _OF_COMMAND,
+    ),
+    Gate(
+        "token of an approver",
+        _COMMAND,
+        "        if holder is None:\n",
+        "        if False:\n",
+        _OF_COMMAND,
+    ),
+    Gate(
+        "holder of a token",
+        _COMMAND,
+        "        if name not in (None, holder):\n",
+        "        if False:\n",
+        _OF_COMMAND,
+    ),
+    Gate(
         "a program goes on when it is answered",
         _PROGRAM,
         'if any(asked["id"] in answered for',
