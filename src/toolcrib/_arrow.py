@@ -5,7 +5,7 @@ A table is known by the Arrow PyCapsule interface. Neither pandas nor pyarrow is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -17,10 +17,14 @@ __all__ = [
     "TableFacts",
     "is_table",
     "is_table_class",
+    "joined_parts",
+    "part_columns",
+    "plain_table",
     "pyarrow",
     "table_bytes",
     "table_facts",
     "table_of",
+    "table_parts",
     "table_rows",
     "table_stream",
     "table_summary",
@@ -31,6 +35,9 @@ _HEAD_ROWS, _TAIL_ROWS = 5, 3
 _COLUMNS = 40
 _CELL_CHARS = 80
 _SUMMARY_CHARS = 20_000
+_PART_BYTES = 256 * 1024  # of the rows that are kept together, about
+_JSON = ("integer", "boolean", "string", "large_string")  # types of which pyarrow gives JSON shapes
+_PLAIN = (*_JSON, "floating", "decimal", "date", "time", "timestamp", "duration", "null")
 _FEATURE = "a table that is no DataFrame of pandas, or goes into a program,"
 
 
@@ -162,6 +169,69 @@ def table_stream(table: Any) -> bytes:
     with pyarrow(_FEATURE).ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return sink.getvalue().to_pybytes()
+
+
+def plain_table(table: Any) -> Any | None:
+    """Return a table as one of pyarrow, with the columns that a model sees; None where one is of no plain type."""
+    try:
+        arrow = pyarrow(_FEATURE)
+        made = _arrow(table)
+        if _is_pandas(table):
+            made = arrow.Table.from_pandas(_with_index(table), preserve_index=False)
+        columns = [_plain_column(column, arrow.types) for column in made.columns]
+        return None if None in columns else arrow.table(columns, names=made.column_names)
+    except Exception:  # of the table's library: pyarrow is not there, or its values are of any kind
+        return None
+
+
+def _plain_column(column: Any, types: Any) -> Any | None:
+    kind = column.type
+    if types.is_dictionary(kind):  # of which each part would have all values
+        kind, column = kind.value_type, column.cast(kind.value_type)
+    return column if any(getattr(types, f"is_{plain}")(kind) for plain in _PLAIN) else None
+
+
+def table_parts(table: Any) -> Iterator[tuple[int, int, bytes]]:
+    """Yield a table of pyarrow in parts: the first row of each, how many rows it has, and these as an IPC stream."""
+    start, usual = 0, max(1, table.num_rows * _PART_BYTES // max(table.nbytes, 1))
+    while start < table.num_rows:
+        part = table.slice(start, usual)
+        while part.num_rows > 1 and part.nbytes > 8 * _PART_BYTES:
+            part = part.slice(0, part.num_rows // 2)
+        yield start, part.num_rows, table_stream(part)
+        start += part.num_rows
+
+
+def part_columns(
+    part: bytes, start: int, stop: int | None, columns: Sequence[str] | None = None
+) -> list[tuple[str, list[Any], bool]]:
+    """Return the columns of rows in a part of a table: name, values, and whether these are JSON shapes already.
+
+    Args:
+        columns: The names of those that are wanted; None for all.
+    """
+    table = _slice(_opened(part), start, stop)
+    names = [name for name in table.column_names if columns is None or name in columns]
+    return [(name, table[name].to_pylist(), _is_json(table[name])) for name in names]
+
+
+def _is_json(column: Any) -> bool:
+    arrow = pyarrow(_FEATURE)
+    types, kind = arrow.types, column.type
+    if types.is_floating(kind):
+        return bool(arrow.compute.all(arrow.compute.is_finite(column), min_count=0).as_py())
+    return bool(
+        types.is_integer(kind) or types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind)
+    )
+
+
+def joined_parts(parts: Iterator[bytes]) -> Any:
+    """Return the table of pyarrow that was kept in parts."""
+    return pyarrow(_FEATURE).concat_tables([_opened(part) for part in parts])
+
+
+def _opened(part: bytes) -> Any:
+    return pyarrow(_FEATURE).ipc.open_stream(part).read_all()
 
 
 def _arrow(table: Any) -> Any:

@@ -21,7 +21,7 @@ class KeptResult:
     Attributes:
         handle: By which `read_result` reads it.
         text: What is shown in its place: what it is, its head and tail, and how to read the rest.
-        chars: How many characters it has.
+        chars: How many characters it has; of a table that is kept as columns, bytes.
         has_parts: Whether it also has media or content blocks, which are shown beside the text.
     """
 

@@ -7,16 +7,17 @@ import logging
 from collections.abc import Iterator
 
 from toolcrib._arrow import is_table, table_summary
-from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, words_of
+from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, json_text, words_of
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
-from toolcrib.results._pieces import Piece, pieces_of
+from toolcrib.results._pieces import Piece, pieces_of, table_rows_in
 from toolcrib.results._shape import beginning, weight_of
-from toolcrib.results._store import Owner, ResultStore, StoredResult
+from toolcrib.results._store import Owner, ResultStore, StoredResult, size_of
 
 __all__ = ["keep_result"]
 
 _SHOWN = 320  # of a long result: what a model is shown of it takes 300 tokens at most
 _ENDS = 1_000  # characters that are remembered of the beginning and the end
+_ROWS = 10  # of a table, in place of these
 _log = logging.getLogger("toolcrib.results")
 
 
@@ -83,9 +84,13 @@ class _Ends:
     def watch(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         """Yield the pieces as they are."""
         for piece in pieces:
+            first = last = piece.text
+            if piece.form == "table":
+                first = "" if self.head else json_text(table_rows_in(piece, 0, _ROWS))
+                last = json_text(table_rows_in(piece, max(piece.count - _ROWS, 0)))
             if len(self.head) < _ENDS:
-                self.head += piece.text[:_ENDS]
-            self.tail = (self.tail + piece.text[-_ENDS:])[-_ENDS:]
+                self.head += first[:_ENDS]
+            self.tail = (self.tail + last[-_ENDS:])[-_ENDS:]
             yield piece
 
 
@@ -93,13 +98,13 @@ def _for_model(stored: StoredResult, ends: _Ends, tool: str) -> str:
     room = _SHOWN - weight_of(stored.shape)
     head, tail = beginning(ends.head, room * 3 // 4), beginning(ends.tail[::-1], room // 4)[::-1]
     return (
-        f"[Too long to show: {stored.shape}, {stored.chars:,} characters. Head and tail follow. "
+        f"[Too long to show: {stored.shape}, {size_of(stored)}. Head and tail follow. "
         f'Read parts of it with {tool}(handle="{stored.handle}")]\n{head}\n[...]\n{tail}'
     )
 
 
 def _for_program(stored: StoredResult, tool: str) -> str:
     return (
-        f"the result is too long for a program: {stored.shape}, {stored.chars:,} characters. Read parts of it with "
+        f"the result is too long for a program: {stored.shape}, {size_of(stored)}. Read parts of it with "
         f'{tool}(handle="{stored.handle}"), with offset and limit, path, where or columns'
     )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
-from toolcrib._arrow import is_table, table_facts, table_rows
-from toolcrib.calls import Media, json_text, shapes_and_text, value_class
+from toolcrib._arrow import is_table, part_columns, plain_table, table_facts, table_parts, table_rows
+from toolcrib.calls import Media, json_text, jsonable, shapes_and_text, value_class
 
-__all__ = ["Form", "Piece", "pieces_of"]
+__all__ = ["Form", "Piece", "pieces_of", "table_rows_in"]
 
-Form: TypeAlias = Literal["text", "rows", "members", "glue", "more"]
+Form: TypeAlias = Literal["text", "rows", "table", "members", "glue", "more"]
 """What a piece holds.
 
 - `text`: characters of a text, or all of a value that is neither a list nor an object.
 - `rows`: whole items of a list.
+- `table`: rows of a table, as an Arrow IPC stream in place of text; other pieces beside these there are none.
 - `members`: whole members of an object.
 - `glue`: brackets, and the name of a member whose rows follow.
 - `more`: the rest of the piece before, which was too long.
@@ -35,6 +36,7 @@ class Piece:
         key: The member of an object whose rows these are, or that goes on in the next piece; else None.
         first: The number of the first row.
         count: How many rows or members it holds.
+        data: The bytes of a piece of a table.
     """
 
     text: str
@@ -42,6 +44,7 @@ class Piece:
     key: str | None = None
     first: int = 0
     count: int = 0
+    data: bytes = b""
 
 
 def pieces_of(value: object, tool: str, media: list[Media]) -> Iterator[Piece]:
@@ -62,6 +65,10 @@ def pieces_of(value: object, tool: str, media: list[Media]) -> Iterator[Piece]:
 
 def _pieces(value: Any, tool: str, media: list[Media]) -> Iterator[Piece]:
     kind = cast("type[Any]", type(value))
+    if is_table(value) and (table := plain_table(value)) is not None and table.num_rows:
+        for start, count, data in table_parts(table):
+            yield Piece("", "table", None, start, count, data)
+        return
     if is_table(value):
         yield Piece("[", "glue")
         yield from _row_pieces(table_facts(value).rows, partial(table_rows, value), None, tool, media)
@@ -83,6 +90,16 @@ def _pieces(value: Any, tool: str, media: list[Media]) -> Iterator[Piece]:
         yield Piece("}", "glue")
     else:
         yield Piece(json_text(value, tool, media))
+
+
+def table_rows_in(
+    piece: Piece, start: int = 0, stop: int | None = None, wanted: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return rows of a piece of a table as JSON shapes, with all columns or those that are wanted."""
+    columns = part_columns(piece.data, start, stop, wanted)
+    values = [own if is_json else jsonable(own) for _, own, is_json in columns]
+    names = [name for name, _, _ in columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def _is_object(value: Any) -> bool:

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, cast
 
+from toolcrib._arrow import joined_parts
 from toolcrib.calls import json_text
 from toolcrib.errors import ModelRetry, closest
 from toolcrib.results._path import Step, parse_path, require_selected, select, selects_several
+from toolcrib.results._pieces import Piece, table_rows_in
 from toolcrib.results._shape import members_in, rows_in
 from toolcrib.results._store import ResultStore, StoredResult
-from toolcrib.results._where import columns_of, parse_where, require_columns, require_kinds
+from toolcrib.results._where import Condition, columns_of, parse_where, require_columns, require_kinds
 
-__all__ = ["FoundRows", "FoundText", "ResultQuery", "read"]
+__all__ = ["FoundRows", "FoundTable", "FoundText", "ResultQuery", "read"]
 
 _MOST_PARSED = 32_000_000  # characters of one row, or one member of an object, that is read as a value
 _AROUND = 80  # characters that are shown on either side of a word that was found
 _ROWS, _CHARS = 20, 2_000  # read at a time, where the caller does not say
 _MOST_WORD, _MOST_PLACES = 200, 10_000
+_AT_ONCE = 1_000  # rows of a table that are made at a time
 _SAMPLE = 1_000  # rows that are looked at to say why a path selects nothing
 _NOTHING = object()
 
@@ -41,6 +44,12 @@ class ResultQuery:
     limit: int | None = None
     most_chars: int = 20_000
     whole: bool = False
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether it asks for all of the result as it is."""
+        part = self.path or self.where or self.columns or self.search or self.offset
+        return self.whole and self.limit is None and not part
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,14 @@ class _Rows:
         self.source, self.steps, self.key = source, steps, key
 
 
-def read(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundRows | FoundText:
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table, all of it."""
+
+    table: Any
+
+
+def read(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundRows | FoundText | FoundTable:
     """Read a part of a result; blocks, so it belongs in a worker thread.
 
     Raises:
@@ -100,6 +116,8 @@ def read(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundR
         raise ModelRetry(f"`search` has {len(query.search)} characters, and may have {_MOST_WORD}")
     steps = parse_path(query.path)
     by_rows = bool(query.where or query.columns)
+    if stored.form == "table" and query.is_for_all:
+        return FoundTable(joined_parts(found.piece.data for found in store.pieces(stored.handle)))
     if stored.form == "text":
         if steps or by_rows:
             raise ModelRetry(f"the result is a {stored.shape}: read it with `offset` and `limit`, or `search`")
@@ -144,7 +162,7 @@ def _selected(store: ResultStore, stored: StoredResult, steps: Sequence[Step]) -
         raise ModelRetry(f"the result is a {stored.shape}: take members of its rows with [*].{step} or `columns`")
     if not -total <= step < total:
         raise ModelRetry(f"there is no row {step}: there are {total}")
-    return _in_value(next(_rows(store, stored, key, range(total)[step], ""))[1], rest)
+    return _in_value(next(_rows(store, stored, key, range(total)[step]))[1], rest)
 
 
 def _in_value(value: Any, steps: Sequence[Step]) -> Any:
@@ -164,16 +182,51 @@ def _member(store: ResultStore, stored: StoredResult, name: str) -> Any:
     raise ModelRetry(f"the result has no member `{name}`: it is an {stored.shape}. {closest(name, names)}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is looked for in rows: others may be left out where that saves reading them.
+
+    Attributes:
+        columns: The columns that are looked at; None for all.
+    """
+
+    word: str = ""
+    conditions: Sequence[Condition] = ()
+    columns: Sequence[str] | None = None
+
+    def meets(self, row: Any) -> bool:
+        """Return whether a row meets the conditions."""
+        return all(one.holds(row) for one in self.conditions)
+
+
+_ALL = _Wanted()
+
+
 def _rows(
-    store: ResultStore, stored: StoredResult, key: str | None, first: int, word: str
+    store: ResultStore, stored: StoredResult, key: str | None, first: int, wanted: _Wanted = _ALL
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a list from a number on; those of pieces that do not have the word are left out."""
+    """Yield the rows of a list from a number on; those of pieces that have nothing that is wanted are left out."""
     number = store.piece_of_row(stored.handle, key, first)
+    if stored.form == "table":
+        for found in store.pieces(stored.handle, number):
+            yield from _table_rows(found.piece, first, wanted)
+        return
     for text, start in _whole_pieces(store, stored, "rows", key, number):
-        if not word or word in text.lower():
+        if not wanted.word or wanted.word in text.lower():
             for index, row in enumerate(rows_in(text), start):
                 if index >= first:
                     yield index, row
+
+
+def _table_rows(piece: Piece, first: int, wanted: _Wanted) -> Iterator[tuple[int, Any]]:
+    tested = [one.column for one in wanted.conditions]
+    for start in range(max(first - piece.first, 0), piece.count, _AT_ONCE):
+        stop = min(start + _AT_ONCE, piece.count)
+        if tested and not any(map(wanted.meets, table_rows_in(piece, start, stop, tested))):
+            continue
+        rows = table_rows_in(piece, start, stop, wanted.columns)
+        if not wanted.word or wanted.word in json_text(rows).lower():
+            yield from enumerate(rows, piece.first + start)
 
 
 def _whole_pieces(
@@ -204,29 +257,33 @@ def _whole_pieces(
 
 def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQuery) -> FoundRows:
     """Return the rows that meet the conditions, as many as fit."""
-    conditions = parse_where(query.where)
-    word = _json(query.search)[1:-1].lower()
+    wanted = _Wanted(_json(query.search)[1:-1].lower(), parse_where(query.where))
 
     def is_wanted(row: Any) -> bool:
-        return all(one.holds(row) for one in conditions) and (not word or word in _json(row).lower())
+        return wanted.meets(row) and (not wanted.word or wanted.word in _json(row).lower())
 
-    def values(source: list[Any] | range, word: str = "") -> Iterator[Any]:
-        found = _in_range(store, stored, rows.key, source, word) if isinstance(source, range) else iter(source)
+    def values(source: list[Any] | range, wanted: _Wanted = _ALL) -> Iterator[Any]:
+        if rows.steps:
+            first = rows.steps[0]
+            wanted = _Wanted(wanted.word, columns=[first] if isinstance(first, str) else None)
+        found = _in_range(store, stored, rows.key, source, wanted) if isinstance(source, range) else iter(source)
         return (row for value in found for row in select(value, rows.steps))
 
     if rows.steps and rows.source and next(values(rows.source), _NOTHING) is _NOTHING:
         first = rows.source[:_SAMPLE]
-        some = _in_range(store, stored, rows.key, first, "") if isinstance(first, range) else first
+        some = _in_range(store, stored, rows.key, first) if isinstance(first, range) else first
         require_selected(list(some), rows.steps)
-    require_columns(values(rows.source), [*(one.column for one in conditions), *query.columns])
-    if not (conditions or word or rows.steps):
+    all_alike = rows.source[:1] if stored.form == "table" else rows.source
+    require_columns(values(all_alike), [*(one.column for one in wanted.conditions), *query.columns])
+    if not (wanted.conditions or wanted.word or rows.steps):
         if query.offset > len(rows.source):
             raise ModelRetry(f"`offset` {query.offset} is past the end: there are {len(rows.source)} rows")
         return _fitting(values(rows.source[query.offset :]), query, len(rows.source))
-    found = _fitting(_after((row for row in values(rows.source, word) if is_wanted(row)), query.offset), query, None)
-    if not found.rows:
-        require_kinds(values(rows.source), conditions)
-    return found
+    found = _after((row for row in values(rows.source, wanted) if is_wanted(row)), query.offset)
+    page = _fitting(found, query, None)
+    if not page.rows:
+        require_kinds(values(rows.source), wanted.conditions)
+    return page
 
 
 def _after(found: Iterator[Any], offset: int) -> Iterator[Any]:
@@ -237,11 +294,13 @@ def _after(found: Iterator[Any], offset: int) -> Iterator[Any]:
     return found
 
 
-def _in_range(store: ResultStore, stored: StoredResult, key: str | None, wanted: range, word: str) -> Iterator[Any]:
-    if not wanted:
+def _in_range(
+    store: ResultStore, stored: StoredResult, key: str | None, numbers: range, wanted: _Wanted = _ALL
+) -> Iterator[Any]:
+    if not numbers:
         return
-    for index, row in _rows(store, stored, key, wanted.start, word):
-        if index >= wanted.stop:
+    for index, row in _rows(store, stored, key, numbers.start, wanted):
+        if index >= numbers.stop:
             return
         yield row
 

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from toolcrib.calls import MODEL, ResultReader, cut
 from toolcrib.errors import ModelRetry
-from toolcrib.results._read import FoundRows, FoundText, ResultQuery, read
-from toolcrib.results._store import ResultStore, StoredResult
+from toolcrib.results._read import FoundRows, FoundTable, FoundText, ResultQuery, read
+from toolcrib.results._store import ResultStore, StoredResult, size_of
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, as_tool
 
@@ -61,11 +61,13 @@ class ReadResult(BaseTool):
             whole=whole,
         )
         stored, found = await asyncio.to_thread(self._read, handle, principal, query)
+        if isinstance(found, FoundTable):
+            return found.table
         return _value_of(stored, found, query) if whole else _page_of(found, query.most_chars)
 
     def _read(
         self, handle: str, principal: str | None, query: ResultQuery
-    ) -> tuple[StoredResult, FoundRows | FoundText]:
+    ) -> tuple[StoredResult, FoundRows | FoundText | FoundTable]:
         stored = self._store.find(handle[:_HANDLE_CHARS], principal)
         if stored is None:
             raise ModelRetry("there is no result with this handle: it has expired or was removed; call the tool again")
@@ -110,5 +112,5 @@ def _value_of(stored: StoredResult, found: FoundRows | FoundText, query: ResultQ
             return json.loads(found.text) if whole_object else found.value if found.is_value else found.text
     raise ModelRetry(
         f"it is too long for a program, which takes {query.most_chars:,} characters at a time: it is a {stored.shape} "
-        f"of {stored.chars:,} characters. Read parts of it with offset and limit, path, where or columns"
+        f"of {size_of(stored)}. Read parts of it with offset and limit, path, where or columns"
     )

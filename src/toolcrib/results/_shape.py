@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from toolcrib.results._pieces import Piece
+from toolcrib.results._pieces import Piece, table_rows_in
 
 __all__ = ["Shape", "beginning", "head_of", "members_in", "rows_in", "weight_of"]
 
@@ -19,7 +19,7 @@ class Shape:
     """The shape of a result, as far as its pieces were noted.
 
     Attributes:
-        chars: How many characters they have.
+        chars: How many characters they have; of a table, bytes.
         size: How many bytes.
         counts: The rows of each list, by the member that it is; None for a list by itself.
     """
@@ -32,12 +32,14 @@ class Shape:
 
     def note(self, piece: Piece, size: int) -> None:
         """Take a piece of so many bytes into account."""
-        self.chars += len(piece.text)
+        self.chars += len(piece.text) or size
         self.size += size
         match piece.form:
-            case "rows":
+            case "rows" | "table":
                 if piece.key not in self.counts and len(self.counts) < _COLUMNS:
-                    self._columns[piece.key] = _columns_of(_parsed(rows_in, piece)[:_SAMPLE])
+                    of_text = piece.form == "rows"
+                    some = _parsed(rows_in, piece)[:_SAMPLE] if of_text else table_rows_in(piece, 0, _SAMPLE)
+                    self._columns[piece.key] = _columns_of(some)
                 self.counts[piece.key] = self.counts.get(piece.key, 0) + piece.count
             case "members":
                 if len(self._named) < _COLUMNS:

@@ -18,7 +18,7 @@ from toolcrib.calls import value_class
 from toolcrib.results._pieces import Form, Piece
 from toolcrib.results._shape import Shape
 
-__all__ = ["Owner", "ResultStore", "StoredPiece", "StoredResult"]
+__all__ = ["Owner", "ResultStore", "StoredPiece", "StoredResult", "size_of"]
 
 _RESULTS, _PIECES = "toolcrib_results", "toolcrib_result_pieces"
 _BATCH_BYTES = 4_000_000  # written in one transaction, for which other writers have to wait
@@ -40,8 +40,9 @@ class StoredResult:
     """A result in a store.
 
     Attributes:
+        chars: How many characters it has; of a table, bytes.
         size: How many bytes it has.
-        form: Whether it is a `text`, `rows`, or an object of `members`.
+        form: Whether it is a `text`, `rows`, a `table`, or an object of `members`.
         counts: The rows of each list, by the member that it is; None for a list by itself.
         shape: What it is, for a model.
     """
@@ -53,6 +54,11 @@ class StoredResult:
     form: Form
     counts: dict[str | None, int]
     shape: str
+
+
+def size_of(stored: StoredResult) -> str:
+    """Return how large a result is, in words."""
+    return f"{stored.chars:,} {'bytes' if stored.form == 'table' else 'characters'}"
 
 
 @value_class
@@ -212,8 +218,12 @@ class ResultStore(ABC):
             with self._transaction(write=False) as execute:
                 rows = execute(query, (handle, first, _BATCH_PIECES)).fetchall()
             for number, start, form, member, row, count, data in rows:
-                text = bytes(data).decode("utf-8", "surrogatepass")
-                yield StoredPiece(number, start, Piece(text, form, json.loads(member), row, count))
+                rows_of, own = (row, count), bytes(data)
+                if form == "table":
+                    yield StoredPiece(number, start, Piece("", form, json.loads(member), *rows_of, own))
+                else:
+                    text = own.decode("utf-8", "surrogatepass")
+                    yield StoredPiece(number, start, Piece(text, form, json.loads(member), *rows_of))
             if len(rows) < _BATCH_PIECES:
                 return
             first = rows[-1][0] + 1
@@ -224,7 +234,7 @@ class ResultStore(ABC):
 
     def piece_of_row(self, handle: str, key: str | None, row: int) -> int:
         """Return the number of the piece that has a row of a list."""
-        return self._number(handle, "form = 'rows' AND member = ? AND first <= ?", json.dumps(key), row)
+        return self._number(handle, "form IN ('rows', 'table') AND member = ? AND first <= ?", json.dumps(key), row)
 
     def _number(self, handle: str, where: str, *values: Any) -> int:
         query = f"SELECT COALESCE(MAX(number), 0) FROM {_PIECES} WHERE handle = ? AND {where}"
@@ -258,7 +268,7 @@ def _form_of(piece: Piece) -> Form | None:
 def _batches(pieces: Iterable[Piece]) -> Iterator[list[tuple[int, Piece, bytes]]]:
     batch, size = list[tuple[int, Piece, bytes]](), 0
     for number, piece in enumerate(pieces):
-        data = piece.text.encode("utf-8", "surrogatepass")
+        data = piece.data or piece.text.encode("utf-8", "surrogatepass")
         batch.append((number, piece, data))
         size += len(data)
         if size >= _BATCH_BYTES:

@@ -128,6 +128,8 @@ def require_kinds(rows: Iterable[Any], conditions: Sequence[Condition]) -> None:
             unlike[at] = own[conditions[at].column]
             if conditions[at].fits(unlike[at]):
                 unknown.remove(at)
+        if not unknown:
+            return
     for at in unknown:
         if at in unlike:
             one = conditions[at]
