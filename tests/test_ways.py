@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 from uuid import uuid4
 
+import numpy as np
 import pandas as pd
 import pytest
 from pydantic import AfterValidator, BaseModel, SecretStr
@@ -92,6 +93,23 @@ async def test_a_table_is_shown_by_its_shape_and_ends(way: Way) -> None:
     assert "100000" in outcome.text()
     assert len(outcome.text()) < 1_000
     assert all(len(json.dumps(record.outcome)) < 1_000 for record in sink.records)
+
+
+@every_way
+async def test_arrays_and_columns_are_lists_of_values(way: Way) -> None:
+    @ez_tool
+    async def totals() -> Any:
+        """Return totals."""
+        return {"by_city": pd.Series([3, 4], index=["Oslo", "Rome"]), "all": np.array([1.5, 2.5]), "n": np.int64(7)}
+
+    caller = way([totals])
+
+    outcome = await caller.call("totals")
+
+    assert isinstance(outcome, Completed)
+    [shown] = caller.shown
+    found = re.findall(r"[\w.]+", shown.partition("by_city")[2])
+    assert found[:8] == ["Oslo", "3", "Rome", "4", "all", "1.5", "2.5", "n"]
 
 
 @every_way

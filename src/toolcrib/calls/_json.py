@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolcrib._arrays import plain_value
 from toolcrib._arrow import is_table, table_summary
 from toolcrib._json_writer import json_writer
 from toolcrib.calls._media import WITH_MEDIA, Media
@@ -146,9 +147,12 @@ def _without_nan(shape: Any) -> Any:
 
 
 def _shape_of(value: Any, tables: Tables = table_summary) -> Any:
-    """Return a number of another library (mpmath, numpy) as the builtin one, and what stands for a table."""
+    """Return a number or an array of another library (mpmath, numpy) as builtin ones, and what stands for a table."""
     if is_table(value):
         return tables(value)
+    plain = plain_value(value)
+    if plain is not value:
+        return plain
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
@@ -157,8 +161,11 @@ def _shape_of(value: Any, tables: Tables = table_summary) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """Return a number as a number, the summary of a table, and anything else that has no JSON form as its text."""
-    return _shape_of(value) if isinstance(value, numbers.Real) or is_table(value) else _text(value)
+    """Return numbers, arrays, the summary of a table, and anything else that has no JSON form as its text."""
+    try:
+        return _shape_of(value)
+    except ValueError:
+        return _text(value)
 
 
 def _text(value: object) -> str:
