@@ -7,6 +7,9 @@ BENCH_VENV ?= .bench-venv
 LOCK_VENV ?= .lock-venv
 DOJO_VENV ?= .dojo-venv
 
+# More arguments for `make dojo`: `make dojo DOJO="banking --way programs --questions questions.jsonl"`.
+DOJO ?=
+
 # What `make demo` runs.
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/pipeline"`.
@@ -105,8 +108,8 @@ tokens: $(VENV)/.dev ## count the tokens that prompts and definitions take, and 
 search: $(VENV)/.dev ## find the tools of a public benchmark's questions, and print recall and times beside bm25s alone
 	$(BIN)/python -m benchmarks.bfcl.search
 
-dojo: $(DOJO_VENV)/.dojo ## replay a public benchmark's tasks and attacks with a policy of provenance (ten minutes)
-	$(DOJO_VENV)/bin/python -m benchmarks.dojo
+dojo: $(DOJO_VENV)/.dojo ## replay a public benchmark's tasks and attacks with a policy of provenance, over each way (ten minutes)
+	$(DOJO_VENV)/bin/python -m benchmarks.dojo $(DOJO)
 
 coverage: $(VENV)/.dev $(NPM) ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)
@@ -160,7 +163,7 @@ $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)
 	@touch $@
 
 $(DOJO_VENV)/.dojo: pyproject.toml benchmarks/dojo/requirements.txt | $(DOJO_VENV)/bin/python
-	$(DOJO_VENV)/bin/python $(INSTALL) --requirement benchmarks/dojo/requirements.txt --editable '.[schema]'
+	$(DOJO_VENV)/bin/python $(INSTALL) --requirement benchmarks/dojo/requirements.txt --editable '.[schema,mcp]'
 	@touch $@
 
 $(LOCK_VENV)/.lock: | $(LOCK_VENV)/bin/python
