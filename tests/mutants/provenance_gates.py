@@ -11,6 +11,7 @@ _MEMORY = ("tests/provenance",)
 _RECALLED = ("tests/rounds/test_recalled.py",)
 _RULES = ("tests/pipeline/test_policy_rules.py",)
 _GRANTS = ("tests/pipeline/test_value_grants.py",)
+_PROGRAMS = ("tests/code/test_program_values.py", "tests/code/test_flows.py")
 
 PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
@@ -30,8 +31,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "text of errors is remembered",
         "pipeline/_weigh.py",
-        '(str(call.error), "untrusted")',
-        '(str(call.error), "trusted")',
+        '({"error": str(call.error)}, "untrusted")',
+        '({"error": str(call.error)}, "trusted")',
         _PIPELINE,
     ),
     Gate(
@@ -149,8 +150,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a program that was written late is no intent of the user's",
         "provenance/_memory.py",
-        "        if not self.reads_others:\n            self._user.add(program, 0)\n",
-        "        self._user.add(program, 0)\n",
+        "        if program not in self._early and not self.reads_others:\n",
+        "        if program not in self._early:\n",
         _MEMORY,
     ),
     Gate(
@@ -250,5 +251,47 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "            if request.tool in self._always and not request.origins:\n",
         "            if request.tool in self._always:\n",
         ("tests/cli/test_approve.py",),
+    ),
+    Gate(
+        "what a program computes of a stranger's text is asked about",
+        "provenance/_memory.py",
+        "        if stranger is None:\n",
+        "        if True:\n",
+        _PROGRAMS,
+    ),
+    Gate(
+        "what a program says counts only where it may flow",
+        "provenance/_memory.py",
+        "        return key in flow.literals or self._is_written_by(_WORDS_OF_USER, key)\n",
+        "        return self._user.find(key) is not None if isinstance(key, str) else key in self._user.numbers\n",
+        _PROGRAMS,
+    ),
+    Gate(
+        "a late program says nothing of its own",
+        "provenance/_memory.py",
+        "            found = self._origin_within(key, flow) if flow.is_early else None\n",
+        "            found = self._origin_within(key, flow)\n",
+        _PROGRAMS,
+    ),
+    Gate(
+        "a text that a program sends is one that the host has seen",
+        "provenance/_memory.py",
+        "        return not isinstance(key, str) or any(\n",
+        "        return True or any(\n",
+        _PROGRAMS,
+    ),
+    Gate(
+        "a program that cannot be followed is looked up by its values",
+        "code/_flows.py",
+        "        if facts.is_open or names & _OPEN or modules & _OPEN_MODULES:\n",
+        "        if False:\n",
+        _PROGRAMS,
+    ),
+    Gate(
+        "what is put into an object is in its other names",
+        "code/_value_graph.py",
+        "        self.copy(value, holder + 1)\n",
+        "        pass\n",
+        _PROGRAMS,
     ),
 )

@@ -70,6 +70,8 @@ class ToolCall:
         caller: What made it, as far as a provider says so: `direct` for the model itself, or the provider's word for a
             program of the model's. A call with a caller that its tool does not allow is refused.
         fault: What keeps it from running with any arguments: it did not come whole. Empty for nearly all.
+        flows: What may come into the arguments, by name, as far as the text of a program says it: for a policy of
+            provenance.
     """
 
     name: str
@@ -78,6 +80,7 @@ class ToolCall:
     origin: Literal["model", "host"] = "model"
     fault: str = ""
     caller: str = ""
+    flows: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

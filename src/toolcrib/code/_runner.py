@@ -15,6 +15,7 @@ from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant, ResultReader
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
+from toolcrib.code._flows import ProgramFlows, flows_of
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalLog
 from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_program
@@ -179,15 +180,17 @@ class ProgramRunner:
         sandbox = options.sandbox or self.sandbox
         run, records = self._open_run(options.run)
         program = self._program(code, run, options, await self.read(options.files))
-        run.intend(code)
+        flows = self._flows(code, run)
         activity, run = self._open_activity(program, sandbox, run)
         with activity.within():
             if not _is_resumable(sandbox):
                 host = ProgramHost(self._pipeline, run, self.tools, options.on_output, activity)
+                host.flows = flows
                 ended = await sandbox.run(program, self._with_lookup(host, run))
                 return activity.close(_result(ended, host, records))
             opened = JournalOptions(Journal(replays=sandbox.replays), log=options.journal)
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
+            host.flows = flows
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
             program = host.kept(program)
@@ -211,7 +214,7 @@ class ProgramRunner:
         for answer in found.values():
             self._pipeline.check_answer(answer.tool, answer)
         run, records = self._open_run(options.run, paused.run)
-        run.intend(paused.code)  # its counters say whether the run had read text of others by then
+        flows = self._flows(paused.code, run)  # its counters say whether the run had read text of others by then
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`
         journal = Journal([entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back)
@@ -220,6 +223,7 @@ class ProgramRunner:
         activity, run = self._open_activity(program, sandbox, run, paused.run)
         with activity.within():
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
+            host.flows = flows
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
             program = host.kept(program)
@@ -301,6 +305,10 @@ class ProgramRunner:
                 'Toolkit(tools, sandbox="process")'
             )
         return await asyncio.to_thread(read_files, files, self.limits.bytes_in)
+
+    def _flows(self, code: str, run: Run) -> ProgramFlows:
+        """Return what may come into the arguments of a program's calls, where the run has a policy of provenance."""
+        return ProgramFlows() if run.provenance is None else flows_of(code, self.tools, is_early=run.intend(code))
 
     # --- what the sandbox is given
 

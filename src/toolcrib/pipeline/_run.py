@@ -323,10 +323,9 @@ class Run:
         if self.provenance is not None:
             self.memory.hear(text)
 
-    def intend(self, program: str) -> None:
-        """Keep a program that is about to run: what was written before any text of others was read is no stranger's."""
-        if self.provenance is not None:
-            self.memory.intend(program)
+    def intend(self, program: str) -> bool:
+        """Keep a program that is about to run; return whether it was written before any text of others was read."""
+        return self.provenance is not None and self.memory.intend(program)
 
     # --- approval
 

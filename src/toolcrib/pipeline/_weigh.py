@@ -36,7 +36,8 @@ async def weigh(call: LiveCall) -> Rejected | None:
     memory = call.run.memory
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
-    found = memory.judge(call.name, labels.effect, call.canonical().values, labels.content)
+    arguments, flows = call.canonical().values, call.received.flows or {}
+    found = memory.judge(call.name, labels.effect, arguments, labels.content, flows)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if not questions or questions == call.questions:
         return None
@@ -86,13 +87,14 @@ def remember(call: LiveCall) -> None:
     memory, labels = call.run.memory, _labels(call)
     memory.expect(call.id)
     arguments = call.shown_arguments() if call.received.origin == "model" else {}
-    value, source = (call.value, labels.source) if call.error is None else (str(call.error), "untrusted")
+    value, source = (call.value, labels.source) if call.error is None else ({"error": str(call.error)}, "untrusted")
     if source is None:
+        memory.note_others(call.name)  # it returns what was read before, and whose that is cannot be said
         return
 
     def read() -> None:
         shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
-        memory.read(call.name, call.id, arguments, shapes, source, labels.readers)
+        memory.read(call.name, call.id, arguments, shapes, source, labels.readers, call.received.flows or {})
         if is_table(value) and len(shapes) == _MOST_ROWS:
             memory.lose()  # there may be more rows, which are not looked at
 
@@ -121,8 +123,9 @@ def recall(
     ruled = _ruled(run, declared, call.name, entry)
     source: Source | None = "untrusted" if failed else ruled.source
     if source is None:
+        run.memory.note_others(call.name)
         return
-    found = _json_in(value) if is_text else value
+    found = {"error": value} if failed else _json_in(value) if is_text else value
 
     def read() -> None:
         given = _json_in(call.arguments)

@@ -7,16 +7,18 @@ written. Nothing here knows of a pipeline.
 
 from __future__ import annotations
 
+from toolcrib.provenance._flow import Flow, fields_of
 from toolcrib.provenance._labels import Effect, Labels, Source, Trust, labelled, require_effect, require_source
 from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
 from toolcrib.provenance._question import Origin, Question
-from toolcrib.provenance._texts import TextIndex
+from toolcrib.provenance._texts import TextIndex, flat
 from toolcrib.schema import Content
 
 __all__ = [
     "Content",
     "Effect",
+    "Flow",
     "Labels",
     "Memory",
     "Origin",
@@ -28,6 +30,8 @@ __all__ = [
     "ToolLabels",
     "Trust",
     "Verdict",
+    "fields_of",
+    "flat",
     "labelled",
     "require_effect",
     "require_source",

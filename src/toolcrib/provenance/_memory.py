@@ -10,6 +10,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Final, cast
 
+from toolcrib.provenance._flow import Flow, fields_of
 from toolcrib.provenance._labels import Effect, Source, labelled
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, Question, argument_of
@@ -27,6 +28,9 @@ _MOST_VALUES: Final = 2_000  # of one call
 _LONG: Final = 2_000  # characters of a text that is not looked at word by word
 _NEAR: Final = 32  # values of one record that are looked through
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
+_WORDS_OF_USER: Final = 0
+_PROGRAM: Final = 1
+_NO_FLOWS: Final[Mapping[str, Flow]] = {}
 
 
 class Memory:
@@ -39,6 +43,8 @@ class Memory:
     def __init__(self) -> None:
         self.last_words = ""
         self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex()
+        self._of_others: set[tuple[str, str]] = set()  # tools, and the fields of their results in which others wrote
+        self._early: set[str] = set()  # programs that count as the user's
         self._private = PrivateValues()
         self._sources: list[tuple[Origin, str]] = []  # of each value, with its text
         self._left = _MOST_TEXT
@@ -56,12 +62,17 @@ class Memory:
         self.last_words = _cut(text, _WORDS)
         if text not in self._heard:
             self._heard.add(text)
-            self._user.add(text, 0)
+            self._user.add(text, _WORDS_OF_USER)
 
-    def intend(self, program: str) -> None:
-        """Keep the text of a program, if it was written before any text of others was read: it counts as the user's."""
-        if not self.reads_others:
-            self._user.add(program, 0)
+    def intend(self, program: str) -> bool:
+        """Keep the text of a program, if it was written before any text of others was read: it counts as the user's.
+
+        Return whether it was; one that goes on after a pause was, if it was at first.
+        """
+        if program not in self._early and not self.reads_others:
+            self._early.add(program)
+            self._user.add(program, _PROGRAM)
+        return program in self._early
 
     def expect(self, call_id: str) -> bool:
         """Note that the result of a call is read where the call is made, or was read; False when that was known."""
@@ -102,6 +113,7 @@ class Memory:
         result: Any,
         source: Source,
         readers: Collection[str] | None = None,
+        flows: Mapping[str, Flow] = _NO_FLOWS,
     ) -> None:
         """Keep a result, as JSON shapes, with what its tool declares of it.
 
@@ -115,9 +127,10 @@ class Memory:
             result: Its result, as JSON shapes.
             source: How far the result can be trusted.
             readers: To whom it may be sent, by the values of deciding arguments; None for all.
+            flows: What may come into the arguments, as far as the text of a program says it.
         """
         labels = source(arguments, result) if callable(source) else source
-        if any(self.origin(value).kind in ASKED for _, value in _leaves(arguments)):
+        if any(self.origin(value, flows.get(argument_of(path))).kind in ASKED for path, value in _leaves(arguments)):
             labels = "untrusted"
         untrusted, private = self._warned.pop(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
@@ -130,8 +143,16 @@ class Memory:
             number = len(self._sources)
             self._sources.append((Origin(trust, tool, call_id, about, path), text))
             (self._trusted if trust == "trusted" else self._untrusted).add(text, number)
+            if trust != "trusted":
+                self.note_others(tool, fields_of(path))
             if readers is not None:
                 self._private.add(flat(text), number, frozenset(map(flat, readers)))
+
+    def note_others(self, tool: str, fields: str = "") -> None:
+        """Note that others may have written in these fields of a tool's results, and so in all that they are in."""
+        while (tool, fields) not in self._of_others:
+            self._of_others.add((tool, fields))
+            fields = fields.rpartition(".")[0]
 
     def lose(self) -> None:
         """Note that it read text of others which is not here: from now on no result counts as trusted."""
@@ -153,12 +174,61 @@ class Memory:
 
     # --- where a value comes from
 
-    def origin(self, value: Any) -> Origin:
-        """Return where a text or a number comes from."""
-        if isinstance(value, int | float):
-            return self._origin_of_number(round(float(value), 4))
-        text = flat(str(value))
-        is_users = self._user.find(text) is not None
+    def origin(self, value: Any, flow: Flow | None = None) -> Origin:
+        """Return where a text or a number comes from.
+
+        Args:
+            value: The text or number.
+            flow: What may come into the argument, as far as the text of a program says it.
+        """
+        key = round(float(value), 4) if isinstance(value, int | float) else flat(str(value))
+        if flow is None:
+            return self._origin_of(key, None)
+        stranger = next((each[0] for each in flow.results if self.is_full or each in self._of_others), None)
+        if stranger is None:
+            found = self._origin_within(key, flow) if flow.is_early else None
+            return self._origin_of(key, flow) if found is None else found
+        origin = self._origin_of(key, flow)
+        is_computed = origin.kind in ("derived", "model") or (origin.kind == "trusted" and not self._is_from(key, flow))
+        is_literal = key in flow.literals
+        return Origin("untrusted", stranger, about="computed") if is_computed and not is_literal else origin
+
+    def _origin_within(self, key: str | float, flow: Flow) -> Origin | None:
+        """Return the origin of a value that nothing of others flows into; None where it has to be looked up.
+
+        The program was written before anything of others was read, so that they did not choose it either. A text has to
+        be one that the program says, or that is in such a result: only a number may be computed of them.
+        """
+        if key in flow.literals or (flow.literals and isinstance(key, str) and self._is_written_by(_PROGRAM, key)):
+            return Origin("user")
+        return Origin("derived") if flow.results and self._is_from(key, flow) else None
+
+    def _is_from(self, key: str | float, flow: Flow) -> bool:
+        """Return whether a text is in a trusted result that may flow there; a number may be in any."""
+        tools = {tool for tool, _ in flow.results}
+        return not isinstance(key, str) or any(
+            self._sources[number][0].tool in tools for number, _ in self._trusted.places(key)
+        )
+
+    def _is_written_by(self, who: int, key: str | float) -> bool:
+        """Return whether a value is in the user's words, or in a program that counts as the user's."""
+        if isinstance(key, str):
+            return any(each == who for each, _ in self._user.places(key))
+        return self._user.numbers.get(key) == who
+
+    def _is_said(self, key: str | float, flow: Flow | None) -> bool:
+        """Return whether the user wrote a value, or a program that counts as the user's; not what never flows there."""
+        if flow is None or not flow.is_early:
+            return self._user.find(key) is not None if isinstance(key, str) else key in self._user.numbers
+        return key in flow.literals or self._is_written_by(_WORDS_OF_USER, key)
+
+    def _origin_of(self, key: str | float, flow: Flow | None) -> Origin:
+        """Return where a value comes from, by the value alone."""
+        if isinstance(key, str):
+            return self._origin_of_text(key, is_users=self._is_said(key, flow))
+        return self._origin_of_number(key, is_said=self._is_said(key, flow))
+
+    def _origin_of_text(self, text: str, *, is_users: bool) -> Origin:
         if is_users and not _is_ambiguous(text):
             return Origin("user")
         found = self._untrusted.find(text)  # before the trusted ones: a stranger may name what is in them
@@ -176,9 +246,9 @@ class Memory:
     def _source(self, number: int, line: int = 0) -> Origin:
         return replace(self._sources[number][0], line=line)
 
-    def _origin_of_number(self, value: float) -> Origin:
-        users, trusted, others = self._user.numbers, self._trusted.numbers, self._untrusted.numbers
-        if value in users and not (value in others and _is_ambiguous(f"{value:g}")):
+    def _origin_of_number(self, value: float, *, is_said: bool) -> Origin:
+        trusted, others = self._trusted.numbers, self._untrusted.numbers
+        if is_said and not (value in others and _is_ambiguous(f"{value:g}")):
             return Origin("user")
         if value in trusted and not self.is_full:
             return self._source(trusted[value])
@@ -217,7 +287,12 @@ class Memory:
     # --- what a person has to be asked
 
     def judge(
-        self, tool: str, effect: Effect, arguments: Mapping[str, Any], content: frozenset[str] = frozenset()
+        self,
+        tool: str,
+        effect: Effect,
+        arguments: Mapping[str, Any],
+        content: frozenset[str] = frozenset(),
+        flows: Mapping[str, Flow] = _NO_FLOWS,
     ) -> list[Question]:
         """Return what a person has to be asked before a tool with an effect runs.
 
@@ -226,6 +301,7 @@ class Memory:
             effect: What it does.
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
+            flows: What may come into the arguments, as far as the text of a program says it.
         """
         leaves = list(islice(_leaves(arguments), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
@@ -236,7 +312,7 @@ class Memory:
         questions: list[Question] = []
         is_anchored = not (deciding or said) or not self._reads_others
         for path, value in deciding:
-            origin = self._origin_for(effect, value)
+            origin = self._origin_for(effect, value, flows.get(argument_of(path)))
             mark = origin.mark(tool, argument_of(path), str(value)) if origin.kind in ASKED else ""
             if not mark or mark in self._approved:
                 is_anchored = True
@@ -252,9 +328,9 @@ class Memory:
                 questions.append(Question("", "", why, "model", mark))
         return questions
 
-    def _origin_for(self, effect: Effect, value: Any) -> Origin:
+    def _origin_for(self, effect: Effect, value: Any, flow: Flow | None) -> Origin:
         """Return where a deciding value comes from; one that is paid for may not be chosen by others either."""
-        origin = self.origin(value)
+        origin = self.origin(value, flow)
         is_choice = effect == "spend" and origin.kind == "trusted" and isinstance(value, str) and self._reads_others
         return replace(origin, kind="chosen") if is_choice and not self._is_meant(value) else origin
 
