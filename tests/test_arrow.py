@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from toolcrib._arrow import TableFacts, is_table, table_facts, table_rows, table_summary
+from toolcrib._arrow import TableFacts, is_table, table_facts, table_rows, table_stream, table_summary
 
 WHEN = datetime(2026, 1, 2)
 
@@ -88,11 +88,36 @@ def test_a_long_text_in_a_small_table_is_shown_as_far_as_there_is_room() -> None
     assert said["head"] == [[1, "x" * 3_000], [2, "y" * 5_000 + "..."]]
 
 
-def test_columns_may_have_the_same_name() -> None:
-    table = pd.DataFrame([[1, 2]], columns=["a", "a"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame([[1, 2, 3, 4]], columns=["a", "a", "a.1", "a"]),
+        pa.table([[1], [2], [3], [4]], names=["a", "a", "a.1", "a"]),
+    ],
+    ids=["pandas", "pyarrow"],
+)
+def test_columns_of_one_name_get_names_of_their_own(table: Any) -> None:
+    names = ("a", "a.2", "a.1", "a.3")
 
-    assert table_facts(table) == TableFacts(1, (("a", "int64"), ("a", "int64")))
-    assert table_summary(table)["head"] == [[1, 2]]
+    assert table_facts(table) == TableFacts(1, tuple((name, "int64") for name in names))
+    assert table_summary(table)["head"] == [[1, 2, 3, 4]]
+    assert table_rows(table) == [dict(zip(names, (1, 2, 3, 4), strict=True))]
+    assert pa.ipc.open_stream(table_stream(table)).read_all().column_names == list(names)
+
+
+def test_names_that_are_the_same_as_texts_are_of_one_name() -> None:
+    assert table_rows(pd.DataFrame([[1, 2]], columns=[1, "1"])) == [{"1": 1, "1.1": 2}]
+
+
+def test_intervals_and_months_are_texts_in_rows() -> None:
+    table = pd.DataFrame({"n": pd.interval_range(0, 2), "m": pd.period_range("2026-01", periods=2, freq="M")})
+    table["cut"] = pd.cut(pd.Series([1, None]), [0, 1])
+
+    assert table_rows(table) == [
+        {"n": "(0, 1]", "m": "2026-01", "cut": "(0, 1]"},
+        {"n": "(1, 2]", "m": "2026-02", "cut": None},
+    ]
+    assert table["n"].dtype == "interval"
 
 
 def test_a_table_of_no_rows_has_its_columns() -> None:

@@ -5,7 +5,8 @@ A table is known by the Arrow PyCapsule interface. Neither pandas nor pyarrow is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -38,6 +39,8 @@ _SUMMARY_CHARS = 20_000
 _PART_BYTES = 256 * 1024  # of the rows that are kept together, about
 _JSON = ("integer", "boolean", "string", "large_string")  # types of which pyarrow gives JSON shapes
 _PLAIN = (*_JSON, "floating", "decimal", "date", "time", "timestamp", "duration", "null")
+_NO_JSON = frozenset({"NaN", "Infinity", "-Infinity"})  # as results and arguments have them; see `calls`
+_NULLABLE = {frozenset({int, type(None)}): ("Int64", "UInt64"), frozenset({bool, type(None)}): ("boolean",)}
 _FEATURE = "a table that is no DataFrame of pandas, or goes into a program,"
 
 
@@ -82,7 +85,7 @@ def table_facts(table: Any) -> TableFacts:
     """Return the shape of a table."""
     if _is_pandas(table):
         shown = _with_index(table.iloc[:0])
-        return TableFacts(len(table), tuple((str(name), str(kind)) for name, kind in shown.dtypes.items()))
+        return TableFacts(len(table), tuple(zip(_own_names(shown.columns), map(str, shown.dtypes), strict=True)))
     table = _arrow(table)
     return TableFacts(table.num_rows, tuple((field.name, str(field.type)) for field in table.schema))
 
@@ -128,7 +131,7 @@ def _cell(value: Any, most: int) -> Any:
 
 def _rows(table: Any, start: int, stop: int | None) -> list[tuple[Any, ...]]:
     if _is_pandas(table):
-        part = _with_index(table.iloc[start:stop])
+        part = _with_text(_with_index(table.iloc[start:stop]), ("interval", "period"))
         columns = [part.iloc[:, at] for at in range(part.shape[1])]
         values = [column.astype(object).where(column.notna(), None).tolist() for column in columns]
     else:
@@ -141,20 +144,48 @@ def _slice(table: Any, start: int, stop: int | None) -> Any:
     return table.slice(start, None if stop is None else max(stop - start, 0))
 
 
-def table_of(kind: type[Any], rows: list[dict[str, Any]]) -> Any:
+def table_of(kind: type[Any], rows: list[dict[str, Any]], columns: Sequence[str] = ()) -> Any:
     """Return a table of rows, of a class of pandas, polars or pyarrow.
+
+    A column of numbers takes "NaN", "Infinity" and "-Infinity" for the numbers that JSON does not have.
+
+    Args:
+        columns: The names of columns that come first, also where no row has them.
 
     Raises:
         ValueError: The values of a column are of several kinds.
     """
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    if kind.__module__.partition(".")[0] != "pyarrow":
-        return kind(columns)
+    names = dict.fromkeys((*columns, *(name for row in rows for name in row)))
+    values = {name: _numbers([row.get(name) for row in rows]) for name in names}
+    package = kind.__module__.partition(".")[0]
+    if package == "pandas":
+        return kind({name: _nullable(column) for name, column in values.items()}, dtype=None if rows else object)
+    if package != "pyarrow":
+        return kind(values)
     try:
-        return kind.from_pydict(columns)
+        return kind.from_pydict(values)
     except TypeError as error:
         raise ValueError(str(error)) from None
+
+
+def _numbers(column: list[Any]) -> list[Any]:
+    """Return a column, with numbers in the place of the texts that JSON has for those that it lacks."""
+    kinds = set(map(type, column))
+    if str not in kinds or not kinds <= {str, int, float, type(None)} or not _NO_JSON.issuperset(_texts(column)):
+        return column
+    return [float(value) if type(value) is str else value for value in column]
+
+
+def _texts(column: list[Any]) -> set[str]:
+    return {value for value in column if type(value) is str}
+
+
+def _nullable(column: list[Any]) -> Any:
+    """Return a column for a DataFrame, in which whole numbers and booleans stay that where some are missing."""
+    for kind in _NULLABLE.get(frozenset(map(type, column)), ()):
+        with suppress(OverflowError, TypeError):  # beyond 64 bits
+            return import_module("pandas").array(column, dtype=kind)
+    return column
 
 
 def table_bytes(table: Any) -> int:
@@ -235,12 +266,34 @@ def _opened(part: bytes) -> Any:
 
 
 def _arrow(table: Any) -> Any:
-    """Return a table as one of pyarrow."""
+    """Return a table as one of pyarrow, in which each column has a name of its own."""
     arrow = pyarrow(_FEATURE)
-    if _is_pandas(table):
-        has_name = table.index.names[0] is not None  # it is a column then, also where it just counts
-        return arrow.Table.from_pandas(table, preserve_index=True if has_name else None)
-    return table if isinstance(table, arrow.Table) else arrow.table(table)
+    if not _is_pandas(table):
+        table = table if isinstance(table, arrow.Table) else arrow.table(table)
+        return table.rename_columns(_own_names(table.column_names))
+    has_name = table.index.names[0] is not None  # it is a column then, also where it just counts
+    table = _with_text(table, ("interval",))
+    if _leaves_as_text(table.index, ("interval",)):
+        table = table.set_axis(table.index.map(str))
+    names = _own_names(table.columns)
+    if names != [str(name) for name in table.columns]:
+        table = table.set_axis(names, axis=1)
+    return arrow.Table.from_pandas(table, preserve_index=True if has_name else None)
+
+
+def _own_names(names: Iterable[Any]) -> list[str]:
+    """Return a name of its own for each column, as `read_csv` makes them: `a`, and `a.1` for a second one."""
+    wanted = [str(name) for name in names]
+    taken, last, found = set(wanted), dict[str, int](), list[str]()
+    for name in wanted:
+        own = name
+        while name in last and own in taken:
+            last[name] += 1
+            own = f"{name}.{last[name]}"
+        last.setdefault(name, 0)
+        taken.add(own)
+        found.append(own)
+    return found
 
 
 def _is_pandas(table: Any) -> bool:
@@ -254,3 +307,18 @@ def _with_index(part: Any) -> Any:
     if index.dtype.kind in "iu" and names[0] is None:
         return part
     return part.reset_index(allow_duplicates=True)
+
+
+def _with_text(frame: Any, kinds: tuple[str, ...]) -> Any:
+    """Return a DataFrame with texts in the columns of such kinds, for which JSON and Arrow have nothing."""
+    for at in range(frame.shape[1]):
+        column = frame.iloc[:, at]
+        if _leaves_as_text(column, kinds):
+            frame = frame.copy(deep=False)
+            frame.isetitem(at, column.astype(object).map(str, na_action="ignore"))
+    return frame
+
+
+def _leaves_as_text(column: Any, kinds: tuple[str, ...]) -> bool:
+    inner = getattr(getattr(column.dtype, "categories", None), "dtype", column.dtype)  # they may be categories
+    return str(inner).startswith(kinds)

@@ -241,6 +241,96 @@ def test_a_paused_program_gets_the_same_table_again(sandbox: ProcessSandbox) -> 
 
 
 @ez_tool
+async def shape(table: pd.DataFrame) -> str:
+    """Describe a table."""
+    return f"{table.dtypes.astype(str).to_dict()} {table.to_dict('list')}"
+
+
+@ez_tool
+async def count(rows: list[dict[str, Any]]) -> int:
+    """Count rows."""
+    return len(rows)
+
+
+@pytest.mark.parametrize(
+    ("made", "came"),
+    [
+        ("{'n': [1.5, float('inf')]}", "{'n': 'float64'} {'n': [1.5, inf]}"),
+        ("{'n': pd.array([2**53 + 1, None], dtype='Int64')}", "{'n': 'Int64'} {'n': [9007199254740993, <NA>]}"),
+        ("[[1, 2]], columns=['a', 'a']", "{'a': 'int64', 'a.1': 'int64'} {'a': [1], 'a.1': [2]}"),
+        ("{'city': ['a'], 'amount': [1]}).query('amount > 5'", "{'city': 'object', 'amount': 'object'} {'city': [], "),
+        ("{'n': pd.interval_range(0, 1)}", "{'n': 'str'} {'n': ['(0, 1]']}"),
+    ],
+)
+def test_a_tool_gets_what_was_in_the_table(sandbox: ProcessSandbox, made: str, came: str) -> None:
+    result = Toolkit([shape], sandbox=sandbox).execute(f"import pandas as pd\nshape(pd.DataFrame({made}))")
+
+    assert result.error is None
+    assert result.return_value.replace("None", "<NA>").startswith(came)
+
+
+def test_a_table_without_rows_is_no_row_of_a_tool_that_takes_a_list(sandbox: ProcessSandbox) -> None:
+    code = "import pandas as pd\n[count(pd.DataFrame({'a': []})), count(rows=[{'$columns': 1, 'b': 2}])]"
+
+    assert Toolkit([count], sandbox=sandbox).execute(code).return_value == [0, 1]
+
+
+def test_a_column_that_cannot_be_passed_is_named_with_the_mend(sandbox: ProcessSandbox) -> None:
+    code = "import pandas as pd\ntable = pd.DataFrame({'m': ['a', 'b']}).describe()\n"
+    toolkit = Toolkit([shape], sandbox=sandbox)
+
+    errors = [toolkit.execute(code + last).error or "" for last in ("table", "shape(table)")]
+
+    for error in errors:
+        assert "the column `m` of a table has values of type int, int64, str, which cannot leave" in error
+        assert "table['m'] = table['m'].astype(str)" in error
+    assert toolkit.execute(f"{code}table['m'] = table['m'].astype(str)\ntable").return_value["m"].tolist()[2] == "a"
+
+
+@pytest.mark.parametrize("make", [MontySandbox, ProcessSandbox, UnsafeInlineSandbox])
+def test_numbers_that_json_does_not_have_arrive_as_numbers(make: Any) -> None:
+    result = Toolkit([], sandbox=make()).execute("[float('nan'), float('inf'), {'a': -float('inf')}]")
+
+    assert repr(result.return_value) == "[nan, inf, {'a': -inf}]"
+
+
+@ez_tool
+async def categories() -> pd.DataFrame:
+    """Return intervals, and integers of which one is missing."""
+    return pd.DataFrame({"n": pd.interval_range(0, 2)}, index=pd.interval_range(1, 3))
+
+
+@ez_tool
+async def missing() -> pa.Table:
+    """Return integers and booleans of which one is missing."""
+    return pa.table({"n": [1, None], "b": [None, True]})
+
+
+def test_intervals_arrive_as_texts_and_integers_as_integers(sandbox: ProcessSandbox) -> None:
+    code = (
+        "t = categories()\nm = missing()\n[t['n'].tolist(), t.index.tolist(), *map(str, m.dtypes), m['n'].tolist()[0]]"
+    )
+
+    result = Toolkit([categories, missing], sandbox=sandbox).execute(code)
+
+    assert result.return_value == [["(0, 1]", "(1, 2]"], ["(1, 2]", "(2, 3]"], "Int64", "boolean", 1]
+
+
+def test_the_prompt_says_what_a_table_is_there(sandbox: ProcessSandbox, arrow_sandbox: ProcessSandbox) -> None:
+    said = {
+        table: Toolkit([shape, sales, parts], sandbox=made).prompt()
+        for table, made in (("DataFrame", sandbox), ("pyarrow.Table", arrow_sandbox), ("list[dict]", MontySandbox()))
+    }
+
+    for table, prompt in said.items():
+        assert f"def shape(table: {table}) -> str:" in prompt
+        assert f"def sales() -> {table}:" in prompt
+        assert "def parts() -> Iterator[list[dict]]:" in prompt or "def parts() -> list:" in prompt
+        assert (f"each is a `{table}`, as a result and as an argument." in prompt) is (table != "list[dict]")
+    assert "Tables are" not in Toolkit([count], sandbox=sandbox).prompt()
+
+
+@ez_tool
 async def nullable() -> pd.DataFrame:
     """Return numbers of which one is missing, and months."""
     months = pd.period_range("2026-01", periods=2, freq="M")

@@ -13,7 +13,16 @@ import pytest
 from tests.code.hosts import TableHost
 from tests.sandbox.acting import FORKS, descendants, gone, until
 from toolcrib.errors import SandboxError, SandboxUnavailable
-from toolcrib.sandbox import CommandWorkers, Program, SandboxLimits, WorkerSandbox, bubblewrap, guest_command, gvisor
+from toolcrib.sandbox import (
+    CommandWorkers,
+    ProcessSandbox,
+    Program,
+    SandboxLimits,
+    WorkerSandbox,
+    bubblewrap,
+    guest_command,
+    gvisor,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its commands are those of Linux")
 
@@ -29,14 +38,19 @@ def bare(*, spares: int = 1) -> WorkerSandbox:
 MAKERS: dict[str, Callable[..., WorkerSandbox]] = {"bare": bare, "bubblewrap": bubblewrap, "gvisor": gvisor}
 
 
-@pytest.fixture(params=MAKERS)
-def kind(request: pytest.FixtureRequest) -> str:
-    """Return the name of each wall that can be put up here."""
+def skip_where_it_cannot_be(make: Callable[..., WorkerSandbox]) -> None:
+    """Skip a test of a wall that cannot be put up here."""
     try:
-        with MAKERS[request.param](spares=0) as made:
+        with make(spares=0) as made:
             assert made.layers
     except SandboxUnavailable as why:
         pytest.skip(f"this wall cannot be put up here: {why}")
+
+
+@pytest.fixture(params=MAKERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Return the name of each wall that can be put up here."""
+    skip_where_it_cannot_be(MAKERS[request.param])
     return request.param
 
 
@@ -178,6 +192,18 @@ async def test_a_worker_that_was_killed_from_outside_is_an_error_and_replaced(ki
         assert result.error is not None
         assert result.error.kind == "sandbox"
         assert (await sandbox.run(PROGRAM, host)).value == 21
+
+
+@pytest.mark.parametrize("make", [ProcessSandbox, bubblewrap, gvisor])
+async def test_charts_are_drawn_behind_every_wall(make: Callable[..., WorkerSandbox]) -> None:
+    skip_where_it_cannot_be(make)
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('x')\nplt.show()"
+
+    with make(packages=["matplotlib"], spares=0) as sandbox:
+        result = await sandbox.run(Program(code, limits=SandboxLimits()), TableHost())
+
+    assert result.error is None
+    assert [(each.name, (each.data or b"")[:4]) for each in result.artifacts] == [("figure-1.png", b"\x89PNG")]
 
 
 async def test_threads_of_a_session_stand_still_between_its_programs(kind: str) -> None:

@@ -45,7 +45,7 @@ async def ran(sandbox: ProcessSandbox, code: str, **limits: Any) -> SandboxResul
     return await sandbox.run(Program(code, limits=SandboxLimits(**limits)), TableHost())
 
 
-@pytest.mark.parametrize(("names", "samples"), [(NAMES, 5), (("pandas", "matplotlib"), 3)])
+@pytest.mark.parametrize(("names", "samples"), [(NAMES, 5), (("pandas", "matplotlib"), 3), (("PIL.Image",), 1)])
 def test_every_sample_of_what_packages_load_late_runs(names: tuple[str, ...], samples: int) -> None:
     place = toolcrib.sandbox.__path__[0] + "/_worker"
     command = [sys.executable, "-P", "-S", "-s", "-c", _SAMPLES, place, ":".join(_FOLDERS), *names]
@@ -93,13 +93,16 @@ async def test_a_program_uses_packages(sandbox: ProcessSandbox, code: str, value
 @pytest.mark.parametrize(
     ("code", "value"),
     [
-        ("np.int64(3), np.float32(1.5), np.bool_(True), np.str_('a'), np.float64('nan')", [3, 1.5, True, "a", "NaN"]),
+        (
+            "np.int64(3), np.float32(1.5), np.bool_(True), np.str_('a'), np.float64('inf')",
+            [3, 1.5, True, "a", float("inf")],
+        ),
         (
             "np.datetime64('2026-01-02T03:04:05.000000006'), np.timedelta64(1, 'D')",
             ["2026-01-02T03:04:05.000000006", "1 days"],
         ),
         ("np.arange(4).reshape(2, 2), np.float64(2)", [[[0, 1], [2, 3]], 2.0]),
-        ("pd.Series([1, 2]), pd.Series([1, None]), pd.Index(['a'])", [[1, 2], [1.0, "NaN"], ["a"]]),
+        ("pd.Series([1, 2]), pd.Series([1, 2.5]), pd.Index(['a'])", [[1, 2], [1.0, 2.5], ["a"]]),
         ("pd.Series({'a': 1, 'b': 2}), pd.Series([1, 2], index=['a', 'a'])", [{"a": 1, "b": 2}, [1, 2]]),
         (
             "pd.Period('2026-01'), pd.Interval(0, 1), pd.NA, pd.Categorical(['a', 'b'])",
@@ -182,6 +185,44 @@ async def test_packages_lie_in_a_folder_of_their_own(tmp_path: Path) -> None:
         result = await ran(sandbox, "import prices\nprices.price, prices.FOLDER, prices.__file__")
 
     assert result.value == [7, "/python", "/python/prices.py"]
+
+
+async def test_public_modules_of_a_package_are_there_though_it_loads_them_late(tmp_path: Path) -> None:
+    for name, code in {
+        "prices/__init__.py": "",
+        "prices/lists.py": "price = 7",
+        "prices/broken.py": "1 / 0",
+        "prices/_own.py": "price = 8",
+        "prices/deep/__init__.py": "",
+        "prices/deep/inner.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(code)
+
+    with ProcessSandbox(packages=["prices"], packages_from=tmp_path) as sandbox:
+        found = [
+            (await ran(sandbox, f"from prices.{name} import {part}\n1")).value
+            for name, part in (("lists", "price"), ("deep", "__name__"), ("broken", "x"), ("_own", "price"))
+        ]
+
+    assert found == [1, 1, None, None]
+
+
+@pytest.mark.parametrize("name", ["PIL", "PIL.Image"])
+async def test_pictures_are_made_and_read(name: str) -> None:
+    code = """
+from PIL import Image, ImageDraw
+image = Image.new("RGB", (9, 5), "red")
+ImageDraw.Draw(image).text((0, 0), "a")
+for form in ("png", "jpg", "gif", "webp"):
+    image.save(f"artifacts/a.{form}")
+[Image.open(f"artifacts/a.{form}").size for form in ("png", "jpg", "gif", "webp")]
+"""
+    with ProcessSandbox(packages=[name]) as sandbox:
+        result = await ran(sandbox, code)
+
+    assert (result.error, result.value) == (None, [[9, 5]] * 4)
+    assert [each.mime_type for each in result.artifacts[:2]] == ["image/png", "image/jpeg"]
 
 
 async def test_packages_lie_in_another_environment(tmp_path: Path) -> None:

@@ -228,6 +228,16 @@ async def test_output_is_passed_on_while_the_program_computes_and_kept_when_it_i
     assert result.error.kind == "time"
 
 
+async def test_a_recursion_ends_however_deep_a_program_lets_it_be(process_run: Run) -> None:
+    code = "import sys\nsys.setrecursionlimit({})\ndef f(n): return n if n == {} else f(n + 1)\nf(0)"
+
+    endless = [await process_run(code.format(limit, -1)) for limit in (10**9, 10**12)]
+    deep = await process_run(code.format(10**9, 50_000))
+
+    assert [str(each.error).partition(" ")[0] for each in endless] == ["RecursionError"] * 2
+    assert (deep.error, deep.value) == (None, 50_000)
+
+
 @pytest.mark.parametrize(("function", "value"), [("len, 'abc'", 3), ("add, 3", 3)])
 async def test_a_thread_that_ends_while_a_loop_waits_for_calls(function: str, value: int, process_run: Run) -> None:
     code = f"""

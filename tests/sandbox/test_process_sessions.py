@@ -253,8 +253,8 @@ add = 5
         session.close()
 
     assert again.value is True
-    assert "only plain values are there as they were before this program (rows, texts, same)" in str(lost.error)
-    assert there.value == [[1, {"a": 2.5, "b": None}, 3], "é", ["add", "rows", "same", "texts"], 2]
+    assert "only plain values are there as they were before this program (rows, texts, same, far)" in str(lost.error)
+    assert there.value == [[1, {"a": 2.5, "b": None}, 3], "é", ["add", "far", "rows", "same", "texts"], 2]
 
 
 async def test_a_program_has_so_many_threads_at_a_time(process_sandbox: ProcessSandbox) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,12 @@ FILES = {"sales.csv": b"day,amount\n1,2\n3,4\n", "data/more.json": b'{"a": [1]}'
 @pytest.fixture(scope="module")
 def plain() -> Iterator[ProcessSandbox]:
     with ProcessSandbox() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def arrow() -> Iterator[ProcessSandbox]:
+    with ProcessSandbox(packages=["pandas", "pyarrow"]) as made:
         yield made
 
 
@@ -90,6 +99,123 @@ async def test_packages_read_and_write_files(packed: ProcessSandbox, code: str, 
 
     assert result.error is None
     assert result.value == value
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        (
+            "os.chdir('data')\n[os.getcwd(), os.listdir(), len(open('more.json').read())]",
+            ["/program/data", ["more.json"], 10],
+        ),
+        ("os.chdir('data')\nos.chdir('..')\npathlib.Path.cwd().name, os.path.exists('sales.csv')", ["program", True]),
+        (
+            "kept = tempfile.NamedTemporaryFile('w', suffix='.csv', delete=False)\nkept.write('a')\nkept.close()\n"
+            "kept.name, open(kept.name).read()",
+            ["/tmp/tmp1.csv", "a"],
+        ),
+        (
+            "with tempfile.TemporaryDirectory() as folder:\n  open(f'{folder}/a', 'w').write('a')\n"
+            "  os.makedirs(f'{folder}/b/c')\n  found = os.listdir(folder)\n"
+            "found, os.path.exists(folder), tempfile.gettempdir()",
+            [["a", "b"], False, "/tmp"],
+        ),
+        ("kept = tempfile.TemporaryFile()\nkept.write(b'a')\nkept.seek(0)\nkept.read()", "a"),
+        ("kept = tempfile.SpooledTemporaryFile(1)\nkept.write(b'ab')\nkept.seek(0)\nkept.read()", "ab"),
+        ("open('/tmp/a', 'w').write('a')\nos.rename('/tmp/a', '/tmp/b')\nos.listdir('/tmp')", ["b"]),
+        (
+            "os.makedirs('/tmp/a/b')\nopen('/tmp/a/b/c', 'w').write('c')\nshutil.rmtree('/tmp/a')\nos.listdir('/tmp')",
+            [],
+        ),
+    ],
+)
+async def test_a_program_has_temporary_files_and_a_folder_of_its_choice(
+    plain: ProcessSandbox, code: str, value: Any
+) -> None:
+    result = await ran(plain, f"import os, pathlib, shutil, tempfile\n{code}")
+
+    assert (result.error, result.value, result.artifacts) == (None, value, ())
+
+
+def _database(mode: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        kept = sqlite3.connect(f"{folder}/x.db")
+        kept.execute(f"pragma journal_mode={mode}")
+        kept.execute("create table t(a)")
+        kept.execute("insert into t values (7)")
+        kept.commit()
+        kept.close()
+        return Path(folder, "x.db").read_bytes()
+
+
+DATABASES = {"x.db": _database("delete"), "data/log.db": _database("wal")}
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["'x.db'", "pathlib.Path('x.db')", "'data/log.db'", "'file:x.db?mode=ro', uri=True", "'/program/x.db', timeout=1"],
+)
+async def test_a_program_reads_a_database_by_its_name(plain: ProcessSandbox, call: str) -> None:
+    code = f"import sqlite3, pathlib\nsqlite3.connect({call}).execute('select a from t').fetchall()"
+
+    result = await plain.run(Program(code, files=DATABASES), TableHost())
+
+    assert (result.error, result.value) == (None, [[7]])
+
+
+@pytest.mark.parametrize(
+    ("ending", "rows"),
+    [
+        ("kept.commit()\nkept.close()", 1),
+        ("kept.commit()", 1),
+        ("kept.commit()\nkept.execute('insert into t values (2)')", 1),
+        ("kept.commit()\nkept = None", 1),
+        ("kept.execute('create table u(a)')", 0),
+    ],
+)
+async def test_a_program_leaves_a_database_with_what_was_committed(
+    plain: ProcessSandbox, ending: str, rows: int, tmp_path: Path
+) -> None:
+    code = "import sqlite3\nkept = sqlite3.connect('artifacts/out.db')\nkept.execute('create table t(a)')\n"
+
+    result = await ran(plain, f"{code}kept.execute('insert into t values (1)')\n{ending}\nNone")
+
+    assert result.error is None
+    (tmp_path / "out.db").write_bytes(result.artifacts[0].data)
+    with closing(sqlite3.connect(tmp_path / "out.db")) as kept:
+        assert kept.execute("select count(*) from t").fetchone() == (rows,)
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("pq.write_table(table, 'artifacts/a.parquet')\npq.read_table('artifacts/a.parquet').to_pylist()", [{"a": 1}]),
+        (
+            "pq.write_table(table, where='/tmp/a')\npq.ParquetFile(pathlib.Path('/tmp/a')).read().to_pylist()",
+            [{"a": 1}],
+        ),
+        ("frame.to_parquet('artifacts/a.parquet')\npd.read_parquet('artifacts/a.parquet').a.tolist()", [1]),
+        ("frame.to_feather('/tmp/a')\npd.read_feather('/tmp/a').a.tolist()", [1]),
+        ("csv.write_csv(table, 'artifacts/a.csv')\ncsv.read_csv(input_file='artifacts/a.csv').to_pylist()", [{"a": 1}]),
+        ("csv.read_csv('sales.csv')['amount'].to_pylist()", [2, 4]),
+        ("json.read_json('data/more.json').to_pylist()", [{"a": [1]}]),
+        ("pa.memory_map('sales.csv').read()[:3], pa.OSFile('sales.csv').size()", ["day", 19]),
+    ],
+)
+async def test_pyarrow_reads_and_writes_files_by_name(arrow: ProcessSandbox, code: str, value: Any) -> None:
+    start = (
+        "import pathlib, pandas as pd, pyarrow as pa, pyarrow.csv as csv, pyarrow.json as json, pyarrow.parquet as pq"
+    )
+
+    result = await ran(arrow, f"{start}\ntable = pa.table({{'a': [1]}})\nframe = table.to_pandas()\n{code}")
+
+    assert (result.error, result.value) == (None, value)
+
+
+async def test_what_reads_files_past_python_names_what_to_do(arrow: ProcessSandbox) -> None:
+    result = await ran(arrow, "import pyarrow.dataset as ds\nds.dataset('sales.csv')")
+
+    assert "pyarrow.dataset opens no file of a program; take pyarrow.parquet.read_table(name)" in str(result.error)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +282,15 @@ async def test_what_a_program_writes_comes_back(
         ("open('artifacts/a\\tb.txt', 'w')", "without line breaks, tabs and backslashes"),
         ("open('artifacts/a\u202eb.txt', 'w')", "without line breaks, tabs and backslashes"),
         ("open('sales.csv', 'rw')", "ValueError (line 1): invalid mode: 'rw'"),
+        ("open('sales.csv').fileno()", "a file of a program lies in memory, without a descriptor: read its bytes"),
+        ("import os\nos.chdir('more')", "No such file or directory; there are: sales.csv"),
+        ("import os\nos.chdir('sales.csv')", "NotADirectoryError"),
+        ("import os\nos.rmdir('data')", "Directory not empty"),
+        ("import os\nos.rmdir('artifacts')", "PermissionError"),
+        ("import tempfile\ntempfile.mkstemp()", "take tempfile.NamedTemporaryFile()"),
+        ("import sqlite3\nsqlite3.connect('new.db')", "into artifacts/ alone: write 'artifacts/new.db'"),
+        ("import sqlite3\nsqlite3.connect('data')", "PermissionError"),
+        ("import sqlite3\nsqlite3.connect('sales.csv').execute('select 1 from t')", "file is not a database"),
     ],
 )
 async def test_what_files_do_not_allow_is_an_error_that_says_so(plain: ProcessSandbox, code: str, says: str) -> None:
@@ -203,6 +338,26 @@ async def test_a_session_that_keeps_values_hands_over_artifacts() -> None:
         result = await sandbox.session().run(Program("a = 1\nopen('artifacts/a', 'w').write('1')"), TableHost())
 
     assert [each.data for each in result.artifacts] == [b"1"]
+
+
+async def test_a_database_that_is_read_cannot_be_changed(plain: ProcessSandbox) -> None:
+    code = "import sqlite3\nsqlite3.connect('x.db').execute('insert into t values (1)')"
+
+    result = await plain.run(Program(code, files=DATABASES), TableHost())
+
+    assert "attempt to write a readonly database" in str(result.error)
+
+
+async def test_temporary_files_stay_in_a_session_and_are_bounded_by_its_memory(plain: ProcessSandbox) -> None:
+    session = plain.session()
+    await session.run(Program("import os\nopen('/tmp/a', 'w').write('a')\nos.chdir('/tmp')"), TableHost())
+
+    kept = await session.run(Program("os.getcwd(), open('a').read()"), TableHost())
+    full = await ran(plain, "for n in range(9): open(f'/tmp/{n}', 'wb').write(bytes(20_000_000))", memory=64 << 20)
+
+    assert kept.value == ["/tmp", "a"]
+    assert full.error is not None
+    assert full.error.kind == "memory"
 
 
 async def test_programs_share_no_files(plain: ProcessSandbox) -> None:

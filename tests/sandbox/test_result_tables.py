@@ -85,6 +85,59 @@ def test_a_frame_arrives_as_a_frame() -> None:
     assert returned(frame).equals(frame.reset_index())
 
 
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pd.array([2**53 + 1, None], dtype="Int64"), "Int64"),
+        (pd.array([1, None], dtype="UInt8"), "UInt8"),
+        (pd.array([1, 2], dtype="Int64"), "int64"),
+        (pd.array([True, None], dtype="boolean"), "boolean"),
+        ([1.5, None], "float64"),
+    ],
+    ids=str,
+)
+def test_numbers_stay_what_they_are_where_some_are_missing(column: Any, kind: str) -> None:
+    frame = pd.DataFrame({"n": column})
+
+    came = returned(frame)
+
+    assert str(came["n"].dtype) == kind
+    assert came["n"].astype(object).equals(frame["n"].astype(object))
+
+
+def test_columns_of_one_name_get_names_of_their_own() -> None:
+    assert returned(pd.DataFrame([[1, 2]], columns=["a", "a"])).to_dict("list") == {"a": [1], "a.1": [2]}
+    assert returned(pd.DataFrame({"i": [1]}, index=pd.Index([2], name="i"))).to_dict("list") == {"i": [2], "i.1": [1]}
+    assert returned(pa.table([[1], [2]], names=["a", "a"])).to_pydict() == {"a": [1], "a.1": [2]}
+
+
+def test_intervals_and_months_leave_as_texts() -> None:
+    frame = pd.DataFrame({"n": pd.interval_range(0, 2), "m": pd.period_range("2026-01", periods=2, freq="M")})
+    counted = frame.assign(cut=pd.cut(pd.Series([1, 5]), [0, 2, 9])).groupby("cut", observed=True).size().to_frame("c")
+
+    assert returned(frame).to_dict("list") == {"n": ["(0, 1]", "(1, 2]"], "m": ["2026-01", "2026-02"]}
+    assert returned(counted).to_dict("list") == {"cut": ["(0, 2]", "(2, 9]"], "c": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (["a", 1], "int, str"),
+        ([1j], "complex128"),
+        ([2**70], "int"),
+        (pd.arrays.SparseArray([0, 1]), "Sparse[int64, 0]"),
+        ([object()], "object"),
+    ],
+    ids=["mixed", "complex", "large", "sparse", "objects"],
+)
+def test_a_column_of_pandas_that_cannot_leave_is_named_with_the_mend(column: Any, kind: str) -> None:
+    with pytest.raises(ValueError, match="the column `b` of a table") as refused:
+        packed(pd.DataFrame({"a": [1] * len(column), "b": column}))
+
+    assert f"values of type {kind}, which cannot leave the program" in str(refused.value)
+    assert "table['b'] = table['b'].astype(str)" in str(refused.value)
+
+
 @pytest.mark.parametrize("array", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"\xff"])])
 def test_other_columns_do_not_leave(array: Any) -> None:
     with pytest.raises(ValueError, match="the column `c` of a table has values of type"):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Any
 
 import pandas as pd
@@ -39,6 +40,38 @@ def test_a_caller_gives_rows_and_the_tool_gets_a_table(kind: Any) -> None:
     assert list(pa.table(table).to_pydict().values()) == [[1, 2], [None, "x"]]
 
 
+@pytest.mark.parametrize(
+    ("column", "kind", "first"),
+    [
+        ([1, None], "Int64", 1),
+        ([2**53 + 1, None], "Int64", 2**53 + 1),
+        ([2**63, None], "UInt64", 2**63),
+        ([2**70, None], "object", 2**70),
+        ([True, None], "boolean", True),
+        (["Infinity", 1.5], "float64", inf),
+        (["-Infinity", 1], "float64", -inf),
+        (["Infinity"], "float64", inf),
+        (["Infinity", "x"], "str", "Infinity"),
+        (["Infinity", True], "object", "Infinity"),
+    ],
+    ids=repr,
+)
+def test_numbers_of_a_column_stay_what_they_are(column: list[Any], kind: str, first: Any) -> None:
+    table = taken(pd.DataFrame, [{"a": value} for value in column])
+
+    assert (str(table["a"].dtype), table["a"].iloc[0]) == (kind, first)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pa.Table])
+def test_a_table_without_rows_has_its_columns(kind: Any) -> None:
+    table = taken(kind, {"$columns": ["city", "amount"]})
+
+    again = taken(kind, taking(kind).spec.canonical({"table": table}).values["table"])
+
+    assert pa.table(again).column_names == ["city", "amount"]
+    assert again.shape == (0, 2)
+
+
 def test_a_table_may_be_left_out() -> None:
     assert taken(pd.DataFrame | None, None) is None
 
@@ -54,6 +87,7 @@ def test_the_host_may_give_a_table() -> None:
     [
         ([1], "`take` cannot take these arguments: table[0]: must be an object"),
         ("a", "`take` cannot take these arguments: table: must be an array"),
+        ({"$columns": [1]}, "`take` cannot take these arguments: table: must be an array"),
         ([{"a": 1}, {"a": "x"}], "`take` cannot take these arguments: table: Could not convert"),
     ],
 )

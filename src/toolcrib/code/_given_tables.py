@@ -56,7 +56,8 @@ class GivenTables:
         except Exception as error:  # of the table's library: its values may be of any kind
             raise TableRefused(
                 f"`{self._tool}` returned a table that Arrow cannot hold ({type(error).__name__}: {error}). The tool "
-                "has to return columns of one plain kind each: numbers of 64 bits, texts, dates."
+                "has to return columns of one plain kind each: numbers of 64 bits, texts, dates; "
+                "`table[name].astype(str)` makes a column text."
             ) from error
         return {"$table": len(self._streams) - 1, **table_summary(table)}
 

@@ -19,6 +19,7 @@ _TOO_LARGE = "of a type that is too large to be shown"
 _INNER = re.compile(r"\[(.*)\]", re.DOTALL)
 _DICT = re.compile(r"\b[Dd]ict\[")
 _PLAIN_DICTS = ("dict", "dict | None", "None | dict")
+_ROWS = "list[dict]"
 _IN_SIGNATURE = re.compile(r"^[\[(]optional[\])]:?\s*|\s*\bdefaults to (?:None|True|False|\d+)\.?$", re.IGNORECASE)
 
 
@@ -54,6 +55,7 @@ class Listing:
         words: How many words of a description are shown in the place of its first sentence.
         streams: Programs take the values of a streaming tool one by one; they get a list otherwise.
         lookup_names: The names by which programs call `search_tools` and `describe`.
+        table: The type as which a program gets a table.
     """
 
     tools: Mapping[str, ToolEntry]
@@ -63,6 +65,12 @@ class Listing:
     words: Mapping[str, int] = field(default_factory=dict[str, int])
     streams: bool = False
     lookup_names: tuple[str, str] = ("search_tools", "describe")
+    table: str = _ROWS
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether programs get tables as tables, and there is a tool that returns or takes one."""
+        return self.table != _ROWS and any(entry.tool.spec.table_names for entry in self.tools.values())
 
     def detail_of(self, name: str) -> Detail:
         """Return how much of one tool is shown."""
@@ -106,6 +114,8 @@ class Listing:
     def signature(self, entry: ToolEntry, detail: Detail = Detail.ALL, shape: str = "") -> str:
         """Return the signature from its first parenthesis on; the types in a dict are left out for its shape."""
         text = entry.tool.signature.removeprefix(entry.tool.name)
+        for name in entry.tool.spec.table_names:
+            text = re.sub(rf"\b{name}\b", _ROWS if entry.tool.is_streaming else self.table, text)
         given, arrow, returned = text.rpartition(") -> ")
         if not arrow:
             return text

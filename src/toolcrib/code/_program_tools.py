@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.errors import DuplicateNameError, InvalidArguments, SchemaError
 from toolcrib.tools import Tool
@@ -22,6 +22,7 @@ _DYNAMIC_NAMES = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
 _EXCESS = 20  # arguments more than a tool has, up to which each of them is named in the refusal
 _SHOWN = 3  # of the unknown ones from then on
 _NAME_CHARS = 100
+_COLUMNS = {"$columns"}  # the key of an object that stands for a table without rows
 _RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"asyncio"}
 
 
@@ -131,6 +132,16 @@ class ProgramTool:
 
     def bind(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str]:
         """Return the arguments of a call by name, and why they cannot all be named: a fault, which fails the call."""
+        arguments, fault = self._named(args, kwargs)
+        return {name: self._without_rows(name, value) for name, value in arguments.items()}, fault
+
+    def _without_rows(self, name: str, value: Any) -> Any:
+        """Return an argument; what stands for a table without rows is no row where no table is taken."""
+        if type(value) is not dict or cast("dict[str, Any]", value).keys() != _COLUMNS:
+            return cast("Any", value)
+        return cast("Any", value if name in self.spec.table_parameters else [])
+
+    def _named(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str]:
         shape = self.shape if len(kwargs) > _EXCESS else None
         if shape is not None and shape.names is not None and len(kwargs) > len(shape.names) + _EXCESS:
             return kwargs, _too_many_names(shape.names, kwargs)

@@ -32,6 +32,7 @@ _RULES = (
 )
 _FILES = "`open` and whatever uses it find these files: {}."
 _PACKAGES = "Packages that can be imported: {}."
+_TABLES = "Tables are no lists: each is a `{}`, as a result and as an argument."
 _STREAMING = "What a streaming function returns is an iterator: take its values one by one, or `list(...)`."
 _DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."
 _TOOL_RULES = (
@@ -122,6 +123,8 @@ def _functions(listing: Listing) -> str:
 def _rules(listing: Listing, notes: Iterable[str]) -> Iterable[str]:
     yield from _lookup_rules(listing)
     yield from _RULES
+    if listing.has_tables:
+        yield _TABLES.format(listing.table)
     if any("__" in name for name in listing.tools):
         yield _DOTTED
     if listing.streams and any(entry.tool.is_streaming for entry in listing.tools.values()):

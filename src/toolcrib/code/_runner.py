@@ -47,7 +47,6 @@ __all__ = ["NO_FILES", "OnOutput", "ProgramRunner", "RunOptions"]
 OnOutput = Callable[[str, str], None]
 NO_FILES: ProgramFiles = MappingProxyType({})
 
-_TABLE_MODULES = frozenset({"pandas", "pyarrow"})
 _BYTES_FOR_CHAR = 32  # of a program's memory, for each character of a result that it is given as values
 _NO_COUNTERS: Mapping[str, Any] = MappingProxyType({})
 
@@ -133,8 +132,7 @@ class ProgramRunner:
     @cached_property
     def _table_bytes(self) -> int:
         """The bytes of tables that a program can take: none without a module that reads one."""
-        modules = None if self.dialect is None else self.dialect.modules
-        return 0 if modules is None or _TABLE_MODULES.isdisjoint(modules) else self.limits.bytes_in
+        return 0 if (self.dialect or Dialect()).table == Dialect().table else self.limits.bytes_in
 
     @cached_property
     def _reader(self) -> ResultReader:
@@ -142,9 +140,10 @@ class ProgramRunner:
 
     @cached_property
     def _lookup(self) -> Lookup:
-        dialect = self.dialect
-        streams = dialect is not None and dialect.streams
-        listing = Listing({}, returns=True, streams=streams, lookup_names=self.lookup_names)
+        dialect = self.dialect or Dialect()
+        listing = Listing(
+            {}, returns=True, streams=dialect.streams, lookup_names=self.lookup_names, table=dialect.table
+        )
         return Lookup(self.toolset, self.names, listing)
 
     def offered(self, run: Run | None = None) -> dict[str, str]:

@@ -362,7 +362,9 @@ class Toolkit:
     def _listing(self) -> Listing:
         tools = {name: self._toolset[tool] for name, tool in self._runner.offered().items()}
         chaining = bool(self._options["assist_tool_chaining"])
-        return Listing(tools, chaining, streams=self._dialect().streams, lookup_names=self._runner.lookup_names)
+        dialect = self._dialect()
+        names = self._runner.lookup_names
+        return Listing(tools, chaining, streams=dialect.streams, lookup_names=names, table=dialect.table)
 
     def _dialect(self) -> Dialect:
         """Return the dialect of the sandbox's Python, an empty one where it is not known."""

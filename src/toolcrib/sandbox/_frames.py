@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, TypeAlias, cast
@@ -43,6 +44,7 @@ _MESSAGE = 4_000  # characters of a program's error
 _TRACEBACK = 20_000
 _NAME = 200
 _NO_ROOM = memoryview(b"")
+_LAST = b'{"t":"done",'
 _KINDS: dict[str, ErrorKind] = {"syntax": "syntax", "exception": "exception", "memory": "memory"}
 
 
@@ -219,10 +221,7 @@ class FrameReader:
 
 def _read(body: bytes, most_blobs: int) -> tuple[Frame, memoryview]:
     """Return the frame of a body, and the room for its blobs."""
-    try:
-        found: Any = from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise ProtocolError(f"a frame that is no JSON ({cut(str(error), _NAME)})") from None
+    found = _parsed(body)
     if type(found) is not dict:
         raise ProtocolError("a frame that is no object")
     fields = cast("dict[str, Any]", found)
@@ -235,6 +234,17 @@ def _read(body: bytes, most_blobs: int) -> tuple[Frame, memoryview]:
         room, blobs = _room(fields, most_blobs)
         return _done(fields, blobs), room
     return read(fields), _NO_ROOM
+
+
+def _parsed(body: bytes) -> Any:
+    """Return what a body has; only in the last frame of a program there may be numbers that JSON does not have."""
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        if body.startswith(_LAST):
+            with suppress(ValueError):
+                return from_json(body)
+        raise ProtocolError(f"a frame that is no JSON ({cut(str(error), _NAME)})") from None
 
 
 def _room(fields: dict[str, Any], most: int) -> tuple[memoryview, Sequence[memoryview]]:

@@ -141,7 +141,7 @@ class MontyProgram:
         error: ProgramError | None = None
         try:
             with self._session(pool()) as session:
-                last = exported((yield from self._play(session)), self._limits.value_size, _fields)
+                last = exported((yield from self._play(session)), self._limits.value_size, _fields, floats=True)
             if self.ended is not None:  # in its very last step
                 raise self.ended
             value = last

@@ -273,6 +273,12 @@ class Dialect:
     packages: tuple[str, ...] = ()
     files: bool = False
 
+    @property
+    def table(self) -> str:
+        """The type as which a program gets a table: `DataFrame`, `pyarrow.Table`, or `list[dict]`, its rows."""
+        modules = self.modules or frozenset[str]()
+        return "DataFrame" if "pandas" in modules else "pyarrow.Table" if "pyarrow" in modules else "list[dict]"
+
 
 @runtime_checkable
 class HasDialect(Protocol):

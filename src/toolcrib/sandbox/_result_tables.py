@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from toolcrib._arrow import pyarrow
 from toolcrib.sandbox._frames import DoneFrame, ProtocolError
-from toolcrib.sandbox._worker.tables import ALIGNMENT, COLUMN_TYPES, MARK, TIMESTAMP, cost
+from toolcrib.sandbox._worker.tables import ALIGNMENT, COLUMN_TYPES, MARK, TIMESTAMP, cost, data_frame
 
 __all__ = ["with_tables"]
 
@@ -66,7 +66,7 @@ def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> tuple[Any, int
     except arrow.ArrowException as error:
         raise ProtocolError(f"a table that is none: {error!s:.200}") from None
     try:
-        return (table.to_pandas(date_as_object=False) if is_pandas else table), size
+        return (data_frame(table, date_as_object=False) if is_pandas else table), size
     except Exception:  # of pandas, which is not there, or has no such dates
         return table, size
 

@@ -24,7 +24,7 @@ from toolcrib.sandbox._worker.messages import ANSWER, FORK, REQUEST, SIGNAL
 
 __all__ = ["Ready", "WorkerProcess", "Zygote", "ready"]
 
-_START_SECONDS: Final = 30.0
+_START_SECONDS: Final = 60.0  # packages take a while, also where they are loaded behind a wall
 _END_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 5.0
 _NO_SIGNAL: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)

@@ -28,6 +28,7 @@ from toolcrib.schema._model import (
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
 from toolcrib.schema._schema_walk import SchemaWalk
+from toolcrib.schema._table_type import table_names
 
 __all__ = ["InputSpec"]
 
@@ -124,6 +125,11 @@ class InputSpec:
         kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
         rest = next((p.name for p in self._shown if p.kind == inspect.Parameter.VAR_POSITIONAL), None)
         return tuple(p.name for p in self._shown if p.kind in kinds), rest
+
+    @cached_property
+    def table_parameters(self) -> Mapping[str, frozenset[str]]:
+        """The parameters that take a table, each with the names of its classes."""
+        return {p.name: names for p in self._shown if (names := table_names(p.annotation))}
 
     @property
     def defaults(self) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ from toolcrib.schema._schema_walk import check_nesting
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_signature, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
+from toolcrib.schema._table_type import table_names
 from toolcrib.schema._texts import annotation_texts, schema_texts
 
 __all__ = ["ToolSpec"]
@@ -207,6 +208,11 @@ class ToolSpec(InputSpec):
             SchemaError: A type that was given for it has none.
         """
         return return_schema_of(self.name, self._result(), self._given_return)
+
+    @cached_property
+    def table_names(self) -> frozenset[str]:
+        """The names of the classes of tables that its parameters and its result have."""
+        return table_names(self._result()).union(*self.table_parameters.values())
 
     @property
     def signature(self) -> str:

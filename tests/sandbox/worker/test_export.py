@@ -194,6 +194,12 @@ def test_other_values_become_json_shapes(value: Any, made: Any) -> None:
     assert export(value) == made
 
 
+def test_a_last_value_keeps_the_numbers_that_json_does_not_have() -> None:
+    made = exported_result({"a": [math.nan, -math.inf, 1.5], math.nan: 1}, 1_000)
+
+    assert (repr(made["a"]), made["NaN"]) == ("[nan, -inf, 1.5]", 1)
+
+
 def test_a_long_integer_passes_as_long_as_python_writes_it_as_text() -> None:
     assert export(10**3_000) == 10**3_000
 

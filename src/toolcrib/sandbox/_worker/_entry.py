@@ -9,7 +9,7 @@ import warnings
 from . import _file_functions, _optional_await, _seeded_random, _time_modules
 from ._exchange import Exchange
 from ._frames import Channel
-from ._limits import limit_threads
+from ._limits import limit_recursion, limit_threads
 from ._loop import LoopPolicy
 from ._packages import samples, settle
 from ._program import Interpreter
@@ -38,6 +38,7 @@ def serve(fd: int) -> None:
     _install(exchange)
     exchange.printed.keep_time()
     limit_threads()
+    limit_recursion()
     interpreter = Interpreter(exchange)
     keep = True
     while keep:

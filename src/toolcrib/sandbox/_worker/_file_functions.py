@@ -8,27 +8,18 @@ import gc
 import glob
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import IO, Any, Final, cast
 
-from ._files import FILES, FOLDER, FileReader
+from ._files import FILES, FileReader
+from ._named_files import install_named, install_named_in_packages
 
 __all__ = ["install", "install_in_packages"]
 
 _open = io.open
-
-
-def _path(name: Any) -> str:
-    """Return the whole path of a name, without `..`."""
-    text = os.fsdecode(name)
-    if "\0" in text:
-        raise ValueError("embedded null byte")
-    if not text:
-        FILES.refuse(text, errno.ENOENT)
-    path = os.path.normpath(os.path.join(FOLDER, text))
-    return path[1:] if path.startswith("//") else path
 
 
 def _opened(
@@ -47,7 +38,7 @@ def _opened(
     letters = set(mode)
     if letters - set("rwxabt+U") or len(letters & set("rwxa")) != 1 or letters >= set("bt"):
         raise ValueError(f"invalid mode: {mode!r}")
-    path = _path(file)
+    path = FILES.path(file)
     binary: io.BytesIO
     if letters & set("wxa+"):
         binary = FILES.writer(path, mode)
@@ -77,7 +68,7 @@ class _Entry:
         return f"<DirEntry {self.name!r}>"
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        return FILES.is_folder(_path(self.path))
+        return FILES.is_folder(FILES.path(self.path))
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
         return not self.is_dir()
@@ -89,14 +80,14 @@ class _Entry:
         return self.stat().st_ino
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        return FILES.status(_path(self.path))
+        return FILES.status(FILES.path(self.path))
 
 
 class _Scan:
     """What `os.scandir` returns."""
 
     def __init__(self, folder: str) -> None:
-        self._entries = iter([_Entry(folder, name) for name in FILES.names(_path(folder))])
+        self._entries = iter([_Entry(folder, name) for name in FILES.names(FILES.path(folder))])
 
     def __iter__(self) -> Iterator[_Entry]:
         return self._entries
@@ -115,19 +106,19 @@ class _Scan:
 
 
 def _stat(path: Any, **options: Any) -> os.stat_result:
-    return os.fstat(path) if isinstance(path, int) else FILES.status(_path(path))
+    return os.fstat(path) if isinstance(path, int) else FILES.status(FILES.path(path))
 
 
 def _access(path: Any, mode: int, **options: Any) -> bool:
     try:
-        status = FILES.status(_path(path))
+        status = FILES.status(FILES.path(path))
     except OSError:
         return False
     return not mode & os.W_OK or bool(status.st_mode & 0o200)
 
 
 def _listdir(path: Any = ".") -> list[str]:
-    return FILES.names(_path(path))
+    return FILES.names(FILES.path(path))
 
 
 def _scandir(path: Any = ".") -> _Scan:
@@ -135,23 +126,33 @@ def _scandir(path: Any = ".") -> _Scan:
 
 
 def _mkdir(path: Any, mode: int = 0o777, **options: Any) -> None:
-    FILES.make_folder(_path(path))
+    FILES.make_folder(FILES.path(path))
 
 
 def _remove(path: Any, **options: Any) -> None:
-    FILES.remove(_path(path))
+    FILES.remove(FILES.path(path))
 
 
 def _replace(source: Any, target: Any, **options: Any) -> None:
-    path, data = _path(target), FILES.data(_path(source))
-    if data is not None and not FILES.is_artifact(path):
+    path, data = FILES.path(target), FILES.data(FILES.path(source))
+    if data is not None and not FILES.is_writable(path):
         FILES.refuse(path, errno.EACCES)
     with FILES.writer(path, "wb") if data is not None else io.BytesIO() as made:
-        made.write(FILES.remove(_path(source)))
+        made.write(FILES.remove(FILES.path(source)))
+
+
+def _rmdir(path: Any, **options: Any) -> None:
+    FILES.remove_folder(FILES.path(path))
+
+
+def _chdir(path: Any) -> None:
+    found = FILES.path(path)
+    FILES.names(found)
+    FILES.folder = found
 
 
 def _change(path: Any, *args: Any, **options: Any) -> None:
-    FILES.status(_path(path))  # it has one owner and one time, whatever is asked for
+    FILES.status(FILES.path(path))  # it has one owner and one time, whatever is asked for
 
 
 def _or_else(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,7 +174,7 @@ _OWN: Final[Mapping[str, Callable[..., Any]]] = {
     **{"stat": _stat, "lstat": _stat, "access": _access, "listdir": _listdir, "scandir": _scandir, "mkdir": _mkdir},
     **{"remove": _remove, "unlink": _remove, "rename": _replace, "replace": _replace},
     **{"chmod": _change, "utime": _change},
-    **{"getcwd": lambda: FOLDER, "getcwdb": lambda: FOLDER.encode()},
+    **{"rmdir": _rmdir, "chdir": _chdir, "getcwd": lambda: FILES.folder, "getcwdb": lambda: FILES.folder.encode()},
 }
 _REAL: Final = {name: getattr(os, name) for name in _OWN}
 _FUNCTIONS: Final = {name: _or_else(own, _REAL[name]) for name, own in _OWN.items()}
@@ -185,6 +186,8 @@ def install() -> None:
     builtins.open = io.open = _OPEN
     for name, function in _FUNCTIONS.items():
         setattr(os, name, function)
+    setattr(shutil, "_use_fd_functions", False)  # noqa: B010 -- it has no type; there are no descriptors of folders
+    install_named()
 
 
 def install_in_packages() -> None:
@@ -201,3 +204,4 @@ def install_in_packages() -> None:
         for name, value in list(vars(kind).items()) if isinstance(kind, type) else ():
             if isinstance(value, staticmethod) and id(cast("Any", value).__func__) in found:
                 setattr(kind, name, staticmethod(found[id(cast("Any", value).__func__)]))
+    install_named_in_packages()

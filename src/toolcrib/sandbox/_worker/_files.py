@@ -1,4 +1,4 @@
-"""Files of a program, all in memory: those that the host gave it, what it writes to `artifacts/`, and data of packages.
+"""Files of a program, all in memory: those that the host gave it, what it writes, and data of packages.
 
 The kernel has none for a program; Python's functions for files see these, by `_file_functions`.
 """
@@ -11,12 +11,15 @@ import os
 import stat
 import weakref
 from collections.abc import Mapping
-from typing import IO, Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
-__all__ = ["FILES", "FOLDER", "PACKAGE_DATA", "FileReader", "Files"]
+__all__ = ["FILES", "PACKAGE_DATA", "TEMPORARY", "FileReader", "Files"]
 
-FOLDER: Final = "/program"
-_ARTIFACTS: Final = f"{FOLDER}/artifacts"
+TEMPORARY: Final = "/tmp"
+"""The folder of files that are gone with the program."""
+
+_FOLDER: Final = "/program"
+_ARTIFACTS: Final = f"{_FOLDER}/artifacts"
 _LISTED: Final = 20  # names in a message
 _NAME: Final = 200  # characters of the name of an artifact
 _TIME: Final = 946_684_800  # of each file: the year 2000, which a ZIP file can hold too
@@ -25,21 +28,32 @@ PACKAGE_DATA: dict[str, bytes] = {}
 """The data of the packages that are loaded, such as fonts, by path."""
 
 
+class Saved(Protocol):
+    """What is saved as it is when the program ends: a file, a database."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def flush(self) -> None: ...
+
+
 class Files:
     """The files of one program.
 
     Attributes:
+        folder: The one that names begin in, which a program may change.
         are_all: Whether there are no others, since the kernel has none for this process.
         cut: Which artifact is not whole; the error is lost where it was written as Python closed a file by itself.
     """
 
     def __init__(self) -> None:
-        self.are_all, self.cut = False, ""
+        self.folder, self.are_all, self.cut = _FOLDER, False, ""
         self._given: dict[str, bytes] = {}
         self._earlier: dict[str, bytes] = {}  # artifacts of a session's programs
         self._written: dict[str, bytes] = {}
+        self._temporary: dict[str, bytes] = {}
         self._folders: set[str] = set()
-        self._writers: weakref.WeakSet[IO[Any]] = weakref.WeakSet()
+        self._writers: weakref.WeakSet[Saved] = weakref.WeakSet()
         self._most, self._room = 0, 0
 
     def start(self, given: Mapping[str, bytes], most: int, size: int) -> None:
@@ -51,10 +65,10 @@ class Files:
             size: Bytes that these may take together.
         """
         self._earlier |= self._written
-        self._given = self._earlier | {f"{FOLDER}/{name}": data for name, data in given.items()}
+        self._given = self._earlier | {f"{_FOLDER}/{name}": data for name, data in given.items()}
         self._written, self._most, self._room, self.cut = {}, most, size, ""
-        self._folders = {FOLDER, _ARTIFACTS}
-        for path in self._given:
+        self._folders = {_FOLDER, _ARTIFACTS, TEMPORARY}
+        for path in (*self._given, *self._temporary):
             self._add_folders(path)
         self._writers = weakref.WeakSet()
 
@@ -80,9 +94,19 @@ class Files:
 
     # --- reading
 
+    def path(self, name: Any) -> str:
+        """Return the whole path of a name, without `..`."""
+        text = os.fsdecode(name)
+        if "\0" in text:
+            raise ValueError("embedded null byte")
+        if not text:
+            self.refuse(text, errno.ENOENT)
+        path = os.path.normpath(os.path.join(self.folder, text))
+        return path[1:] if path.startswith("//") else path
+
     def data(self, path: str) -> bytes | None:
         """Return the bytes of a file; None where there is none."""
-        for files in (self._written, self._given, PACKAGE_DATA):
+        for files in (self._written, self._temporary, self._given, PACKAGE_DATA):
             if (found := files.get(path)) is not None:
                 return found
         return None
@@ -100,7 +124,8 @@ class Files:
         if not self.is_folder(path):
             self.refuse(path, errno.ENOENT if self.data(path) is None else errno.ENOTDIR)
         start = "/" if path == "/" else f"{path}/"
-        inside = (name for files in (self._given, self._written, self._folders, PACKAGE_DATA) for name in files)
+        all_files = (self._given, self._written, self._temporary, self._folders, PACKAGE_DATA)
+        inside = (name for files in all_files for name in files)
         return sorted({name[len(start) :].partition("/")[0] for name in inside if name.startswith(start)} - {""})
 
     def status(self, path: str) -> os.stat_result:
@@ -113,7 +138,7 @@ class Files:
         if data is None and not self.is_folder(path):
             self.refuse(path, errno.ENOENT)
         mode = stat.S_IFDIR | 0o555 if data is None else stat.S_IFREG | 0o444
-        mode |= 0o200 if self.is_artifact(path) or path == _ARTIFACTS else 0
+        mode |= 0o200 if self.is_writable(path) or path in (_ARTIFACTS, TEMPORARY) else 0
         number = hash(path) & 0x7FFF_FFFF
         return os.stat_result((mode, number, 1, 1, 0, 0, len(data or b""), _TIME, _TIME, _TIME))
 
@@ -131,9 +156,12 @@ class Files:
 
     # --- writing
 
-    def is_artifact(self, path: str) -> bool:
+    def is_writable(self, path: str) -> bool:
         """Return whether a file of this name may be written."""
-        return path.startswith(f"{_ARTIFACTS}/")
+        return path.startswith((f"{_ARTIFACTS}/", f"{TEMPORARY}/"))
+
+    def _place(self, path: str) -> dict[str, bytes]:
+        return self._temporary if path.startswith(f"{TEMPORARY}/") else self._written
 
     def writer(self, path: str, mode: str) -> _Writer:
         """Return a file to write.
@@ -141,22 +169,17 @@ class Files:
         Raises:
             OSError: It cannot be written, or there are too many.
         """
-        if not self.is_artifact(path):
+        if not self.is_writable(path):
             self.refuse(path, errno.EACCES)
         if self.is_folder(path):
             self.refuse(path, errno.EISDIR)
-        there = self._given.get(path) if path not in self._written else self._written[path]
+        place = self._place(path)
+        there = place.get(path, self._given.get(path))
         if there is None and "r" in mode:
             self.refuse(path, errno.ENOENT)
-        if path not in self._written:
-            if len(self._written) >= self._most:
-                why = f"a program may write {self._most} artifacts, and this is one more (SandboxLimits.artifacts)"
-                raise OSError(errno.ENOSPC, why, _shown(path))
-            if len(path) - len(_ARTIFACTS) > _NAME:
-                self.refuse(path, errno.ENAMETOOLONG)
-            if not path.isprintable() or "\\" in path:
-                why = "the name of an artifact is text that can be shown, without line breaks, tabs and backslashes"
-                raise OSError(errno.EINVAL, why, _shown(path))
+        if path not in place:
+            if place is self._written:
+                self._check_name(path)
             self._add_folders(path)
         if there is not None and "x" in mode:
             self.refuse(path, errno.EEXIST)
@@ -165,19 +188,32 @@ class Files:
         self.save(path, kept)
         return _Writer(self, path, mode, kept)
 
+    def _check_name(self, path: str) -> None:
+        """Raise OSError where there can be no further artifact of that name."""
+        if len(self._written) >= self._most:
+            why = f"a program may write {self._most} artifacts, and this is one more (SandboxLimits.artifacts)"
+            raise OSError(errno.ENOSPC, why, _shown(path))
+        if len(path) - len(_ARTIFACTS) > _NAME:
+            self.refuse(path, errno.ENAMETOOLONG)
+        if not path.isprintable() or "\\" in path:
+            why = "the name of an artifact is text that can be shown, without line breaks, tabs and backslashes"
+            raise OSError(errno.EINVAL, why, _shown(path))
+
     def save(self, path: str, data: bytes) -> None:
-        """Keep the bytes of an artifact."""
-        self._written[path] = data
+        """Keep the bytes of a file that may be written."""
+        self._place(path)[path] = data
 
     def check_room(self, path: str, size: int) -> None:
         """Raise OSError where an artifact of that size leaves no room for itself."""
+        if self._place(path) is self._temporary:  # which is bounded by the memory of the program
+            return
         others = sum(len(data) for name, data in self._written.items() if name != path)
         if others + size > self._room:
             why = f"artifacts may take {self._room} bytes together, and this is more (SandboxLimits.bytes_out)"
             self.cut = f"{_shown(path)} is not whole: {why}"
             raise OSError(errno.ENOSPC, why, _shown(path))
 
-    def watch(self, writer: IO[Any]) -> None:
+    def watch(self, writer: Saved) -> None:
         """Save a file at the end also where the program leaves it open."""
         self._writers.add(writer)
 
@@ -192,31 +228,44 @@ class Files:
         """Make a folder for artifacts."""
         if self.data(path) is not None or self.is_folder(path):
             self.refuse(path, errno.EEXIST)
-        if not self.is_artifact(path):
+        if not self.is_writable(path):
             self.refuse(path, errno.EACCES)
         if len(self._folders) > self._most + len(self._given) + _LISTED:
             self.refuse(path, errno.ENOSPC)
         self._add_folders(f"{path}/")
 
     def remove(self, path: str) -> bytes:
-        """Remove an artifact, and return its bytes."""
+        """Remove a file that may be written, and return its bytes."""
         if self.data(path) is None:
             self.refuse(path, errno.EISDIR if self.is_folder(path) else errno.ENOENT)
-        if path not in self._written:
+        if path not in self._place(path):
             self.refuse(path, errno.EACCES)
-        return self._written.pop(path)
+        return self._place(path).pop(path)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder without files."""
+        if self.names(path):
+            self.refuse(path, errno.ENOTEMPTY)
+        if not self.is_writable(path):
+            self.refuse(path, errno.EACCES)
+        self._folders.discard(path)
 
 
 def _shown(path: str) -> str:
     """Return a path as a program writes it."""
-    return path.removeprefix(f"{FOLDER}/")
+    return path.removeprefix(f"{_FOLDER}/")
 
 
 FILES = Files()
 """The files that the functions of this process see."""
 
 
-class FileReader(io.BytesIO):
+class _InMemory(io.BytesIO):
+    def fileno(self) -> NoReturn:
+        raise io.UnsupportedOperation("a file of a program lies in memory, without a descriptor: read its bytes")
+
+
+class FileReader(_InMemory):
     """A file that is read."""
 
     def __init__(self, path: str, data: bytes) -> None:
@@ -234,7 +283,7 @@ class FileReader(io.BytesIO):
         raise io.UnsupportedOperation("not writable")
 
 
-class _Writer(io.BytesIO):
+class _Writer(_InMemory):
     """A file that is written, and saved when it is flushed or closed."""
 
     def __init__(self, files: Files, path: str, mode: str, data: bytes) -> None:

@@ -22,7 +22,7 @@ _PIECE = 1 << 16
 _LARGE = 1 << 22
 _QUICK = 150e-6  # seconds
 _of_json = json.JSONDecoder().decode
-_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def encoded(frame: Frame) -> bytes:

@@ -14,9 +14,19 @@ from typing import Any, Final
 
 from .messages import THREADS, THREADS_IN_KERNEL, THREADS_OF_WORKER
 
-__all__ = ["DESCRIPTORS", "Limits", "Mapped", "end_first", "limit", "limit_all_threads", "limit_threads"]
+__all__ = [
+    "DESCRIPTORS",
+    "Limits",
+    "Mapped",
+    "end_first",
+    "limit",
+    "limit_all_threads",
+    "limit_recursion",
+    "limit_threads",
+]
 
 DESCRIPTORS: Final = 64
+_RECURSION: Final = 100_000  # calls inside calls; with some more Python runs out of memory where it cannot say so
 _STARTS: Final = ("start_new_thread", "start_new", "start_joinable_thread")
 
 _UNKNOWN_TO_GVISOR: Final = ("RLIMIT_MSGQUEUE",)  # for calls that the filter does not let through
@@ -63,6 +73,16 @@ def _limited(start: Callable[..., Any]) -> Callable[..., Any]:
         return start(*args, **kwargs)
 
     return start_limited
+
+
+def limit_recursion() -> None:
+    """Have a program that sets a higher limit of recursion get the highest that there is room for."""
+    real = sys.setrecursionlimit
+
+    def setrecursionlimit(limit: int, /) -> None:
+        real(min(limit, _RECURSION))
+
+    sys.setrecursionlimit = setrecursionlimit
 
 
 class Mapped:

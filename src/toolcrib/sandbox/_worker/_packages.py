@@ -6,8 +6,10 @@ import contextlib
 import gc
 import importlib
 import os
+import pkgutil
 import sys
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final
 
 from . import _figures
@@ -15,7 +17,7 @@ from ._file_functions import install_in_packages
 from ._files import PACKAGE_DATA
 from .imports import PACKAGES
 
-__all__ = ["PackageMissing", "load_packages", "samples", "settle"]
+__all__ = ["PackageMissing", "load_packages", "room_for_caches", "samples", "settle"]
 
 _CODE: Final = frozenset(
     [".py", ".pyc", ".pyi", ".so", ".a", ".c", ".cc", ".cpp", ".h", ".hpp", ".pxd", ".pxi", ".pyx", ".dll"]
@@ -100,6 +102,19 @@ plt.figure().add_subplot(projection="3d").plot([1], [1], [1])
 plt.yscale("linear")
 plt.close("all")
 """,
+    "PIL": """
+import io
+from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps, ImageSequence
+from PIL import ImageStat, ImageTransform
+Image.init()
+image = Image.new("RGB", (9, 9), "red").resize((8, 8)).convert("L")
+ImageDraw.Draw(image).text((0, 0), "a", font=ImageFont.load_default())
+ImageOps.autocontrast(image), ImageStat.Stat(image).mean, image.filter(ImageFilter.BLUR), image.histogram()
+for form in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PDF"):
+    kept = io.BytesIO()
+    image.save(kept, form)
+    form == "PDF" or Image.open(kept).load()
+""",
     "pandas matplotlib": """
 import io
 import matplotlib.pyplot as plt
@@ -126,6 +141,15 @@ class PackageMissing(Exception):
         self.remedy = remedy
 
 
+@contextlib.contextmanager
+def room_for_caches() -> Generator[None]:
+    """Give packages a folder for their caches while they are loaded, and no settings of the user's."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # nothing can be written here
+            os.environ["MPLCONFIGDIR"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-"))
+        yield
+
+
 def load_packages(names: Iterable[str], folders: Sequence[str]) -> None:
     """Load modules that lie in these folders, and let programs import them and what is in them.
 
@@ -146,6 +170,8 @@ def load_packages(names: Iterable[str], folders: Sequence[str]) -> None:
             why = f"{type(error).__name__}: {error}"
             raise PackageMissing(name, why, "Load it in a plain Python first: it has to work there") from error
         PACKAGES.add(name.partition(".")[0])
+        if name not in _SAMPLES:
+            _load_parts(name)
     for name in _LATE:
         if PACKAGES.issuperset(name.split()):
             for module in _LATE[name]:
@@ -153,9 +179,19 @@ def load_packages(names: Iterable[str], folders: Sequence[str]) -> None:
                     importlib.import_module(module)
 
 
+def _load_parts(name: str) -> None:
+    """Load the public modules of a package, which many load when they are first used."""
+    for part in pkgutil.iter_modules(getattr(sys.modules[name], "__path__", ()), f"{name}."):
+        last = part.name.rpartition(".")[2]
+        if not last.startswith("_") and last not in _NO_PARTS:
+            with contextlib.suppress(Exception):  # of the package's own code: what it needs may be missing
+                importlib.import_module(part.name)
+
+
+_NO_PARTS: Final = frozenset(["conftest", "setup", "test", "testing", "tests"])
 _LATE: Final = {
     "pandas": ("pandas.tseries.holiday", "pandas.io.parquet", "pandas.io.feather_format"),
-    "pyarrow": ("pyarrow.feather", "pyarrow.parquet"),
+    "pyarrow": ("pyarrow.feather", "pyarrow.json", "pyarrow.parquet"),
     "pandas pyarrow": (
         "pandas.core.arrays.arrow.array",
         "pandas.core.arrays.arrow._arrow_utils",

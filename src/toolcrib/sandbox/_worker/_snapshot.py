@@ -24,7 +24,7 @@ def plain_values(names: Mapping[str, Any], others: Collection[str], most: int) -
         if name.startswith("_") or name in others or not _is_plain(value, most):
             continue
         try:
-            size = len(json.dumps({name: value}, allow_nan=False))
+            size = len(json.dumps({name: value}))
         except (ValueError, RecursionError, MemoryError):
             continue
         if size <= most:

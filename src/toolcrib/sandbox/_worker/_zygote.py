@@ -21,7 +21,7 @@ from typing import Any
 
 from ._control_groups import joined
 from ._limits import Limits, end_first
-from ._packages import PackageMissing, load_packages
+from ._packages import PackageMissing, load_packages, room_for_caches
 from ._paths import forget_paths
 from ._seal import CHANNEL, Seal
 from ._selftest import broken_layers
@@ -68,8 +68,10 @@ def _seal_off(channel: socket.socket, options: dict[str, Any]) -> tuple[Seal, Mo
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one to all processes of a service: the host ends in good order
     end_first()
     entry = _load(options.get("entry"))
-    load_packages(options.get("packages", ()), options.get("folders", ()))
-    entry.warm_up()
+    packages = options.get("packages", ())
+    with room_for_caches() if packages else contextlib.nullcontext():
+        load_packages(packages, options.get("folders", ()))
+        entry.warm_up()
     sys.argv, sys.orig_argv = [""], [""]
     seal = Seal(frozenset(options.get("skip", ())))
     has_threads = _has_threads()

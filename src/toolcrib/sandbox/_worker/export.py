@@ -30,7 +30,7 @@ from math import isfinite
 from typing import Any, cast
 
 from .imports import PACKAGES
-from .tables import MARK, PackedTable, is_table, packed, rows_of
+from .tables import COLUMNS, MARK, PackedTable, columns_of, is_table, packed, rows_of
 
 __all__ = ["ExportedByName", "ValueRefused", "exported", "exported_arguments", "exported_result"]
 
@@ -70,7 +70,7 @@ class ValueRefused(ValueError):
     """A value is too large, too deep, or of a kind that cannot leave the program; the message says which."""
 
 
-def exported(value: Any, most: int, fields: Fields | None = None) -> Any:
+def exported(value: Any, most: int, fields: Fields | None = None, *, floats: bool = False) -> Any:
     """Return a copy of a value as JSON shapes.
 
     A value may be small inside and huge outside, as one list that holds another a thousand times, each of which does
@@ -79,6 +79,7 @@ def exported(value: Any, most: int, fields: Fields | None = None) -> Any:
     Args:
         most: The characters, about, that its JSON may take.
         fields: Returns the fields of an engine's own objects; those of the program's own classes when None.
+        floats: Leave NaN and the infinities what they are; texts that stand for them otherwise.
 
     Raises:
         ValueRefused: It is larger, nested too deep, or has no JSON form.
@@ -88,7 +89,7 @@ def exported(value: Any, most: int, fields: Fields | None = None) -> Any:
         return value  # the usual ones, at once
     if kind is str and len(value) <= most:
         return value
-    return _Copier(most, fields or _fields).copy(value, _DEPTH)
+    return _Copier(most, fields or _fields, floats=floats).copy(value, _DEPTH)
 
 
 def exported_arguments(
@@ -115,7 +116,7 @@ def exported_arguments(
 
 
 def exported_result(value: Any, most: int, tables: list[PackedTable] | None = None) -> Any:
-    """Return a program's last value as JSON shapes; of a function, a class or a module a text.
+    """Return a program's last value as JSON shapes, NaN and the infinities as they are; of a function or class a text.
 
     Args:
         most: The characters, about, that its JSON may take.
@@ -126,15 +127,17 @@ def exported_result(value: Any, most: int, tables: list[PackedTable] | None = No
     """
     if isinstance(value, _NAMED_TYPES):
         return _ADDRESS.sub("", repr(value))[:_TEXT]
-    return _Copier(most, _fields, tables).copy(value, _DEPTH)
+    return _Copier(most, _fields, tables, floats=True).copy(value, _DEPTH)
 
 
 class _Copier:
-    __slots__ = ("_done", "_fields", "_left", "_most", "_tables")
+    __slots__ = ("_done", "_fields", "_floats", "_left", "_most", "_tables")
 
-    def __init__(self, most: int, fields: Fields, tables: list[PackedTable] | None = None) -> None:
+    def __init__(
+        self, most: int, fields: Fields, tables: list[PackedTable] | None = None, *, floats: bool = False
+    ) -> None:
         self._most = self._left = most
-        self._fields, self._tables = fields, tables
+        self._fields, self._tables, self._floats = fields, tables, floats
         self._done: dict[int, tuple[Any, int, Any]] = {}  # the copy, its cost, and the value, lest its id recur
 
     def copy(self, value: Any, depth: int) -> Any:
@@ -194,6 +197,8 @@ class _Copier:
             if self._tables is not None:
                 self._tables.append(packed(value))
                 return {MARK: len(self._tables) - 1}
+            if depth == _DEPTH and not len(value):
+                return self._mapping({COLUMNS: columns_of(value)}, depth)
             self._count(len(value) * len(value.columns) * _PER_ITEM)  # at least, before there are rows
             return self._items(rows_of(value), depth)
         except ValueRefused:
@@ -252,9 +257,7 @@ class _Copier:
 
     def _float(self, value: float) -> float | str:
         self._count(_PER_ITEM)
-        if isfinite(value):
-            return value
-        return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
+        return value if self._floats else _written(value)
 
     def _count(self, characters: int) -> None:
         self._left -= characters
@@ -325,9 +328,16 @@ def _attributes(value: Any) -> Mapping[str, Any] | None:
     return {**found, **getattr(value, "__dict__", {})}
 
 
+def _written(value: float) -> float | str:
+    """Return a number, or the text for one that JSON does not have."""
+    if isfinite(value):
+        return value
+    return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
+
+
 def _key(key: Any) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
     if isinstance(key, list):
         return ",".join(map(str, cast("list[Any]", key)))
-    return "null" if key is None else str(key)
+    return "null" if key is None else str(_written(key) if isinstance(key, float) else key)

@@ -7,18 +7,21 @@ of a format for what a program sends; `COLUMN_TYPES` are those that there are.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 from .imports import PACKAGES
 
 __all__ = [
     "ALIGNMENT",
+    "COLUMNS",
     "COLUMN_TYPES",
     "MARK",
     "TIMESTAMP",
     "PackedTable",
+    "columns_of",
     "cost",
+    "data_frame",
     "is_table",
     "packed",
     "rows_of",
@@ -27,6 +30,9 @@ __all__ = [
 
 MARK: Final = "$table"
 """The key of an object that stands for a table; its value is the table's number."""
+
+COLUMNS: Final = "$columns"
+"""The key of an object that stands for a table without rows, as an argument; its value are the names of the columns."""
 
 ALIGNMENT: Final = 8  # bytes: where the buffers of a column begin
 TIMESTAMP: Final = r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+\-/:]{1,64}))?\]"
@@ -44,6 +50,13 @@ COLUMN_TYPES: Final = {
 _COLUMN: Final = 500  # bytes that a column counts as, since to make one takes a while
 _NUMBER, _OBJECT = 2, 16  # bytes: in a DataFrame a number takes at most four times as many, and an object some more
 _NO_ARROW = "pyarrow is not among the packages of this sandbox"
+_SEEN: Final = 10_000  # values of a column that are looked at for an error
+_NULLABLE: Final = {
+    "bool": "boolean",
+    **{f"int{bits}": f"Int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"UInt{bits}" for bits in (8, 16, 32, 64)},
+}
+"""The types of pandas for columns in which values are missing, where it would make floats of them, or objects."""
 
 
 class PackedTable:
@@ -98,7 +111,22 @@ def _table(data: bytearray) -> Any:
     """Return a DataFrame where the program may import pandas, else a table of pyarrow."""
     arrow = _arrow()
     table = arrow.ipc.open_stream(arrow.py_buffer(data)).read_all()
-    return table.to_pandas(use_threads=False) if "pandas" in PACKAGES else table
+    return data_frame(table, use_threads=False) if "pandas" in PACKAGES else table
+
+
+def data_frame(table: Any, **options: Any) -> Any:
+    """Return a table of pyarrow as a DataFrame; whole numbers and booleans stay that where some are missing.
+
+    Args:
+        options: Those of `to_pandas`.
+    """
+    frame = table.to_pandas(**options)
+    types: Any = sys.modules["pandas"].api.types
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = _NULLABLE.get(str(column.type))
+        if kind and column.null_count and name in frame.columns and frame[name].dtype.kind in "fO":
+            frame[name] = types.pandas_dtype(kind).__from_arrow__(column)
+    return frame
 
 
 # --- out of the program
@@ -107,6 +135,11 @@ def _table(data: bytearray) -> Any:
 def rows_of(value: Any) -> list[dict[str, Any]]:
     """Return the rows of a table as dicts."""
     return _arrow_table(value).to_pylist()
+
+
+def columns_of(value: Any) -> list[str]:
+    """Return the names of a table's columns; what the rows are named by is a column, too."""
+    return _arrow_table(value).column_names
 
 
 def packed(value: Any) -> PackedTable:
@@ -144,10 +177,7 @@ def _plain(name: str, column: Any) -> Any:
     elif types.is_date64(kind):
         kind = arrow.date32()
     if str(kind) not in COLUMN_TYPES and not types.is_timestamp(kind):
-        raise ValueError(
-            f"the column `{name}` of a table has values of type {kind}, which cannot leave the program; make them "
-            "text, numbers or dates first"
-        )
+        raise _refusal(name, str(kind))
     chunks = column.cast(kind).chunks if kind != column.type else column.chunks
     # one that is empty before the others: what is put together anew begins with its first value
     return arrow.concat_arrays([arrow.array([], kind), *chunks])
@@ -170,13 +200,67 @@ def _buffers(array: Any, has_missing: bool) -> Iterator[memoryview]:
 
 
 def _arrow_table(value: Any) -> Any:
+    """Return a value as a table of pyarrow, in which each column has a name of its own.
+
+    Raises:
+        ValueError: A column has values that Arrow has no type for.
+    """
     arrow = _arrow()
     if type(value).__module__.partition(".")[0] != "pandas":
-        return value if isinstance(value, arrow.Table) else arrow.table(value)
+        table = value if isinstance(value, arrow.Table) else arrow.table(value)
+        return table.rename_columns(_own_names(table.column_names))
     index = value.index
-    if index.dtype.kind not in "iu" or index.names[0] is not None:
-        value = value.reset_index(allow_duplicates=True)
-    return arrow.Table.from_pandas(value, nthreads=1, preserve_index=False)
+    is_named = index.dtype.kind not in "iu" or index.names[0] is not None
+    frame = value.reset_index(allow_duplicates=True) if is_named else value.copy(deep=False)
+    frame.columns = _own_names(frame.columns)
+    for name in frame.columns:
+        if _leaves_as_text(frame[name].dtype):
+            frame[name] = frame[name].astype(object).map(str, na_action="ignore")
+    try:
+        return arrow.Table.from_pandas(frame, nthreads=1, preserve_index=False)
+    except Exception as error:  # of pyarrow, which has many for a value that it has no type for
+        raise _refusal_of(frame) or ValueError(f"a table cannot leave the program: {error}") from None
+
+
+def _own_names(names: Iterable[Any]) -> list[str]:
+    """Return a name of its own for each column, as `read_csv` makes them: `a`, and `a.1` for a second one."""
+    wanted = [str(name) for name in names]
+    taken, last, found = set(wanted), dict[str, int](), list[str]()
+    for name in wanted:
+        own = name
+        while name in last and own in taken:
+            last[name] += 1
+            own = f"{name}.{last[name]}"
+        last.setdefault(name, 0)
+        taken.add(own)
+        found.append(own)
+    return found
+
+
+def _leaves_as_text(kind: Any) -> bool:
+    """Return whether a column of pandas has intervals or periods, also as categories."""
+    inner = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return str(inner).startswith(("interval", "period"))
+
+
+def _refusal_of(frame: Any) -> ValueError | None:
+    """Return why a DataFrame cannot leave, which names the first column that Arrow has no type for."""
+    for name in frame.columns:
+        try:
+            _arrow().Table.from_pandas(frame[[name]], nthreads=1, preserve_index=False)
+        except Exception:  # of pyarrow
+            kind = str(frame[name].dtype)
+            if kind == "object":
+                kind = ", ".join(sorted({type(part).__name__ for part in frame[name].head(_SEEN)}))
+            return _refusal(name, kind, f"table[{name!r}] = table[{name!r}].astype(str)")
+    return None
+
+
+def _refusal(name: str, kind: str, mend: str = "") -> ValueError:
+    return ValueError(
+        f"the column `{name}` of a table has values of type {kind}, which cannot leave the program; make them "
+        f"text, numbers or dates first{mend and ': '}{mend}"
+    )
 
 
 def _arrow() -> Any:
