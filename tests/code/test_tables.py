@@ -289,7 +289,11 @@ def test_a_column_that_cannot_be_passed_is_named_with_the_mend(sandbox: ProcessS
 
 @pytest.mark.parametrize("make", [MontySandbox, ProcessSandbox, UnsafeInlineSandbox])
 def test_numbers_that_json_does_not_have_arrive_as_numbers(make: Any) -> None:
-    result = Toolkit([], sandbox=make()).execute("[float('nan'), float('inf'), {'a': -float('inf')}]")
+    sandbox = make()
+    try:
+        result = Toolkit([], sandbox=sandbox).execute("[float('nan'), float('inf'), {'a': -float('inf')}]")
+    finally:
+        sandbox.close()
 
     assert repr(result.return_value) == "[nan, inf, {'a': -inf}]"
 
@@ -317,10 +321,11 @@ def test_intervals_arrive_as_texts_and_integers_as_integers(sandbox: ProcessSand
 
 
 def test_the_prompt_says_what_a_table_is_there(sandbox: ProcessSandbox, arrow_sandbox: ProcessSandbox) -> None:
-    said = {
-        table: Toolkit([shape, sales, parts], sandbox=made).prompt()
-        for table, made in (("DataFrame", sandbox), ("pyarrow.Table", arrow_sandbox), ("list[dict]", MontySandbox()))
-    }
+    with MontySandbox() as plain:
+        said = {
+            table: Toolkit([shape, sales, parts], sandbox=made).prompt()
+            for table, made in (("DataFrame", sandbox), ("pyarrow.Table", arrow_sandbox), ("list[dict]", plain))
+        }
 
     for table, prompt in said.items():
         assert f"def shape(table: {table}) -> str:" in prompt
