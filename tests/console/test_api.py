@@ -14,8 +14,9 @@ from tests.console.conftest import Console
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Done, Grant, ToolCall, now
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import Provenance
 from toolcrib.record import SqliteSink
-from toolcrib.tools import tool
+from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
 
 AT = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -67,6 +68,28 @@ async def test_a_call_is_told_with_its_arguments_outcome_and_decisions(console: 
         ("Result", "3"),
     ]
     assert [one["kind"] for one in found["events"]] == ["received", "started", "ended"]
+
+
+async def test_a_call_is_told_with_the_calls_that_its_arguments_come_from(console: Console, sink: SqliteSink) -> None:
+    @ez_tool(effect="none")
+    async def read_file() -> str:
+        return "pay to bob"
+
+    @ez_tool(effect="send")
+    async def pay(recipient: str) -> str:
+        return recipient
+
+    run = Run("run_of_pay", sinks=(sink,), provenance=Provenance(dry_run=True))
+    pipeline = Pipeline(Toolset([read_file, pay]))
+    await pipeline.run(ToolCall("read_file", {}, "read"), run)
+    await pipeline.run(ToolCall("pay", {"recipient": "bob"}, "paid"), run)
+    sink.flush()
+
+    found = console.get("/api/activity?source=call&id=paid&run=run_of_pay").json
+
+    [note] = found["decisions"]
+    source = {"tool": "read_file", "call_id": "read"}
+    assert note["origins"] == [{"path": "recipient", "value": "bob", "kind": "untrusted", **source}]
 
 
 async def test_a_call_that_failed_is_shown_with_its_traceback(console: Console, sink: SqliteSink) -> None:

@@ -294,4 +294,18 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "        pass\n",
         _PROGRAMS,
     ),
+    Gate(
+        "a secret argument is hidden where its origin is recorded",
+        "pipeline/_weigh.py",
+        "    known = [_shown(call, each) for each in",
+        "    known = [each for each in",
+        _PIPELINE,
+    ),
+    Gate(
+        "a record has few origins",
+        "pipeline/_weigh.py",
+        "[:_MOST_ORIGINS]",
+        "",
+        _PIPELINE,
+    ),
 )

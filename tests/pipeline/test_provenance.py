@@ -9,6 +9,7 @@ from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Suspended, ToolCall, outcome_from_dict
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Content, Provenance
+from toolcrib.schema import Redacted
 from toolcrib.testing import RecordingSink, Way, ways
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -94,6 +95,53 @@ async def test_the_record_says_what_was_asked() -> None:
     await pipeline.run(READ, run)
     await pipeline.run(payment(), run)
     assert [note.decision for note in sink.records[-1].decisions] == ["ask"]
+
+
+async def test_the_record_says_where_each_deciding_argument_comes_from() -> None:
+    sink = RecordingSink()
+    pipeline, run = Pipeline(bank([]), sinks=[sink]), run_of("pay 98.70 as bill.txt says")
+    read = ToolCall("read_file", {"path": "bill.txt"}, "c1")
+    await pipeline.run(read, run)
+    asked = await pipeline.run(payment(subject="the bill"), run)
+    assert isinstance(asked, Suspended)
+    origins = sink.records[-1].to_dict()["decisions"][-1]["origins"]
+    found = {"tool": "read_file", "call_id": "c1", "place": "line 3"}
+    assert origins == [
+        {"path": "recipient", "value": IBAN, "kind": "untrusted", **found},
+        {"path": "amount", "value": "98.7", "kind": "user"},
+    ]
+    await pipeline.run(asked, run, grant=asked.request.grant())
+    await pipeline.run(payment(), run)
+    [note] = sink.records[-1].to_dict()["decisions"]
+    assert (note["decision"], note["reason"], note["origins"]) == ("run", "", origins)
+
+
+async def test_a_secret_argument_is_hidden_where_its_origin_is_recorded() -> None:
+    @ez_tool(effect="send", source="trusted")
+    async def log_in(password: Annotated[str, Redacted]) -> str:
+        """Log in."""
+        return "in"
+
+    sink = RecordingSink()
+    pipeline, run = Pipeline([log_in, *bank([])], sinks=[sink]), run_of()
+    await pipeline.run(READ, run)
+    await pipeline.run(ToolCall("log_in", {"password": IBAN}), run)
+    record = sink.records[-1].to_dict()
+    assert record["decisions"][-1]["origins"][0]["kind"] == "untrusted"
+    assert IBAN not in str(record)
+
+
+async def test_a_record_has_few_origins_of_a_call_with_many_values() -> None:
+    @ez_tool(effect="write", source="trusted")
+    async def store(names: list[str]) -> str:
+        """Store."""
+        return "stored"
+
+    sink = RecordingSink()
+    pipeline, run = Pipeline([store, *bank([])], sinks=[sink]), run_of()
+    await pipeline.run(READ, run)
+    await pipeline.run(ToolCall("store", {"names": [f"name {n}" for n in range(300)]}), run)
+    assert len(sink.records[-1].to_dict()["decisions"][-1]["origins"]) == 50
 
 
 async def test_what_was_approved_is_not_asked_again_and_nothing_else_is_let_through() -> None:

@@ -28,7 +28,7 @@ async def read_file(path: str) -> str:
     raise AssertionError("it was read before")
 
 
-@ez_tool(effect="none", source={"iban": "trusted"})
+@ez_tool(effect="none", source={"note": "untrusted", "*": "trusted"})
 async def contacts() -> list[dict[str, str]]:
     """List contacts."""
     raise AssertionError("they were listed before")

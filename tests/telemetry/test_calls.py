@@ -18,6 +18,7 @@ from toolcrib.calls import Reject, RunNormally, Suspended, ToolCall, outcome_fro
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import Provenance
 from toolcrib.schema import Redacted
 from toolcrib.tools import Tool, ez_tool
 
@@ -161,6 +162,25 @@ async def test_decisions_and_approvals_are_events(watch: Watch) -> None:
     assert told[1][1]["toolcrib.approval.approver"] == "approve_all"
     assert told[1][1]["toolcrib.approval.answer"] == "grant"
     assert told[1][1]["toolcrib.approval.at"].startswith("20")
+
+
+async def test_origins_of_arguments_are_in_the_event_without_the_values(watch: Watch) -> None:
+    @ez_tool(effect="none")
+    async def read_file() -> str:
+        return f"pay to {SECRET}"
+
+    @ez_tool(effect="send")
+    async def pay(recipient: str) -> str:
+        return recipient
+
+    run = Run(provenance=Provenance(dry_run=True))
+    pipeline = Pipeline([read_file, pay], sinks=[watch.sink()])
+    await pipeline.run(ToolCall("read_file", {}, "c1"), run)
+    await pipeline.run(ToolCall("pay", {"recipient": SECRET}, "c2"), run)
+
+    [attributes] = [found for name, found in events(watch, "execute_tool pay") if name == "toolcrib.decision"]
+    assert attributes["toolcrib.decision.origins"] == ("recipient: untrusted read_file c1",)
+    assert SECRET not in str(attributes)
 
 
 async def test_a_denied_and_a_rejected_call_are_no_errors(watch: Watch) -> None:

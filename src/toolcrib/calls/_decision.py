@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -43,12 +43,19 @@ Decision: TypeAlias = RunNormally | Complete | Reject | Ask
 
 @dataclass(frozen=True, slots=True)
 class DecisionNote:
-    """One line of a call's history: which hook decided what."""
+    """One line of a call's history: which hook decided what.
+
+    Attributes:
+        origins: Where arguments come from that decide something, under a `provenance` policy: each with `path`, `value`
+            and `kind`, and with `tool`, `call_id` and `place` of the result that has the value.
+    """
 
     hook: str
     decision: Literal["run", "complete", "reject", "ask"]
     reason: str = ""
+    origins: Sequence[Mapping[str, str]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the note as JSON shapes."""
-        return {"hook": self.hook, "decision": self.decision, "reason": self.reason}
+        said = {"hook": self.hook, "decision": self.decision, "reason": self.reason}
+        return {**said, "origins": [dict(each) for each in self.origins]} if self.origins else said

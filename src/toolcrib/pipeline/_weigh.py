@@ -19,6 +19,7 @@ from toolcrib.toolsets import ToolEntry
 __all__ = ["recall", "remember", "weigh"]
 
 _MOST_ROWS: Final = 50_000  # of a table
+_MOST_ORIGINS: Final = 50  # of one call, in its record
 _SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
 
 
@@ -36,28 +37,37 @@ async def weigh(call: LiveCall) -> Rejected | None:
     memory = call.run.memory
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
+    settled: list[Question] | None = None if call.trace is None else []
     arguments, flows = call.canonical().values, call.received.flows or {}
-    found = memory.judge(call.name, labels.effect, arguments, labels.content, flows)
+    found = memory.judge(call.name, labels.effect, arguments, labels.content, flows, settled)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
-    if not questions or questions == call.questions:
+    if questions and questions == call.questions:
+        return None
+    known = [_shown(call, each) for each in (*found, *(settled or ()))][:_MOST_ORIGINS]
+    origins = [each.origin() for each in known if each.path]
+    if not questions:
+        if call.trace is not None and origins:
+            _note(call, DecisionNote("provenance", "run", "", origins))
         return None
     refused = [each for each in questions if labels.verdict(each.kind) == "deny"]
     reason = "; ".join(dict.fromkeys(each.text() for each in refused or questions))
     if memory.last_words:
         reason = f"{reason}; you wrote: {memory.last_words}"
     if policy.dry_run:
-        note = DecisionNote("provenance", "run", f"dry run, it would {'refuse' if refused else 'ask'}: {reason}")
-    else:
-        note = DecisionNote("provenance", "reject" if refused else "ask", reason)
-    call.notes = (*call.notes, note)
-    if call.trace is not None:
-        call.trace.decided(note)
-    if policy.dry_run:
+        would = "refuse" if refused else "ask"
+        _note(call, DecisionNote("provenance", "run", f"dry run, it would {would}: {reason}", origins))
         return None
+    _note(call, DecisionNote("provenance", "reject" if refused else "ask", reason, origins))
     if refused:
         return Rejected(call.name, call.id, f"the policy does not allow it: {reason}")
     call.questions, call.asks = questions, (*call.asks, reason)
     return None
+
+
+def _note(call: LiveCall, note: DecisionNote) -> None:
+    call.notes = (*call.notes, note)
+    if call.trace is not None:
+        call.trace.decided(note)
 
 
 def _labels(call: LiveCall) -> ToolLabels:

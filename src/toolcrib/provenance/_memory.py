@@ -293,6 +293,7 @@ class Memory:
         arguments: Mapping[str, Any],
         content: frozenset[str] = frozenset(),
         flows: Mapping[str, Flow] = _NO_FLOWS,
+        settled: list[Question] | None = None,
     ) -> list[Question]:
         """Return what a person has to be asked before a tool with an effect runs.
 
@@ -302,6 +303,7 @@ class Memory:
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
             flows: What may come into the arguments, as far as the text of a program says it.
+            settled: Gets where the other values come from that decide something.
         """
         leaves = list(islice(_leaves(arguments), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
@@ -316,8 +318,10 @@ class Memory:
             mark = origin.mark(tool, argument_of(path), str(value)) if origin.kind in ASKED else ""
             if not mark or mark in self._approved:
                 is_anchored = True
+                if settled is not None:
+                    settled.append(Question.of(path, _cut(str(value)), origin, mark))
             else:
-                questions.append(Question(path, _cut(str(value)), origin.text(), origin.kind, mark))
+                questions.append(Question.of(path, _cut(str(value)), origin, mark))
         receivers = {flat(str(value)) for _, value in deciding}
         for path, value in said if effect in _OUTWARD else ():
             questions += self._asked_of_content(tool, path, str(value), receivers)
@@ -378,7 +382,7 @@ class Memory:
     ) -> Iterator[Question]:
         mark = origin.mark(tool, argument_of(path), value, to)
         if mark not in self._approved:
-            yield Question(path, _cut(value), origin.text(), origin.kind, mark)
+            yield Question.of(path, _cut(value), origin, mark)
 
     # --- what was approved
 

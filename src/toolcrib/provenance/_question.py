@@ -47,10 +47,15 @@ class Origin:
     path: str = ""
     line: int = 0
 
+    @property
+    def place(self) -> str:
+        """The path in the result, and the line there."""
+        line = f"line {self.line}" if self.line > 1 else ""
+        return ", ".join(part for part in (self.path, line) if part)
+
     def text(self) -> str:
         """Return the origin as a person reads it."""
-        line = f"line {self.line}" if self.line > 1 else ""
-        place = ", ".join(part for part in (self.about, self.path, line) if part)
+        place = ", ".join(part for part in (self.about, self.place) if part)
         return _SENTENCES[self.kind].format(source=f"`{self.tool}`{f' ({place})' if place else ''}")
 
     def mark(self, tool: str, argument: str, value: str, to: Collection[str] = ()) -> str:
@@ -68,7 +73,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A value that a person has to be asked about; without a path it is about the call as a whole.
+    """Where a value comes from, which a person may have to be asked about; without a path it is of the call as a whole.
 
     Attributes:
         path: Where among the arguments.
@@ -77,6 +82,9 @@ class Question:
         kind: The kind of its origin.
         mark: What an approval of it holds for: tool, argument, value and origin; empty where it holds for this call
             alone.
+        tool: The tool in whose result the value was found.
+        call_id: The call that had that result.
+        place: Where in that result.
     """
 
     path: str
@@ -84,6 +92,14 @@ class Question:
     why: str
     kind: OriginKind = "model"
     mark: str = ""
+    tool: str = ""
+    call_id: str = ""
+    place: str = ""
+
+    @classmethod
+    def of(cls, path: str, value: str, origin: Origin, mark: str = "") -> Question:
+        """Return the question for a value, as text, of an origin."""
+        return cls(path, value, origin.text(), origin.kind, mark, origin.tool, origin.call_id, origin.place)
 
     @property
     def argument(self) -> str:
@@ -96,7 +112,12 @@ class Question:
 
     def to_dict(self) -> dict[str, str]:
         """Return the question as JSON shapes."""
-        return {"path": self.path, "value": self.value, "why": self.why, "kind": self.kind, "mark": self.mark}
+        return {**self.origin(), "why": self.why, "mark": self.mark}
+
+    def origin(self) -> dict[str, str]:
+        """Return where the value comes from, as JSON shapes, for a record: a value, and the call that it is from."""
+        found = {"tool": self.tool, "call_id": self.call_id, "place": self.place}
+        return {"path": self.path, "value": self.value, "kind": self.kind, **{k: v for k, v in found.items() if v}}
 
 
 def argument_of(path: str) -> str:

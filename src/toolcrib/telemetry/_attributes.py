@@ -42,6 +42,7 @@ ENTRY: Final = "toolcrib.entry"
 SOURCE: Final = "toolcrib.program.source"
 OTHER: Final = "_OTHER"  # the conventions' word for a value that would make too many
 _MOST = 4096  # characters of one attribute
+_SHORT = 200  # of one of many
 _IDS = {"agent": "toolcrib.agent.run.id", "turn": "toolcrib.turn.id", "program": "toolcrib.program.id"}
 _OF_REQUESTS = {
     "method": "mcp.method.name",
@@ -123,8 +124,17 @@ def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, Att
     answer = data.get("approval")
     if answer is None:
         names = ("hook", "decision", *(("reason",) if reasons and data.get("reason") else ()))
-        return "toolcrib.decision", {f"toolcrib.decision.{name}": text_of(data[name]) for name in names}
+        made: dict[str, AttributeValue] = {f"toolcrib.decision.{name}": text_of(data[name]) for name in names}
+        if data.get("origins"):  # without the values, which are arguments
+            made["toolcrib.decision.origins"] = [cut(_origin(each), _SHORT) for each in data["origins"]]
+        return "toolcrib.decision", made
     names = {"kind": "answer", "approver": "approver", "at": "at", "request_id": "request.id", "digest": "digest"}
     return "toolcrib.approval", {
         f"toolcrib.approval.{to}": str(answer[key]) for key, to in names.items() if key in answer
     }
+
+
+def _origin(origin: Mapping[str, str]) -> str:
+    """Return where an argument comes from in a line: its path, the kind, and the call that had the value."""
+    source = f" {origin['tool']} {origin.get('call_id', '')}".rstrip() if origin.get("tool") else ""
+    return f"{origin['path']}: {origin['kind']}{source}"

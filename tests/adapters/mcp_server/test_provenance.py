@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.adapters.mcp_server.clients import Way, every_generation, text_of
+from tests.adapters.mcp_server.clients import APPROVE, Way, answering, every_generation, text_of
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.pipeline import Run
@@ -49,3 +49,15 @@ async def test_what_the_host_says_that_the_user_wrote_is_the_users(way: Way) -> 
         await client.call_tool("read_file", {"path": "a.txt"})
         run.hear(f"pay to {IBAN}")
         assert text_of(await client.call_tool("pay", {"recipient": IBAN})) == "paid"
+
+
+@every_generation
+async def test_a_clients_user_is_shown_where_the_value_comes_from(way: Way) -> None:
+    shown, paid, run = list[str](), list[str](), Run(provenance=Provenance())
+    run.hear("pay the bill")
+    server = build_server(bank(paid), ServerOptions(approve_by="elicit", run=lambda name: run))
+    async with way(server, elicitation_callback=answering(APPROVE, asked=shown)) as client:
+        await client.call_tool("read_file", {"path": "a.txt"})
+        assert text_of(await client.call_tool("pay", {"recipient": IBAN})) == "paid"
+    why = f"recipient `{IBAN}` is in nothing that the user wrote or that a trusted tool gave; you wrote: pay the bill"
+    assert shown == [f'pay needs approval: {why}\n  recipient = "{IBAN}"']

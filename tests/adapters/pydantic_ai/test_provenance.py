@@ -18,8 +18,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import FunctionToolset
 
 from tests.adapters.pydantic_ai.scripted import agent, scripted
-from toolcrib.adapters.pydantic_ai import as_toolset
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.adapters.pydantic_ai import approval_requests, as_toolset
 from toolcrib.pipeline import Run
 from toolcrib.provenance import Provenance
 from toolcrib.tools import Tool, ez_tool
@@ -47,14 +46,16 @@ PAYS = [("pay", {"recipient": IBAN}, "c9")]
 
 async def reason(*toolsets: Any, prompt: Any, history: list[ModelMessage] | None = None, steps: Any = (PAYS,)) -> str:
     """Return what a person is asked about the payment; nothing where it goes through."""
-    store, said = MemoryApprovalStore(), sum(isinstance(one, ModelResponse) for one in history or ())
-    tools = as_toolset(bank(), run=Run(provenance=Provenance(), approvals=store))
+    said = sum(isinstance(one, ModelResponse) for one in history or ())
+    tools = as_toolset(bank(), run=Run(provenance=Provenance()))
     none: list[Any] = []
     model = scripted(*[none] * said, *steps)
     made = await agent(model, tools, *toolsets).run(prompt, message_history=history)
     if not isinstance(made.output, DeferredToolRequests):
         return ""
-    return (await store.list(pending=True))[0].request.reason
+    [request] = approval_requests(made.output)
+    assert request.text().startswith(f"pay needs approval: {request.reason}")
+    return request.reason
 
 
 def history(text: str) -> list[ModelMessage]:

@@ -1,7 +1,7 @@
 // Agents, turns, programs and calls: the list with its filters, one of them in full, and the timeline.
 import { ago, duration, fill, h, number, picture, status, time, toast, value } from "./dom.js";
 import { Filters, later } from "./filters.js";
-import { activityLink as link, card } from "./request.js";
+import { activityLink as link, card, originsOf } from "./request.js";
 import { get, getWhole, on, state } from "./server.js";
 import { Waterfall } from "./waterfall.js";
 
@@ -211,7 +211,7 @@ class Detail {
       approval ? h(`p.answered.is-${approval.kind === "denial" ? "denied" : "approved"}`, {}, h("b", {}, approval.kind === "denial" ? "Denied" : "Approved"),
         ` by ${approval.approver}`, approval.at ? [" at ", time(approval.at)] : "", approval.message ? h("q", {}, approval.message) : null) : null,
       decisions?.length ? h("section.part", {}, h("h3", {}, "Decisions"), h("ul.decisions", {}, decisions.map((note) =>
-        h("li", {}, h("b", {}, String(note.decision ?? note.kind ?? "")), ` ${note.hook ?? ""} `, h("span.muted", {}, note.reason ?? ""))))) : null,
+        h("li", {}, h("b", {}, String(note.decision ?? note.kind ?? "")), ` ${note.hook ?? ""} `, h("span.muted", {}, note.reason ?? ""), originsOf(note.origins, one.run_id))))) : null,
     ];
   }
 

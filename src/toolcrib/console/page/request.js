@@ -5,6 +5,7 @@ import { answered, get, getWhole, on, post, state } from "./server.js";
 import { askName, myName } from "./name.js";
 
 const cards = new Map();
+const ORIGINS = { user: "the user wrote it", trusted: "trusted, from", derived: "made of what the user wrote and of trusted results", untrusted: "untrusted, from", model: "only the model knows from where", chosen: "chosen after text of others was read, from", private: "private, from" };
 
 /** Return the card of a request; one and the same while the page is open, so that nothing typed into it is lost. */
 export function card(id) {
@@ -64,6 +65,7 @@ class Card {
     fill(this.head, [view.tool, view.reason, view.principal, view.state, view.origin], () => [
       h("h2", {}, h("span.mono", {}, view.tool), view.state === "pending" ? " needs your approval" : " needed approval"),
       view.reason ? h("p.reason", {}, view.reason) : null,
+      originsOf(view.origins, view.run_id),
       h("p.muted", {}, "asked ", ago(view.created_at, " ago"), `, ${whole(view.created_at)}`, view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null),
       asking(view),
     ]);
@@ -248,6 +250,14 @@ function change(line) {
 
 export function callLink(view) {
   return `#/activity/call/${encodeURIComponent(view.call_id)}/${encodeURIComponent(view.run_id)}`;
+}
+
+/** Return where arguments come from, each with a link to the call whose result has the value. */
+export function originsOf(origins, run) {
+  return origins?.length ? h("ul.origins", {}, origins.map((from) =>
+    h("li", {}, h("code", {}, from.value), " ", h("span.muted", {}, ORIGINS[from.kind] ?? from.kind), " ",
+      from.call_id ? [h("a.mono", { href: activityLink({ source: "call", id: from.call_id, run_id: run }) }, from.tool), from.place ? ` ${from.place}` : ""] : null,
+      " → ", h("span.mono", {}, from.path)))) : null;
 }
 
 /** Return what asks: the agent, program or session that the call is part of, and its run. */
