@@ -14,6 +14,13 @@ _OPTIONS = "adapters/mcp_server/_http_options.py"
 _TESTS = ("tests/adapters/mcp_server/test_http.py",)
 
 HTTP_GATES: tuple[Gate, ...] = (
+    Gate(
+        "audience of a token",
+        "adapters/mcp_server/_http.py",
+        "auth.validate_token_resource is not False",
+        "auth.validate_token_resource",
+        ("tests/adapters/mcp_server/test_http.py",),
+    ),
     Gate("token over HTTP", _APP, "endpoint = _with_token_required(endpoint, options)", "pass", _TESTS),
     Gate(
         "whose token it is",

@@ -343,6 +343,30 @@ async def test_tokens_of_an_authorization_server_are_verified() -> None:
     assert metadata["authorization_servers"] == ["https://login.example"]
 
 
+class AudienceVerifier:
+    """Says for which server a token is: the token is that server's address."""
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        return AccessToken(token=token, client_id="app", scopes=[], resource=None if token == "any" else token)
+
+
+@pytest.mark.parametrize(
+    ("checked", "statuses"), [(None, [200, 401, 401]), (True, [200, 401, 401]), (False, [200] * 3)]
+)
+@pytest.mark.filterwarnings("ignore:`AuthSettings.validate_token_resource`")
+async def test_a_token_for_another_server_is_refused_unless_the_verifier_looks_itself(
+    checked: bool | None, statuses: list[int]
+) -> None:
+    issuer: Any = "https://login.example"
+    here: Any = "http://127.0.0.1:8000/mcp"
+    auth = AuthSettings(issuer_url=issuer, resource_server_url=here, validate_token_resource=checked)
+
+    async with served([buy], ServerOptions(approvals=STORE), token_verifier=AudienceVerifier(), auth=auth) as url:
+        answered = [(await post(url, token=token)).status_code for token in (here, "https://other.example/mcp", "any")]
+
+    assert answered == statuses
+
+
 async def test_it_is_mounted_in_another_application() -> None:
     app = http_app([buy], ServerOptions(approvals=MemoryApprovalStore()), HttpOptions(path="/"))
     outer = Starlette(routes=[Mount("/tools", app)])

@@ -131,7 +131,8 @@ class _TokenVerifier:
 
 def _authentication(verifier: TokenVerifier, options: HttpOptions) -> list[Middleware]:
     auth = options.auth
-    resource = auth.resource_server_url if auth is not None and auth.validate_token_resource else None
+    is_checked = auth is not None and auth.validate_token_resource is not False  # unset counts as True here
+    resource = auth.resource_server_url if auth is not None and is_checked else None
     backend = BearerAuthBackend(verifier, resource_server_url=resource)
     return [Middleware(AuthenticationMiddleware, backend=backend), Middleware(AuthContextMiddleware)]
 

@@ -23,7 +23,9 @@ class HttpOptions:
         path: The path of the protocol's endpoint.
         tokens: The bearer token of each principal, by name.
         token_verifier: Verifies the tokens of an authorization server instead, as the SDK has it.
-        auth: Which authorization server that is, and the scopes that are required; clients are shown this.
+        auth: Which authorization server that is, and the scopes that are required; clients are shown this. A token has
+            to be for its `resource_server_url`, as the verifier says with `AccessToken.resource`; a verifier that looks
+            at the audience itself takes `validate_token_resource=False`.
         allowed_hosts: Further names of this server, as requests have them in `Host`, without their port.
         allowed_origins: Pages that may use it from a browser: `https://example.org`. Those of this machine may use a
             server that listens on this machine alone.
