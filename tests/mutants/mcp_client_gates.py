@@ -118,6 +118,13 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         "        if False:\n",
         _OF_CONNECT,
     ),
+    Gate(
+        "approval that a file of servers asks for",
+        "adapters/mcp_client/_server_file.py",
+        "        approval=approval,\n",
+        "        approval=False,\n",
+        (f"{_HERE}/test_server_file.py",),
+    ),
     # --- servers that are not there
     Gate("a server that has to be there", _SOURCE, "if fault is not None and required:", "if False:", _OF_ABSENT),
     Gate(

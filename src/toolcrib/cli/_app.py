@@ -17,6 +17,8 @@ from toolcrib.cli._console import console as console_command
 from toolcrib.cli._db import db
 from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._formatting import JsonOption, console, print_json, tools_json, tools_table
+from toolcrib.cli._inspect import inspect
+from toolcrib.cli._install import import_servers, install
 from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._resume import has_resumed, resume_program, target_of
@@ -38,6 +40,9 @@ app = Commands(
 _SERVERS, _DURABLE = "Servers", "Durable work"
 app.add_typer(approvals)
 app.command(rich_help_panel=_SERVERS)(serve)
+app.command(rich_help_panel=_SERVERS)(inspect)
+app.command(rich_help_panel=_SERVERS)(install)
+app.command("import", rich_help_panel=_SERVERS)(import_servers)
 app.command("console", rich_help_panel=_SERVERS)(console_command)
 app.command(rich_help_panel=_DURABLE)(worker)
 app.command(rich_help_panel=_DURABLE)(enqueue)

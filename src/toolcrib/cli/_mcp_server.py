@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,7 +17,7 @@ import typer
 from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, build_server, serve_http, serve_stdio
 from toolcrib.cli._database import open_approvals, shown_name
 from toolcrib.cli._formatting import say
-from toolcrib.cli._run import Status, recorder_of, tools_of
+from toolcrib.cli._run import Status, name_of, recorder_of, tools_of
 from toolcrib.cli._serve_options import ServeOptions
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.record import BatchSink, JsonLinesSink, Sink
@@ -46,7 +45,7 @@ def serve_target(given: ServeOptions) -> None:
 
 def _options(given: ServeOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
     return ServerOptions(
-        name=given.name or _name_of(given.target),
+        name=given.name or name_of(given.target),
         approve_by=given.approve_by,
         approvals=open_approvals(given.database),
         answered_in=f"the console, or the approvals of {shown_name(given.database)}",
@@ -56,12 +55,6 @@ def _options(given: ServeOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
         search=given.search,
         errors=given.errors,
     )
-
-
-def _name_of(target: str) -> str:
-    """Return the default name of a server: that of the file or the module."""
-    place = target.partition(":")[0]
-    return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
 
 
 def _http(given: ServeOptions) -> HttpOptions:
@@ -164,7 +157,7 @@ def _announce(given: ServeOptions, url: str | None) -> None:
     """Say on stderr where the tools are served, how clients connect, and how calls are approved."""
     if url is None:
         say(f"serving {given.target} over stdio; a client starts this command itself:")
-        say(json.dumps({"mcpServers": {_name_of(given.target): _command(given)}}))
+        say(json.dumps({"mcpServers": {name_of(given.target): _command(given)}}))
     else:
         say(f"serving {given.target} on {url}")
         if given.tokens:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.cli._private_file import create_private, write_private
 from toolcrib.code import PausedProgram
 from toolcrib.errors import ApprovalError, PausedProgramError
 
@@ -45,7 +46,7 @@ def _own_key() -> Path:
     path = _state_folder() / "key"
     if not path.exists():
         fresh = path.with_name(f"key.{secrets.token_hex(4)}")
-        _write_private(fresh, secrets.token_hex(32).encode())
+        create_private(fresh, secrets.token_hex(32).encode())
         try:
             os.link(fresh, path)  # of two processes that make one at once, one wins
         except FileExistsError:
@@ -67,12 +68,9 @@ def write_paused(path: Path, paused: PausedProgram, target: str, key: bytes) -> 
     if Path(module).suffix in (".py", ".pyw"):
         target = f"{Path(module).resolve()}{colon}{attribute}"
     noted = replace(paused, note={"target": target, "folder": str(Path.cwd())})
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        _write_private(fresh, noted.to_bytes(key))
-        fresh.replace(path)
+        write_private(path, noted.to_bytes(key))
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise PausedProgramError(f"it cannot be written to {path} ({error.strerror})") from None
 
 
@@ -83,11 +81,6 @@ def read_paused(path: Path, key: bytes) -> PausedProgram:
     except OSError as error:
         raise PausedProgramError(f"{path} cannot be read ({error.strerror})") from None
     return PausedProgram.from_bytes(data, key)
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
 
 
 class UsedAnswers(MemoryApprovalStore):

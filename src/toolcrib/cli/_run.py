@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from collections.abc import Callable, Coroutine, Generator
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import typer
 
@@ -31,7 +33,9 @@ __all__ = [
     "RunOptions",
     "Status",
     "exit_on_error",
+    "is_servers",
     "listed_tools",
+    "name_of",
     "open_run",
     "open_toolset",
     "recorder_of",
@@ -40,6 +44,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_SERVER_FILES = (".json", ".jsonc", ".toml")
 
 
 class Status(IntEnum):
@@ -107,8 +112,26 @@ def exit_on_error() -> Generator[None]:
 
 
 def tools_of(target: str) -> Toolset:
-    """Return the toolset of a target; raises TargetError."""
+    """Return the toolset of a target: a Python object, a file of MCP servers, or an address; raises TargetError."""
+    if is_servers(target):
+        servers: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
+        if Path(target).suffix in _SERVER_FILES:
+            return servers.toolset_of_file(Path(target))
+        return servers.connect(target)
     return toolset_of(target, load(target))
+
+
+def is_servers(target: str) -> bool:
+    """Return whether a target is a file of MCP servers, or the address of one."""
+    return target.startswith(("http://", "https://")) or Path(target).suffix in _SERVER_FILES
+
+
+def name_of(target: str) -> str:
+    """Return the name of a target: that of the file, the module or the host."""
+    if is_servers(target):
+        return urlsplit(target).hostname or Path(target).stem
+    place = target.partition(":")[0]
+    return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
 
 
 def listed_tools(target: str) -> Toolset:

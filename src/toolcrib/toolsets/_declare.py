@@ -14,7 +14,17 @@ from toolcrib.tools import BaseTool, Tool, as_tool
 from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._select import Group, Selector
 
-__all__ = ["AnyMember", "Member", "NestedMember", "ToolSource", "declared_members", "member_of", "off", "use"]
+__all__ = [
+    "AnyMember",
+    "ConcurrentSource",
+    "Member",
+    "NestedMember",
+    "ToolSource",
+    "declared_members",
+    "member_of",
+    "off",
+    "use",
+]
 
 X = TypeVar("X")
 
@@ -26,6 +36,13 @@ class ToolSource(Protocol):
     def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Iterable[ToolEntry]]:
         """Return a context manager that gives the tools while it is open: a toolset."""
         ...
+
+
+@runtime_checkable
+class ConcurrentSource(ToolSource, Protocol):
+    """A source that is opened at the same time as others: opened in one task, it may be closed in another."""
+
+    is_concurrent: bool
 
 
 class Member(Generic[X]):

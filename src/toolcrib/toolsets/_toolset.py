@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -17,7 +18,14 @@ from toolcrib.results import ResultStore, reader_of
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._class_or_instance import Definitions, class_or_instance
-from toolcrib.toolsets._declare import AnyMember, NestedMember, ToolSource, declared_members, member_of
+from toolcrib.toolsets._declare import (
+    AnyMember,
+    ConcurrentSource,
+    NestedMember,
+    ToolSource,
+    declared_members,
+    member_of,
+)
 from toolcrib.toolsets._entry import ToolEntry, entry_of
 from toolcrib.toolsets._members import (
     Change,
@@ -273,8 +281,8 @@ class Toolset:
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
             bound, found, unknown, faults = self._copy(), dict[Step, set[str]](), set[Step](), list[Exception]()
-            for source, steps in self._sources:
-                given = await stack.enter_async_context(source.open_source(context))
+            opened = await _opened(stack, sources_of(self), context)
+            for (_, steps), given in zip(self._sources, opened, strict=True):
                 entries: list[ToolEntry] = [*given]
                 for step in steps:
                     found.setdefault(step, set(step.known)).update(entry.name for entry in entries)
@@ -460,6 +468,25 @@ def nested(item: T, *, off: bool = False) -> T:
 def sources_of(toolset: Toolset) -> tuple[ToolSource, ...]:
     """Return the members whose tools are known only when the toolset is opened, such as MCP servers."""
     return tuple(source for source, _ in toolset._sources)  # pyright: ignore[reportPrivateUsage] -- of this file
+
+
+async def _opened(
+    stack: AsyncExitStack, sources: Sequence[ToolSource], ctx: RunContext[Any]
+) -> list[Iterable[ToolEntry]]:
+    """Open sources: those that can be together, each other one by itself and in this task."""
+    contexts = [source.open_source(ctx) for source in sources]
+    tasks = {
+        at: asyncio.ensure_future(stack.enter_async_context(contexts[at]))
+        for at, source in enumerate(sources)
+        if isinstance(source, ConcurrentSource)
+    }
+    try:
+        return [await (tasks.get(at) or stack.enter_async_context(one)) for at, one in enumerate(contexts)]
+    except BaseException:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        raise
 
 
 def _is_toolset(item: object) -> bool:

@@ -57,6 +57,26 @@ async def test_a_server_that_has_to_be_there_is_an_error(required: bool | None) 
             pass
 
 
+async def test_servers_start_side_by_side_and_an_error_of_one_ends_the_others(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    meet = (
+        "import os, runpy, sys, time\nopen(sys.argv[1], 'w')\nwhile not os.path.exists(sys.argv[2]): time.sleep(0.01)\n"
+    )
+    meet += f"sys.argv[1:] = [os.devnull]; runpy.run_path({str(module.__file__)!r}, run_name='__main__')"
+    words = [sys.executable, "-c", meet]
+    one = connect([*words, str(first), str(second)], name="one", prefix="a_")
+    other = connect([*words, str(second), str(first)], name="other", prefix="b_")
+
+    async with Toolset([one, other]).open() as opened:
+        both = await called(opened, "a_add", a=1, b=2), await called(opened, "b_add", a=1, b=2)
+    with pytest.raises(ServerError, match="`dead`"):
+        async with Toolset([one, connect(DEAD, name="dead", required=True), other]).open():
+            pass
+
+    assert both == ({"result": 3}, {"result": 3})
+    assert (one.status().reason, other.status().reason) == ("its toolset is not open", "its toolset is not open")
+
+
 async def test_a_gateway_may_begin_without_any_tool() -> None:
     tools = Toolset([connect(DEAD, name="dead", required=False)])
 

@@ -154,7 +154,7 @@ async def test_a_server_that_is_killed_comes_back_behind_the_gateway(tmp_path: P
 @every_way
 async def test_a_server_that_starts_late_is_served_from_then_on(way: Way, tmp_path: Path) -> None:
     ready, seen = tmp_path / "ready", asyncio.Event()
-    late = f"import sys, os; os.path.exists({str(ready)!r}) or sys.exit('not yet'); sys.argv[1:] = {['notes']!r}; "
+    late = f"import sys, os; os.path.exists({str(ready)!r}) or sys.exit('not yet'); sys.argv[1:] = [os.devnull]; "
     late += f"import runpy; runpy.run_path({str(module.__file__)!r}, run_name='__main__')"
     tools = Toolset(
         [small(tmp_path, prefix="s_"), connect([sys.executable, "-c", late], name="late", prefix="l_")]

@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.mcp_client._connect import ServerToolset, connect, server_statuses
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source
+from toolcrib.adapters.mcp_client._server_file import read_document, toolset_of_file
 from toolcrib.adapters.mcp_client._values import Elicitation, Progress, Prompt, PromptMessage, RemoteTool, ServerStatus
 
 __all__ = [
@@ -33,7 +34,9 @@ __all__ = [
     "ServerToolset",
     "Source",
     "connect",
+    "read_document",
     "server_statuses",
+    "toolset_of_file",
 ]
 
 del _mcp

@@ -52,7 +52,15 @@ async def command_streams(
         most: Bytes of a line.
         ended: Called with the fault of the server, or an empty text, when nothing is read any more.
     """
-    server = _Command(await _started(command, errors), command, most, ended)
+    starting = asyncio.ensure_future(_started(command, errors))
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:  # a process that is half started would keep its pipes
+        await asyncio.wait({starting})
+        if not starting.cancelled() and starting.exception() is None:
+            await _Command(starting.result(), command, most, ended).stop()
+        raise
+    server = _Command(starting.result(), command, most, ended)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.read)
         tasks.start_soon(server.write)

@@ -93,6 +93,7 @@ class Member(BaseTool):
                 effect=effect_of(about, trusted=options.trusted),
                 source=source_of(about, self.warned, trusted=options.trusted),
                 readers=() if self.warned.private else None,
+                max_result_chars=options.max_result_chars,
             ),
             source=self,
         )

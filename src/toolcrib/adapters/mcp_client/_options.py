@@ -43,6 +43,7 @@ class ConnectOptions(TypedDict, total=False):
     roots: Sequence[str | Path]
     connect_timeout: float
     max_message: int
+    max_result_chars: int | None
     refused: Refused
     required: bool | None
     trusted: bool
@@ -68,6 +69,7 @@ class Options:
         connect_timeout: Seconds for starting and for the handshake.
         max_message: Bytes of one message of the server. A command that sends more is stopped; a call over HTTP with a
             longer reply fails.
+        max_result_chars: The most characters of a result that go back to a model.
         refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
             `toolcrib.mcp` that names it; or `raise` that error.
         required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
@@ -98,6 +100,7 @@ class Options:
     roots: Sequence[str | Path] | None = None
     connect_timeout: float = 60.0
     max_message: int = 16 * 1024 * 1024
+    max_result_chars: int | None = None
     refused: Refused = "leave_out"
     required: bool | None = None
     trusted: bool = False

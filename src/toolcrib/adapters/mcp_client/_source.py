@@ -29,6 +29,8 @@ class ServerSource:
         opened: The server as often as it is open now, the last opened last.
     """
 
+    is_concurrent = True
+
     def __init__(self, target: Any, server: str, options: Options) -> None:
         self._target, self.server, self._options = target, server, options
         self.opened: list[RemoteServer] = []

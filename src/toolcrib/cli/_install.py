@@ -1,0 +1,107 @@
+"""The commands `install` and `import`: servers put into the settings of MCP clients, and taken from there."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from toolcrib.cli._clients import CLIENTS, SettingsFile, settings_of
+from toolcrib.cli._formatting import say, write
+from toolcrib.cli._run import exit_on_error, is_servers, name_of, tools_of
+from toolcrib.errors import TargetError
+
+__all__ = ["import_servers", "install"]
+
+_CLIENT = f"One of {', '.join(CLIENTS)}."
+ClientArgument = Annotated[str, typer.Argument(metavar="CLIENT", help=_CLIENT, show_default=False)]
+ProjectOption = Annotated[
+    bool, typer.Option("--project", help="The file of the project in this folder, and not that of the user.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and write nothing.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace a server of the same name.")]
+
+
+def install(
+    client: ClientArgument,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What to serve, as for `serve`.", show_default=False)],
+    name: Annotated[str | None, typer.Option(help="The server's name; TARGET's when left out.")] = None,
+    project: ProjectOption = False,
+    replace: ReplaceOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Have CLIENT start `toolcrib serve TARGET`; its settings are copied before they are changed."""
+    with exit_on_error():
+        tools_of(target)
+        settings = settings_of(client, project=project)
+        entry = _entry(_absolute(target))
+        if client == "vscode":
+            entry = {"type": "stdio", **entry}
+        _put(settings, {name or name_of(target): entry}, replace=replace)
+        _finish(settings, dry_run=dry_run)
+
+
+def import_servers(
+    client: ClientArgument,
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file for `serve`.")] = Path("mcp.json"),
+    project: ProjectOption = False,
+    replace: ReplaceOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Copy the servers of CLIENT to a file for `serve`, which is copied before it is changed."""
+    with exit_on_error():
+        settings = settings_of(client, project=project)
+        found = {name: entry for name, entry in settings.servers.items() if not _is_own(entry)}
+        if not found:
+            raise TargetError(str(settings.path), "it has no servers to import")
+        if to.suffix == ".toml":
+            raise TargetError(str(to), "servers are imported to a JSON file; give --to NAME.json")
+        kept = SettingsFile(to, "mcpServers")
+        _put(kept, found, replace=replace)
+        _finish(kept, dry_run=dry_run)
+
+
+def _absolute(target: str) -> str:
+    """Return a target that means the same in another folder."""
+    file, colon, attribute = target.partition(":")
+    if target.startswith(("http://", "https://")):
+        return target
+    if is_servers(target):
+        return str(Path(target).resolve())
+    return f"{Path(file).resolve()}{colon}{attribute}" if Path(file).suffix in (".py", ".pyw") else target
+
+
+def _entry(target: str) -> dict[str, Any]:
+    database = str(Path.cwd().resolve() / "toolcrib.db")
+    command = shutil.which("toolcrib", path=str(Path(sys.executable).parent)) or shutil.which("toolcrib")
+    words = [sys.executable, "-m", "toolcrib"] if command is None else [str(Path(command).absolute())]
+    return {"command": words[0], "args": [*words[1:], "serve", target, "--database", database]}
+
+
+def _is_own(entry: Any) -> bool:
+    """Return whether a server is one that `install` has put there."""
+    args: Any = cast("dict[str, Any]", entry).get("args") if isinstance(entry, dict) else None
+    return isinstance(args, list) and "serve" in args and "--database" in args
+
+
+def _put(settings: SettingsFile, entries: dict[str, Any], *, replace: bool) -> None:
+    for name, entry in entries.items():
+        if settings.servers.get(name, entry) != entry and not replace:
+            mend = "take another name with --name, or replace it with --replace"
+            raise TargetError(str(settings.path), f"it has another server `{name}`; {mend}")
+    settings.servers.update(entries)
+
+
+def _finish(settings: SettingsFile, *, dry_run: bool) -> None:
+    changes = settings.changes()
+    if dry_run:
+        write(changes or "nothing would change\n")
+        return
+    if not changes:
+        say(f"{settings.path} has it already")
+        return
+    copy = settings.write()
+    say(f"wrote {settings.path}" + ("" if copy is None else f"; what it was is in {copy}"))

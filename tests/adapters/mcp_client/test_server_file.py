@@ -1,0 +1,222 @@
+"""Files of servers that clients share, with a section of the gateway's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.mcp_client import small_server as module
+from tests.adapters.mcp_client.servers import called, failed, free_port, outcome_of, serving
+from tests.adapters.mcp_client.small_server import small_server
+from toolcrib.adapters.mcp_client import server_statuses, toolset_of_file
+from toolcrib.calls import Suspended
+from toolcrib.errors import TargetError
+from toolcrib.toolsets import Toolset
+
+ENVIRONMENT = {"PYTHON": sys.executable, "NOTES": os.devnull, "HOME_SERVER": str(module.__file__)}
+
+
+def small(**more: Any) -> dict[str, Any]:
+    """Return the entry of the small server."""
+    return {"command": "${PYTHON}", "args": ["${env:HOME_SERVER}", "${NOTES:-none}"], **more}
+
+
+def written(tmp_path: Path, servers: dict[str, Any], name: str = "mcp.json", key: str = "mcpServers") -> Path:
+    path = tmp_path / name
+    path.write_text(json.dumps({key: servers}), "utf-8")
+    return path
+
+
+def read(tmp_path: Path, servers: dict[str, Any], **environment: str) -> Toolset:
+    return toolset_of_file(written(tmp_path, servers), {**ENVIRONMENT, **environment})
+
+
+async def test_a_file_of_several_servers_is_one_toolset_with_the_gates_of_each(tmp_path: Path) -> None:
+    section = {
+        "prefix": "n_",
+        "tools": ["add", "facts", "fail", "wait"],
+        "resources": False,
+        "approval": "unless_read_only",
+        "descriptions": {"add": "Sum."},
+        "limits": {"timeout": 30.0, "max_result_chars": 5},
+    }
+    servers = {
+        "north": small(toolcrib=section),
+        "south-1": small(),
+        "off": {"command": "nothing", "disabled": True},
+        "dead": {"command": "/nonexistent"},
+    }
+    tools = read(tmp_path, servers)
+
+    async with tools.open() as opened:
+        names = opened.names()
+        added = await called(opened, "n_add", a=1, b=2)
+        held = await outcome_of(opened, "n_facts")
+        also = await called(opened, "south-1_add", a=3, b=4)
+        states = [(status.server, status.state) for status in server_statuses(tools)]
+        entry = opened["n_add"]
+
+    assert names[:4] == ["n_add", "n_fail", "n_facts", "n_wait"]
+    assert "south-1_read_today" in names
+    assert (added, also) == ({"result": 3}, {"result": 7})
+    assert isinstance(held, Suspended)
+    assert states == [("north", "up"), ("south-1", "up"), ("dead", "down")]
+    assert (entry.description, entry.timeout, entry.max_result_chars) == ("Sum.", 30.0, 5)
+
+
+async def test_one_server_alone_keeps_the_names_of_its_tools(tmp_path: Path) -> None:
+    async with read(tmp_path, {"small": small()}).open() as opened:
+        assert "add" in opened.names()
+
+
+async def test_an_address_gets_its_headers_and_the_token_of_a_variable(tmp_path: Path) -> None:
+    seen: list[dict[str, str]] = []
+    server, port = small_server(), free_port()
+
+    app = server.streamable_http_app()
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            seen.append({name.decode(): value.decode() for name, value in scope["headers"]})
+        await app(scope, receive, send)
+
+    entry = {
+        "type": "http",
+        "url": "http://127.0.0.1:${PORT}/mcp",
+        "headers": {"X-Team": "${TEAM:-red}"},
+        "toolcrib": {"bearer_env": "TOKEN", "required": True},
+    }
+    async with serving(noting, port), read(tmp_path, {"web": entry}, PORT=str(port), TOKEN="s3cret").open() as opened:
+        added = await called(opened, "add", a=1, b=2)
+
+    assert added == {"result": 3}
+    assert {(one["x-team"], one["authorization"]) for one in seen} == {("red", "Bearer s3cret")}
+
+
+@pytest.mark.parametrize("key", ["mcpServers", "servers", "mcp_servers"])
+def test_files_of_other_clients_are_read_by_their_key(tmp_path: Path, key: str) -> None:
+    path = written(tmp_path, {"one": {"type": "stdio", "command": "x"}}, key=key)
+
+    assert len(server_statuses(toolset_of_file(path))) == 1
+
+
+def test_a_file_may_have_comments_and_last_commas_as_those_of_vs_code(tmp_path: Path) -> None:
+    path = tmp_path / ".vscode" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(
+        '{ // mine\n "servers": {"a": {"command": "${workspaceFolder}/a, }//b", /* two */ "args": ["x",],},},\n}',
+        "utf-8",
+    )
+
+    [status] = server_statuses(toolset_of_file(path))
+
+    assert status.server == "a"
+
+
+def test_a_file_may_be_toml(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.toml"
+    path.write_text('[mcpServers.a]\ncommand = "x"\n[mcpServers.a.toolcrib]\napproval = ["pay"]\n', "utf-8")
+
+    assert [status.server for status in server_statuses(toolset_of_file(path))] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({}, "`command`: it is missing; give it, or a `url`"),
+        ({"command": "x", "url": "http://x"}, "`command`: there are a command and an address; leave one out"),
+        ({"command": 3}, "`command`: input should be a valid string; got 3"),
+        ({"command": "x", "args": ["a", 1]}, "`args.1`: input should be a valid string; got 1"),
+        ({"command": "x", "type": "sse"}, "`type`: `sse` is the old transport over HTTP"),
+        ({"command": "x", "type": "ftp"}, "`type`: 'ftp' is no transport; write `stdio` or `http`"),
+        ({"url": "ws://x"}, "`url`: it begins with http:// or https://"),
+        (
+            {"command": "${GONE}"},
+            "`command`: the environment variable GONE is not set; set it, or write ${GONE:-DEFAULT}",
+        ),
+        (
+            {"command": "x", "env": {"A": "${input:api-key}"}},
+            "`env.A`: ${input:api-key} is a question that the client asks",
+        ),
+        ({"command": "x", "envFile": "no.env"}, "`envFile`: no.env cannot be read"),
+        (
+            {"command": "x", "toolcrib": {"prefx": "a"}},
+            "`toolcrib.prefx`: there is no such option. Did you mean `prefix`?",
+        ),
+        (
+            {"command": "x", "toolcrib": {"limits": {"timeot": 1}}},
+            "`toolcrib.limits.timeot`: there is no such option. Did you",
+        ),
+        (
+            {"command": "x", "toolcrib": {"limits": {"timeout": 0}}},
+            "`toolcrib.limits.timeout`: input should be greater",
+        ),
+        ({"command": "x", "toolcrib": {"approval": "always"}}, "`toolcrib.approval`: "),
+        ({"command": "x", "toolcrib": {"bearer_env": "T"}}, "`toolcrib.bearer_env`: it is for an address"),
+        (
+            {"url": "http://x", "toolcrib": {"bearer_env": "T"}},
+            "`toolcrib.bearer_env`: the environment variable T is not",
+        ),
+        ("x", "`(all of it)`: "),
+    ],
+)
+def test_an_error_names_the_file_the_server_the_field_and_the_mend(tmp_path: Path, entry: Any, problem: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        read(tmp_path, {"git hub": entry})
+
+    assert str(tmp_path / "mcp.json") in str(caught.value)
+    assert f"the server `git hub`: {problem}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "it is no JSON: "),
+        ("[]", "it is no object; begin with"),
+        ("{}", "it has no servers: give them by name under `mcpServers`"),
+        ('{"mcpServers": {}}', "it has no server that is switched on"),
+        (None, "it cannot be read: No such file"),
+    ],
+)
+def test_so_does_an_error_of_the_file(tmp_path: Path, text: str | None, problem: str) -> None:
+    path = tmp_path / "mcp.json"
+    if text is not None:
+        path.write_text(text, "utf-8")
+
+    with pytest.raises(TargetError, match=r"mcp\.json") as caught:
+        toolset_of_file(path)
+
+    assert problem in str(caught.value)
+
+
+def test_a_field_that_is_not_known_is_named_in_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    read(tmp_path, {"a": {"command": "x", "arg": [], "autoApprove": ["all"]}})
+
+    [record] = caplog.records
+    assert "the server `a`: `arg` is not read. Did you mean `args`?" in record.message
+
+
+async def test_a_file_of_variables_and_those_that_are_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "my.env").write_text("# mine\nexport ONE='1'\nTWO=2\n", "utf-8")
+    words = ["-c", "import os; raise SystemExit(os.environ['ONE'] + os.environ['TWO'] + os.environ['TOKEN'])"]
+    entry = {"command": "${PYTHON}", "args": words, "envFile": "my.env", "toolcrib": {"pass_env": ["TOKEN"]}}
+    tools = read(tmp_path, {"a": entry}, TOKEN="s3cret")
+
+    async with tools.open():
+        [status] = server_statuses(tools)
+
+    assert status.reason.endswith("12s3cret")
+
+
+async def test_a_call_that_takes_longer_than_the_limit_ends(tmp_path: Path) -> None:
+    tools = read(tmp_path, {"a": small(toolcrib={"limits": {"timeout": 0.2}})})
+
+    async with tools.open() as opened:
+        outcome = await failed(opened, "wait")
+
+    assert outcome.code == "tool_timeout"

@@ -1,0 +1,216 @@
+"""Files of MCP servers as targets, what `inspect` shows of them, and the settings of MCP clients."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.adapters.mcp_client import small_server as module
+from tests.cli.conftest import Command
+from toolcrib.cli._clients import CLIENTS
+
+SMALL = {"command": sys.executable, "args": [str(module.__file__), "notes"]}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of the test's own, where clients have their settings."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
+    monkeypatch.setenv("APPDATA", str(folder / "AppData"))
+    return folder
+
+
+def written(name: str = "mcp.json", **servers: Any) -> str:
+    Path(name).write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return name
+
+
+# --- a file as the target
+
+
+def test_a_file_of_servers_is_a_target_as_any_other(toolcrib: Command) -> None:
+    target = written(small={**SMALL, "toolcrib": {"approval": ["add"]}})
+
+    listed = toolcrib("list", target, "--json")
+    called = toolcrib("call", target, "add", '{"a": 1, "b": 2}', "--approve", "add")
+
+    assert {"name": "add", "marks": ["approval", "#idempotent", "#mcp", "#read_only"]}.items() <= _named(
+        json.loads(listed.stdout), "add"
+    ).items()
+    assert json.loads(called.stdout) == {"result": 3}
+
+
+def test_a_wrong_file_is_an_error_that_names_server_and_field(toolcrib: Command) -> None:
+    done = toolcrib("list", written(small={"comand": "x"}))
+
+    assert done.exit_code == 2
+    assert "cannot load tools from `mcp.json`: the server `small`: `command`: it is missing" in done.stderr
+
+
+async def test_a_file_is_served_with_a_server_that_is_down(tmp_path: Path) -> None:
+    target = written(small=SMALL, dead={"command": "/nonexistent"})
+    words = ["-m", "toolcrib", "serve", str(tmp_path / target)]
+
+    with (tmp_path / "log").open("w") as log:
+        place = stdio_client(StdioServerParameters(command=sys.executable, args=words, cwd=tmp_path), errlog=log)
+        async with Client(place) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            added = await client.call_tool("small_add", {"a": 1, "b": 2})
+
+    assert "small_facts" in names
+    assert added.structured_content == {"result": 3}
+    assert "the server `dead` did not start" in (tmp_path / "log").read_text()
+
+
+# --- inspect
+
+
+def test_inspect_shows_servers_tools_hints_and_gates(toolcrib: Command) -> None:
+    section = {"approval": ["add"], "resources": False, "limits": {"timeout": 5}}
+    target = written(small={**SMALL, "toolcrib": {"prefix": "s_", **section}}, dead={"command": "/nonexistent"})
+
+    shown = toolcrib("inspect", target)
+    data = json.loads(toolcrib("inspect", target, "--json").stdout)
+
+    assert shown.exit_code == 1
+    assert "server small: up\nserver dead: down: did not start" in shown.stdout
+    assert "s_add(a: int, b: int)" in shown.stdout
+    assert "hints: readOnlyHint=true, idempotentHint=true" in shown.stdout
+    assert "gates: approval: always, timeout: 5.0, max_retries: 3" in shown.stdout
+    add = _named(data["tools"], "s_add")
+    assert add["origin"] == "the tool `add` of the MCP server `small`"
+    assert add["parameters"]["required"] == ["a", "b"]
+    assert "approval" not in _named(data["tools"], "s_facts")["gates"]
+
+
+def test_inspect_shows_tools_of_python_with_their_schemas(toolcrib: Command, tools: str) -> None:
+    shown = toolcrib("inspect", tools, "--schemas")
+
+    assert shown.exit_code == 0
+    assert "gates: approval: always" in shown.stdout
+    assert 'parameters: {"' in shown.stdout
+
+
+def _named(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next(tool for tool in tools if tool["name"] == name)
+
+
+# --- settings of clients
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_a_target_is_installed_in_a_client_and_its_file_is_copied_before(client: str, toolcrib: Command) -> None:
+    place, key = CLIENTS[client].user(), CLIENTS[client].key
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(before := json.dumps({"theme": "dark", key: {"other": {"command": "x"}}}), "utf-8")
+    target = written("trips.json", small=SMALL)
+
+    tried = toolcrib("install", client, target, "--dry-run")
+    untouched = place.read_text("utf-8")
+    done = toolcrib("install", client, target)
+    again = toolcrib("install", client, target)
+
+    [copy] = place.parent.glob("*.bak")
+    settings = json.loads(place.read_text("utf-8"))
+    entry = settings[key]["trips"]
+    assert (tried.exit_code, done.exit_code, again.exit_code) == (0, 0, 0)
+    assert '+    "trips": {' in tried.stdout
+    assert untouched == before == copy.read_text("utf-8")
+    assert (settings["theme"], settings[key]["other"]) == ("dark", {"command": "x"})
+    assert entry["args"][-4:] == [
+        "serve",
+        str(Path(target).resolve()),
+        "--database",
+        str(Path.cwd().resolve() / "toolcrib.db"),
+    ]
+    assert Path(entry["command"]).is_absolute()
+    assert str(copy) in done.stderr
+    assert "has it already" in again.stderr
+
+
+def test_a_server_of_the_same_name_is_replaced_only_when_asked(toolcrib: Command) -> None:
+    target = written("trips.json", small=SMALL)
+    Path(".cursor").mkdir()
+    place = Path(".cursor/mcp.json")
+    place.write_text('{"mcpServers": {"trips": {"command": "x"}}}', "utf-8")
+
+    refused = toolcrib("install", "cursor", target, "--project")
+    replaced = toolcrib("install", "cursor", target, "--project", "--replace")
+
+    assert refused.exit_code == 2
+    assert "it has another server `trips`; take another name with --name" in refused.stderr
+    assert replaced.exit_code == 0
+    assert json.loads(place.read_text("utf-8"))["mcpServers"]["trips"]["command"] != "x"
+
+
+def test_a_file_with_comments_is_left_as_it_is(toolcrib: Command) -> None:
+    target = written("trips.json", small=SMALL)
+    place = CLIENTS["vscode"].user()
+    place.parent.mkdir(parents=True)
+    place.write_text(before := '{"servers": {} // mine\n}', "utf-8")
+
+    done = toolcrib("install", "vscode", target)
+
+    assert done.exit_code == 2
+    assert "it has comments, which would be lost" in done.stderr
+    assert place.read_text("utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["install", "emacs", "trips.json"], "there is no such client; there are claude-desktop"),
+        (["install", "claude-desktop", "trips.json", "--project"], "it has no file for a project"),
+        (["install", "cursor", "gone.json"], "cannot load tools from `gone.json`: it cannot be read"),
+        (["import", "cursor"], "it has no servers to import"),
+    ],
+)
+def test_what_cannot_be_done_is_an_error(words: list[str], problem: str, toolcrib: Command) -> None:
+    written("trips.json", small=SMALL)
+
+    done = toolcrib(*words)
+
+    assert done.exit_code == 2
+    assert problem in done.stderr
+
+
+def test_servers_are_imported_but_for_those_that_were_installed(toolcrib: Command) -> None:
+    place = CLIENTS["claude-code"].user()
+    theirs = {"small": {**SMALL, "env": {"TOKEN": "s3cret"}}}
+    place.write_text(json.dumps({"mcpServers": theirs}), "utf-8")
+    toolcrib("install", "claude-code", written("trips.json", small=SMALL))
+
+    tried = toolcrib("import", "claude-code", "--dry-run")
+    is_there = Path("mcp.json").exists()
+    done = toolcrib("import", "claude-code")
+    listed = toolcrib("list", "mcp.json", "--json")
+
+    assert (tried.exit_code, done.exit_code, is_there) == (0, 0, False)
+    assert '"small"' in tried.stdout
+    assert json.loads(Path("mcp.json").read_text("utf-8")) == {"mcpServers": theirs}
+    assert sys.platform == "win32" or stat.S_IMODE(Path("mcp.json").stat().st_mode) == 0o600
+    assert _named(json.loads(listed.stdout), "add")
+
+
+def test_what_was_imported_is_added_to_a_file_that_is_there(toolcrib: Command) -> None:
+    place = CLIENTS["vscode"].user()
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps({"servers": {"two": {"type": "stdio", "command": "y"}}}), "utf-8")
+    written(one={"command": "x"})
+
+    done = toolcrib("import", "vscode")
+
+    assert done.exit_code == 0
+    assert set(json.loads(Path("mcp.json").read_text("utf-8"))["mcpServers"]) == {"one", "two"}
+    assert len(list(Path().glob("mcp.json.*.bak"))) == 1
