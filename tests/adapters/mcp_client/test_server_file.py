@@ -14,6 +14,7 @@ from tests.adapters.mcp_client import small_server as module
 from tests.adapters.mcp_client.servers import called, failed, free_port, outcome_of, serving
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import server_statuses, toolset_of_file
+from toolcrib.approvals import ToolPins
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
 from toolcrib.toolsets import Toolset
@@ -67,6 +68,14 @@ async def test_a_file_of_several_servers_is_one_toolset_with_the_gates_of_each(t
     assert isinstance(held, Suspended)
     assert states == [("north", "up"), ("south-1", "up"), ("dead", "down")]
     assert (entry.description, entry.timeout, entry.max_result_chars) == ("Sum.", 30.0, 5)
+
+
+async def test_pins_of_a_server_are_kept_beside_the_file(tmp_path: Path) -> None:
+    async with read(tmp_path, {"small": small(toolcrib={"pins": "pins.db", "trusted": True})}).open() as opened:
+        effect = opened["add"].tool.options.effect
+
+    assert await ToolPins(tmp_path / "pins.db").servers() == ("small",)
+    assert effect == "none"
 
 
 async def test_one_server_alone_keeps_the_names_of_its_tools(tmp_path: Path) -> None:

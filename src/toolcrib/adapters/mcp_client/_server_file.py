@@ -64,6 +64,8 @@ class _Section(_Checked):
             server says change nothing.
         bearer_env: An environment variable with the token for the address.
         pass_env: Environment variables of this process that the command gets.
+        trusted: Whether a policy of provenance takes the server's hints at their word.
+        pins: A SQLite file, beside this one, in which the tools are kept as they were when the server was first used.
     """
 
     prefix: str | None = None
@@ -77,6 +79,8 @@ class _Section(_Checked):
     required: bool = False
     bearer_env: str | None = None
     pass_env: list[str] = Field(default_factory=list[str])
+    trusted: bool = False
+    pins: str | None = None
 
 
 class _ServerEntry(BaseModel):
@@ -236,6 +240,8 @@ def _connected(place: _Place, entry: _ServerEntry, texts: _Texts, prefix: str) -
         descriptions=section.descriptions,
         approval=approval,
         required=section.required,
+        trusted=section.trusted,
+        pins=None if section.pins is None else place.path.parent / texts.expanded("toolcrib.pins", section.pins),
         connect_timeout=section.limits.connect_timeout,
         max_message=section.limits.max_message,
         max_result_chars=section.limits.max_result_chars,
