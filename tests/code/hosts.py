@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from toolcrib.calls import charged
 from toolcrib.sandbox import Emit, Raised, Reply, SandboxResult, SuspendedReply, Value
 
 Answer = Callable[..., Any]
@@ -29,6 +31,17 @@ def fail(kind: str, message: str) -> Reply:
 
 def stop(reason: str = "it waits for a person") -> Reply:
     return SuspendedReply(reason)
+
+
+async def costly(*args: int) -> None:
+    """Cost the host at least a tenth of a second of computing, for which the program pays."""
+    charged(_compute)
+
+
+def _compute() -> None:
+    began = time.thread_time()
+    while time.thread_time() < began + 0.1:
+        pass
 
 
 async def slow(seconds: float, value: Any = None) -> Any:

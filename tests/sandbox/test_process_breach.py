@@ -11,10 +11,9 @@ import weakref
 
 import pytest
 
-from tests.code.hosts import TableHost
+from tests.code.hosts import TableHost, costly
 from tests.sandbox.fake_worker import Act, WorkerEnd, faked
-from toolcrib.calls import charged
-from toolcrib.sandbox import OutputStream, Program, SandboxLimits, SandboxResult, Value
+from toolcrib.sandbox import OutputStream, Program, SandboxLimits, SandboxResult
 from toolcrib.sandbox._usage import NOTHING, Usage
 
 LIMITS = SandboxLimits()
@@ -321,18 +320,7 @@ async def test_a_flood_while_a_tool_runs_waits_in_the_socket() -> None:
 
 @pytest.mark.parametrize("waits", [True, False], ids=["one by one", "at once"])
 async def test_what_the_host_computes_to_read_calls_is_time_of_the_program(waits: bool) -> None:
-    """Each call costs the host at least a tenth of a second, of which there are three."""
-    read: list[int] = []
-
-    def compute() -> None:
-        began = time.thread_time()
-        while time.thread_time() < began + 0.1:
-            pass
-
-    async def costly(*args: int) -> Value:
-        charged(compute)
-        read.append(len(read))
-        return Value(None)
+    host = TableHost(add=costly)
 
     def act(worker: WorkerEnd) -> None:
         worker.read()
@@ -343,11 +331,11 @@ async def test_what_the_host_computes_to_read_calls_is_time_of_the_program(waits
             worker.read()
         worker.send("done", v=1)
 
-    ended = await result_of(act, TableHost(add=costly), SandboxLimits(program_time=0.3))
+    ended = await result_of(act, host, SandboxLimits(program_time=0.3))
 
     assert ended.error is not None
     assert (ended.error.kind, ended.error.type) == ("time", "TimeoutError")
-    assert len(read) <= 3
+    assert len(host.calls) <= 4  # the last of which has begun
 
 
 async def test_what_comes_from_a_program_is_read_at_its_own_cost() -> None:
