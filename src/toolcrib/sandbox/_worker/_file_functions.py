@@ -76,6 +76,9 @@ class _Entry:
     def is_symlink(self) -> bool:
         return False
 
+    def is_junction(self) -> bool:
+        return False
+
     def inode(self) -> int:
         return self.stat().st_ino
 
