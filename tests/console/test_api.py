@@ -395,6 +395,24 @@ async def test_always_is_a_standing_grant_until_it_is_taken_back(console: Consol
     assert console.post("/api/revoke", {"grant": grant}).status == 404
 
 
+async def test_what_a_dry_run_would_ask_is_among_the_decisions_of_a_call(console: Console, sink: SqliteSink) -> None:
+    @tool()
+    async def save(text: str) -> str:
+        return "saved"
+
+    run = Run("run_of_save", sinks=(sink,), provenance=Provenance(dry_run=True))
+    run.memory.read("read_file", "c1", {}, "save 4711", "untrusted")
+    await Pipeline(Toolset([save])).run(ToolCall("save", {"text": "4711"}, "dry"), run)
+    sink.flush()
+
+    [decision] = console.get("/api/activity?source=call&id=dry&run=run_of_save").json["decisions"]
+    assert decision == {
+        "hook": "provenance",
+        "decision": "run",
+        "reason": "dry run, it would ask: text `4711` comes from `read_file`, untrusted",
+    }
+
+
 async def test_values_of_others_are_shown_and_may_always_be_allowed(console: Console) -> None:
     origin = {"path": "amount", "value": "5", "why": "is a stranger's", "mark": "m1"}
     request = await asked(console, "values", origins=(origin,))

@@ -10,6 +10,7 @@ _PIPELINE = ("tests/pipeline/test_provenance.py",)
 _MEMORY = ("tests/provenance",)
 _RECALLED = ("tests/rounds/test_recalled.py",)
 _RULES = ("tests/pipeline/test_policy_rules.py",)
+_LATE = ("tests/code/test_late_programs.py",)
 _GRANTS = ("tests/pipeline/test_value_grants.py",)
 _PROGRAMS = ("tests/code/test_program_values.py", "tests/code/test_flows.py")
 
@@ -307,5 +308,61 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "[:_MOST_ORIGINS]",
         "",
         _PIPELINE,
+    ),
+    Gate(
+        "late programs are asked about",
+        "code/_runner.py",
+        'refused = await refusal(self._programs, code, run) if options.origin == "model" else None',
+        "refused = None",
+        _LATE,
+    ),
+    Gate(
+        "a program that waits does not begin without an answer",
+        "code/_runner.py",
+        "                if refused is not None:\n                    return await self._not_begun(refused, paused,",
+        "                if False:\n                    return await self._not_begun(refused, paused,",
+        _LATE,
+    ),
+    Gate(
+        "the tool that takes programs is suspended itself",
+        "pipeline/_weigh.py",
+        'if labels.effect == "none" or (is_program and not policy.frozen):',
+        'if labels.effect == "none" or is_program:',
+        _LATE,
+    ),
+    Gate(
+        "an approval of a program is for this program alone",
+        "provenance/_memory.py",
+        'Origin("untrusted").mark("", "", program)',
+        'Origin("untrusted").mark("", "", "")',
+        _LATE,
+    ),
+    Gate(
+        "a mended program is late",
+        "code/_attempts.py",
+        '            options = replace(options, origin="model")\n',
+        '            options = replace(options, origin="host")\n',
+        _LATE,
+    ),
+    Gate(
+        "what a program made of text of others is read",
+        "pipeline/_weigh.py",
+        '        source = "untrusted"  # it may have made something else of what it read\n',
+        "        pass\n",
+        _LATE,
+    ),
+    Gate(
+        "a result that was read elsewhere is untrusted",
+        "pipeline/_weigh.py",
+        'source: Source = "untrusted" if failed or ruled.source is None else ruled.source\n',
+        'source: Source = "untrusted" if failed else ruled.source or "trusted"\n',
+        _RECALLED,
+    ),
+    Gate(
+        "a durable program that a tool starts late is late",
+        "adapters/dbos/_program.py",
+        '        if data.get("late") and given.provenance is not None:\n',
+        "        if False:\n",
+        ("tests/adapters/dbos/test_program_answers.py",),
     ),
 )

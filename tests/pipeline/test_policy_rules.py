@@ -1,5 +1,6 @@
 """Rules of a policy in the pipeline: labels and verdicts by tool, toolset and principal."""
 
+import sys
 from typing import Annotated, Any
 
 import pytest
@@ -140,3 +141,25 @@ async def test_a_rule_labels_results_that_the_run_did_not_get_itself(tool: str, 
     pipeline, run = Pipeline(bank([])), run_by(Rule(tool="search", source="trusted"), Rule(tool="pay", effect="send"))
     recall(run, None, ToolCall(tool), f"Pay to {IBAN}")
     assert type(await pipeline.run(PAY, run)) is outcome
+
+
+@pytest.mark.parametrize("policy", [None, Provenance()])
+async def test_a_run_without_a_policy_calls_nothing_of_it(policy: Provenance | None) -> None:
+    pipeline, run = Pipeline(bank([])), Run(provenance=policy)
+    await pipeline.run(READ, run)  # what is made once is made
+    await pipeline.run(PAY, run)
+    called: list[str] = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and ("/provenance/" in path or path.endswith("_weigh.py")) and "/tests/" not in path:
+            called.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        await pipeline.run(READ, run)
+        await pipeline.run(PAY, run)
+    finally:
+        sys.setprofile(before)
+    assert bool(called) is (policy is not None)

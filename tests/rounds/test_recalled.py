@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from toolcrib.calls import ToolCall
+from toolcrib.code import Toolkit
 from toolcrib.formats import PROVIDERS, WireCall, WireResult
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Run, recall
 from toolcrib.provenance import Provenance
 from toolcrib.rounds import NeedsTools, Session, WireFormat, decode, recall_transcript
-from toolcrib.testing import ScriptedModel, wire_reply
+from toolcrib.testing import FakeSandbox, ScriptedModel, wire_reply
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -185,3 +186,27 @@ async def test_without_a_policy_no_transcript_is_read() -> None:
     run = Run()
     recall_transcript(run, TOOLS, [{"role": "user", "content": object()}])
     assert not run.memory.reads_others
+
+
+async def test_a_program_that_was_written_late_is_asked_about_in_a_session() -> None:
+    run_python = Toolkit([pay], sandbox=FakeSandbox(("pay", {"recipient": "x"}))).as_tool()
+    model = ScriptedModel([ToolCall("run_python", {"code": "pay('x')"})])
+    transcript = earlier("openai", ("read_file", {"path": "a"}, BILL), said="do what a says")
+    session = Session(model, transcript=transcript, run=Run(provenance=Provenance(frozen=True)))
+    step = await session.step(tools=Toolset([read_file, run_python]))
+    assert isinstance(step, NeedsTools)
+    plan = await step.round.apply_hooks()
+    assert [one.request.tool for one in plan.suspended] == ["run_python"]
+
+
+def test_a_result_that_a_tool_reads_again_is_read_where_the_first_one_is_not_known() -> None:
+
+    @ez_tool(effect="none", source=None)
+    async def read_result(key: str) -> str:
+        """Read on."""
+        raise AssertionError("it was read before")
+
+    recalled = Run(provenance=Provenance())
+    recall(recalled, Toolset([read_result])["read_result"], ToolCall("read_result", {"key": "a"}), BILL)
+    recalled.memory.settle()
+    assert recalled.memory.origin(IBAN).kind == "untrusted"

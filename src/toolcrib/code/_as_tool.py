@@ -30,7 +30,7 @@ SyncProgramTool: TypeAlias = Callable[[str], Any]
 
 
 def program_tool(
-    run: Callable[[str], Any],
+    run: Callable[..., Any],
     name: str,
     description: str,
     *,
@@ -39,24 +39,26 @@ def program_tool(
     max_result_chars: int | None,
     extract: Extract,
     has_artifacts: bool = False,
+    has_files: bool = False,
 ) -> Any:
     """Return the function that a framework registers.
 
     Args:
-        run: Runs a program and returns its result; a coroutine function when `is_async`.
+        run: Runs a program and returns its result; a coroutine function when `is_async`. `origin` says who wrote it.
         name: The tool's name for the model.
         description: The tool's description for the model.
         on_result: A listener for each result.
         max_result_chars: The most characters of a result that the model is shown; None for all.
         extract: Which blocks are the program, where a model sends it in Markdown.
         has_artifacts: Whether programs may leave artifacts.
+        has_files: Whether programs are given files, whose text the run has not read.
     """
 
     def program(code: str) -> str:
         """Return the program that was sent, also where a model put it into a block as if it were a reply."""
         return program_of(code, extract) if _FENCE.search(code) is not None else code
 
-    def function(most: int | None) -> Any:
+    def function(most: int | None, origin: str) -> Any:
         def shown(result: ExecutionResult) -> str | list[str | Media]:
             if on_result is not None:
                 on_result(result)
@@ -66,10 +68,10 @@ def program_tool(
             return [text, *result.artifacts]
 
         async def run_async(code: str) -> str | list[str | Media]:
-            return shown(await run(await off_loop(program, code)))
+            return shown(await run(await off_loop(program, code), origin=origin))
 
         def run_plain(code: str) -> str | list[str | Media]:
-            return shown(run(program(code)))
+            return shown(run(program(code), origin=origin))
 
         made: Any = run_async if is_async else run_plain
         made.__name__ = made.__qualname__ = name
@@ -77,6 +79,8 @@ def program_tool(
         made.__annotations__ = {"code": str, "return": str | list[str | Media] if has_artifacts else str}
         return made
 
-    made = function(max_result_chars)
-    stand_for(made, ez_tool(max_result_chars=max_result_chars)(function(None)))  # whose result is cut, or kept, later
+    made = function(max_result_chars, "model")
+    source = "untrusted" if has_files else None
+    as_own = ez_tool(max_result_chars=max_result_chars, effect="program", source=source)
+    stand_for(made, as_own(function(None, "host")))  # the pipeline asks about it first; it cuts or keeps the result
     return made

@@ -176,6 +176,7 @@ class Attempts:
             if not answer or not answer.strip():
                 return result
             earlier.append(result)
+            options = replace(options, origin="model")
             code = await off_loop(lambda text: program_of(text, self._extract), answer)
 
     async def _attempt(self, code: str, options: RunOptions, session: SessionNames | None) -> ExecutionResult:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.approvals import is_answer_to, misfit
-from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields
+from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict
 from toolcrib.code._journal import JournalEntry
 from toolcrib.code._program_tools import tools_in
 from toolcrib.errors import ApprovalError, PausedProgramError
@@ -87,6 +87,8 @@ class PausedProgram:
         run: The id and the counters of the program's run.
         note: Data of the host's own, of JSON shapes: signed like the rest.
         files: The files that it was given; it is given the same when it goes on.
+        question: The question about the program itself, where it has not begun: it was written after text of others was
+            read, and the policy is frozen.
     """
 
     code: str
@@ -100,6 +102,7 @@ class PausedProgram:
     run: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
+    question: Suspended | None = None
 
     @property
     def code_hash(self) -> str:
@@ -108,9 +111,11 @@ class PausedProgram:
 
     @property
     def suspended_calls(self) -> tuple[SuspendedProgramCall, ...]:
-        """The calls that wait for a person; see `ExecutionResult.suspended_calls`."""
+        """The calls that wait for a person, the program's own first; see `ExecutionResult.suspended_calls`."""
+        asked = () if self.question is None else (SuspendedProgramCall(self.question.request),)
         waiting = [entry for entry in self.journal if entry.is_open and entry.suspended is not None]
-        return tuple(SuspendedProgramCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
+        calls = (SuspendedProgramCall(e.suspended.request, e.in_doubt) for e in waiting if e.suspended is not None)
+        return (*asked, *calls)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -132,6 +137,7 @@ class PausedProgram:
             "run": dict(self.run),
             "note": dict(self.note),
             "files": {name: b64encode(data).decode() for name, data in self.files.items()},
+            **({} if self.question is None else {"question": self.question.to_dict()}),
         }
 
     @classmethod
@@ -155,6 +161,7 @@ class PausedProgram:
             data["run"],
             data["note"],
             {name: b64decode(text) for name, text in data.get("files", {}).items()},
+            _question_from(data.get("question")),
         )
         if paused.code_hash != data["code_hash"]:
             raise PausedProgramError("its text does not fit the hash that was kept with it")
@@ -187,6 +194,11 @@ class PausedProgram:
         if not hmac.compare_digest(signature, _signature(signed, key)):
             raise PausedProgramError("it was signed with another key, or it was changed or cut since")
         return cls.from_dict(json.loads(body))
+
+
+def _question_from(data: Mapping[str, Any] | None) -> Suspended | None:
+    outcome = None if data is None else outcome_from_dict(data)
+    return outcome if isinstance(outcome, Suspended) else None
 
 
 def _signature(signed: bytes, key: bytes | str) -> bytes:

@@ -12,13 +12,14 @@ from typing import Any
 from typing_extensions import TypeIs
 
 from toolcrib.approvals import Approver
-from toolcrib.calls import Denial, Grant, ResultReader
+from toolcrib.calls import Denial, Grant, ResultReader, Suspended
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
 from toolcrib.code._flows import ProgramFlows, flows_of
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalLog
 from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_program
+from toolcrib.code._late_programs import ProgramOrigin, Refusal, not_begun, program_call, refusal
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, answers_by_call
 from toolcrib.code._program_tools import ProgramTool, program_names, tools_in
@@ -72,6 +73,7 @@ class RunOptions:
         sandbox: The sandbox, or the session of one, in which it runs; the toolkit's sandbox when None.
         journal: Where its calls are kept while it runs.
         files: The files that it is given.
+        origin: Who wrote it: a `model`, or the `host`, or a model whose program the pipeline has asked about already.
     """
 
     run: Run | None = None
@@ -80,6 +82,7 @@ class RunOptions:
     sandbox: Sandbox | None = None
     journal: JournalLog | None = None
     files: ProgramFiles = field(default_factory=lambda: NO_FILES)
+    origin: ProgramOrigin = "model"
 
 
 class ProgramRunner:
@@ -113,6 +116,7 @@ class ProgramRunner:
         self.toolset, self.limits = toolset, limits
         self._sandbox, self._approver, self._deps, self.sinks = sandbox, approver, deps, tuple(sinks)
         self._pipeline = Pipeline(toolset, sinks=self.sinks)
+        self._programs = Pipeline([program_call], sinks=self.sinks)
         self.names = program_names(toolset.names())
         self.tools = {name: ProgramTool(name, toolset[tool].tool, tool) for name, tool in self.names.items()}
         self.lookup_names = lookup_names(self.names)
@@ -179,9 +183,17 @@ class ProgramRunner:
         sandbox = options.sandbox or self.sandbox
         run, records = self._open_run(options.run)
         program = self._program(code, run, options, await self.read(options.files))
-        flows = self._flows(code, run)
         activity, run = self._open_activity(program, sandbox, run)
         with activity.within():
+            refused = await refusal(self._programs, code, run) if options.origin == "model" else None
+            if refused is not None:
+                paused = None
+                if _is_resumable(sandbox):
+                    unmade = JournalOptions(Journal(replays=sandbox.replays))
+                    host = JournalHost(self._pipeline, run, self.tools, None, unmade, activity)
+                    paused = paused_program(program, sandbox, host, {})
+                return await self._not_begun(refused, paused, activity, records, options)
+            flows = self._flows(code, run)
             if not _is_resumable(sandbox):
                 host = ProgramHost(self._pipeline, run, self.tools, options.on_output, activity)
                 host.flows = flows
@@ -213,24 +225,50 @@ class ProgramRunner:
         for answer in found.values():
             self._pipeline.check_answer(answer.tool, answer)
         run, records = self._open_run(options.run, paused.run)
-        flows = self._flows(paused.code, run)  # its counters say whether the run had read text of others by then
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`
         journal = Journal([entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back)
         replay_seconds = self.limits.program_time + self.limits.sleep_time  # later the limits would have ended it
         opened = JournalOptions(journal, found, replay_seconds, options.journal)
         activity, run = self._open_activity(program, sandbox, run, paused.run)
+        is_new = paused.question is not None or (paused.replays and not paused.state)
         with activity.within():
+            if paused.question is not None:
+                answer = found.pop(paused.question.call_id, None)
+                refused = await refusal(self._programs, paused.code, run, paused.question, answer)
+                if refused is not None:
+                    return await self._not_begun(refused, paused, activity, records, options)
+                paused = replace(paused, question=None)
+            flows = self._flows(paused.code, run)  # its counters say whether the run had read text of others by then
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
             host.flows = flows
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
             program = host.kept(program)
-            if paused.replays and not paused.state:  # its process ended before the sandbox had begun it
+            if is_new:  # its process ended before the sandbox had begun it
                 running = sandbox.run(program, self._with_lookup(host, run))
             else:
                 running = sandbox.resume(program, paused.state, self._with_lookup(host, run))
             return activity.close(await self._journalled(program, host, sandbox, running, records, options))
+
+    async def _not_begun(
+        self,
+        refused: Refusal,
+        paused: PausedProgram | None,
+        activity: ProgramActivity,
+        records: ListSink | None,
+        options: RunOptions,
+    ) -> ExecutionResult:
+        """Return the result of a program that a person is asked about, or that may not begin."""
+        kept = None
+        if isinstance(refused, Suspended):
+            activity.suspended(refused.request)
+            kept = None if paused is None else replace(paused, question=refused)
+        if options.journal is not None:
+            options.journal.write({"t": "done"} if kept is None else {"t": "program", **kept.to_dict()})
+            await options.journal.flush()
+        result = not_begun(refused, kept)
+        return activity.close(replace(result, records=() if records is None else tuple(records.records)))
 
     async def _journalled(
         self,

@@ -23,6 +23,7 @@ from toolcrib.code._check import Finding
 from toolcrib.code._events import ProgramEvent, events_of
 from toolcrib.code._extract import Extract, extract_code, require_extract
 from toolcrib.code._journal import JournalLog
+from toolcrib.code._late_programs import ProgramOrigin
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._prompts import render_description, render_prompt, render_tool_prompt
@@ -125,6 +126,7 @@ class Toolkit:
         journal: JournalLog | None = None,
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
+        origin: ProgramOrigin = "model",
     ) -> ExecutionResult:
         """Run a program from plain code, and return its result; see `execute_async`.
 
@@ -132,7 +134,7 @@ class Toolkit:
             RuntimeError: An event loop is running here: use `await toolkit.execute_async(code)`.
             SandboxError: There is no sandbox for it; see `execute_async`.
         """
-        options = RunOptions(may_block=True, journal=journal, files=files)
+        options = RunOptions(may_block=True, journal=journal, files=files, origin=origin)
         run = self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
         return run_sync(run, "write `await toolkit.execute_async(code)`")
 
@@ -146,6 +148,7 @@ class Toolkit:
         journal: JournalLog | None = None,
         max_retries: int | None = None,
         retry_handler: RetryHandler | None = None,
+        origin: ProgramOrigin = "model",
     ) -> ExecutionResult:
         """Run a program, and return its result; a program that fails has one, too.
 
@@ -163,6 +166,8 @@ class Toolkit:
                 failed program, it returns the mended one, or a model's reply with it; None to leave it. Calls of the
                 failed programs are not undone: they are in `result.tool_calls`, before those of the last. A paused
                 program is never mended.
+            origin: Who wrote it: the `host`'s own programs are not asked about where a policy is frozen. See
+                `Provenance`.
 
         Raises:
             SandboxError: No worker could be had; nothing ran.
@@ -170,7 +175,7 @@ class Toolkit:
             ValueError: A file's name is none, or the files are too large.
             Exception: An exception of an observer.
         """
-        options = RunOptions(run, on_output, journal=journal, files=files)
+        options = RunOptions(run, on_output, journal=journal, files=files, origin=origin)
         return await self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
 
     def stream(
@@ -354,6 +359,7 @@ class Toolkit:
             max_result_chars=max_result_chars,
             extract=self._options["extract"],
             has_artifacts=self._dialect().files,
+            has_files=bool(files),
         )
 
     def _description(self, budget: int | None, files: Iterable[str] = ()) -> str:

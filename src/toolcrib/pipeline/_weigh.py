@@ -32,14 +32,18 @@ async def weigh(call: LiveCall) -> Rejected | None:
     if policy is None or call.received.origin == "host":
         return None
     labels = _labels(call)
-    if labels.effect == "none":
+    is_program = labels.effect == "program"
+    if labels.effect == "none" or (is_program and not policy.frozen):
         return None
-    memory = call.run.memory
+    memory, values = call.run.memory, call.canonical().values
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
     settled: list[Question] | None = None if call.trace is None else []
-    arguments, flows = call.canonical().values, call.received.flows or {}
-    found = memory.judge(call.name, labels.effect, arguments, labels.content, flows, settled)
+    if is_program:
+        found = memory.judge_programs(values, labels.content)
+    else:
+        flows = call.received.flows or {}
+        found = memory.judge(call.name, labels.effect, values, labels.content, flows, settled)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if questions and questions == call.questions:
         return None
@@ -61,6 +65,9 @@ async def weigh(call: LiveCall) -> Rejected | None:
     if refused:
         return Rejected(call.name, call.id, f"the policy does not allow it: {reason}")
     call.questions, call.asks = questions, (*call.asks, reason)
+    if is_program:  # an argument is shown as one line
+        shown = {each.argument: call.shown_arguments()[each.argument] for each in questions}
+        call.ask_metadata = {**call.ask_metadata, **{name: text for name, text in shown.items() if "\n" in str(text)}}
     return None
 
 
@@ -98,6 +105,8 @@ def remember(call: LiveCall) -> None:
     memory.expect(call.id)
     arguments = call.shown_arguments() if call.received.origin == "model" else {}
     value, source = (call.value, labels.source) if call.error is None else ({"error": str(call.error)}, "untrusted")
+    if source is None and labels.effect == "program" and memory.reads_others:
+        source = "untrusted"  # it may have made something else of what it read
     if source is None:
         memory.note_others(call.name)  # it returns what was read before, and whose that is cannot be said
         return
@@ -131,10 +140,7 @@ def recall(
     if entry is not None:
         declared = ToolLabels(source=entry.tool.options.source, readers=entry.tool.options.readers)
     ruled = _ruled(run, declared, call.name, entry)
-    source: Source | None = "untrusted" if failed else ruled.source
-    if source is None:
-        run.memory.note_others(call.name)
-        return
+    source: Source = "untrusted" if failed or ruled.source is None else ruled.source
     found = {"error": value} if failed else _json_in(value) if is_text else value
 
     def read() -> None:

@@ -7,8 +7,11 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 __all__ = ["Effect", "Labels", "Source", "Trust", "labelled", "require_effect", "require_source"]
 
-Effect: TypeAlias = Literal["none", "fetch", "write", "send", "spend"]
-"""What a tool does: nothing but read; fetch what an argument names, from outside; change something; send; pay."""
+Effect: TypeAlias = Literal["none", "fetch", "write", "send", "spend", "program"]
+"""What a tool does: nothing but read; fetch what an argument names, from outside; change something; send; pay.
+
+A `program` runs a text of the model's whose own calls are judged one by one, as those of a `Toolkit` are.
+"""
 
 Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
 """How far a text can be trusted.

@@ -27,6 +27,7 @@ _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
 _LONG: Final = 2_000  # characters of a text that is not looked at word by word
 _NEAR: Final = 32  # values of one record that are looked through
+_MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _WORDS_OF_USER: Final = 0
 _PROGRAM: Final = 1
@@ -49,6 +50,7 @@ class Memory:
         self._sources: list[tuple[Origin, str]] = []  # of each value, with its text
         self._left = _MOST_TEXT
         self._approved: set[str] = set()  # marks
+        self._read_from: dict[str, None] = {}  # where it has read text of others, for a person
         self._heard: set[str] = set()
         self._expected: set[str] = set()
         self._warned: dict[str, tuple[bool, bool]] = {}
@@ -135,6 +137,7 @@ class Memory:
         untrusted, private = self._warned.pop(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
         about = next((_cut(value) for _, value in _leaves(arguments) if isinstance(value, str)), "")
+        place = f"`{tool}`{f' ({about})' if about else ''}"
         for path, held, trust in labelled(result, labels):
             text = held if isinstance(held, str) else str(held)
             self._left -= len(text)
@@ -142,8 +145,11 @@ class Memory:
                 return
             number = len(self._sources)
             self._sources.append((Origin(trust, tool, call_id, about, path), text))
-            (self._trusted if trust == "trusted" else self._untrusted).add(text, number)
-            if trust != "trusted":
+            if trust == "trusted":
+                self._trusted.add(text, number)
+            else:
+                self._untrusted.add(text, number)
+                self._read_from[place] = None
                 self.note_others(tool, fields_of(path))
             if readers is not None:
                 self._private.add(flat(text), number, frozenset(map(flat, readers)))
@@ -331,6 +337,28 @@ class Memory:
                 why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
                 questions.append(Question("", "", why, "model", mark))
         return questions
+
+    def judge_programs(self, arguments: Mapping[str, Any], content: frozenset[str] = frozenset()) -> list[Question]:
+        """Return what a person has to be asked before a tool runs programs that were written late.
+
+        A program is late when text of others was read before it came for the first time.
+        """
+        if not self._reads_others:
+            return []
+        programs = {path: str(each) for path, each in _leaves(arguments) if argument_of(path) not in content}
+        late = {path: program for path, program in programs.items() if program not in self._early}
+        marks = {path: Origin("untrusted").mark("", "", program) for path, program in late.items()}
+        return [
+            Question(path, _cut(program), self._why_late(), "untrusted", marks[path])
+            for path, program in late.items()
+            if marks[path] not in self._approved
+        ]
+
+    def _why_late(self) -> str:
+        named = [*islice(self._read_from, _MOST_NAMED)]
+        more = len(self._read_from) - len(named)
+        read = ", ".join([*named, *([f"{more} more"] if more else [])]) or "in another process"
+        return f"was written after text of others had been read: {read}"
 
     def _origin_for(self, effect: Effect, value: Any, flow: Flow | None) -> Origin:
         """Return where a deciding value comes from; one that is paid for may not be chosen by others either."""

@@ -143,10 +143,13 @@ class Provenance:
     Attributes:
         dry_run: Note what would be asked or refused in the record, and do neither.
         rules: What differs from that for some tools, toolsets or principals.
+        frozen: Ask about programs, too, that were written after text of others was read: until then the model has
+            followed the user alone.
     """
 
     dry_run: bool = False
     rules: tuple[Rule, ...] = ()
+    frozen: bool = False
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Provenance:

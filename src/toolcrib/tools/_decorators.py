@@ -21,6 +21,7 @@ R = TypeVar("R")
 M = TypeVar("M", bound=type[BaseModel])
 
 _MARK = "__toolcrib_tool__"
+_KEPT = ("max_result_chars", "effect", "source")  # options of a tool that a function stands for
 
 
 @overload
@@ -140,7 +141,8 @@ def _snake_name(model: type) -> str:
 def stand_for(fn: Callable[..., Any], made: Tool[..., Any]) -> None:
     """Have a function, where a tool is wanted, stand for this one instead of one that is made of it.
 
-    A tool that is made of it with options of its own runs this one's function, too, and keeps its `max_result_chars`.
+    A tool that is made of it with options of its own runs this one's function, too, and keeps those of its options that
+    `_KEPT` names.
     """
     setattr(fn, _MARK, made)
 
@@ -150,7 +152,7 @@ def _stood_for(fn: Callable[P, R]) -> tuple[Callable[P, R], dict[str, Any]]:
     made = _declared(fn)
     if not isinstance(fn, FunctionType) or made is None or made.fn is None:
         return fn, {}
-    return cast("Callable[P, R]", made.fn), {"max_result_chars": made.options.max_result_chars}
+    return cast("Callable[P, R]", made.fn), {name: getattr(made.options, name) for name in _KEPT}
 
 
 def _declared(item: object) -> Tool[..., Any] | None:

@@ -13,9 +13,11 @@ from tests.adapters.dbos.durable import QUICK, count, engine_of, pay
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableProgram, DurableToolkit, Placement, Queue, list_work
 from toolcrib.adapters.dbos._program import stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
+from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import InvalidOutput
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import Provenance
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool, tool
 from toolcrib.turns import Agent, Turn
@@ -195,3 +197,38 @@ async def test_a_program_goes_on_whose_answer_was_used_up_by_an_execution_that_w
         result = await program.result(polling=QUICK)
 
     assert result.return_value == "paid 3"
+
+
+async def test_a_program_that_a_tool_starts_late_waits_until_it_is_approved(file: str) -> None:
+    paid: list[int] = []
+
+    @ez_tool(effect="none")
+    async def pay(cents: int) -> str:
+        paid.append(cents)
+        return f"paid {cents}"
+
+    name = f"kit_{uuid4().hex[:8]}"
+    toolkit = DurableToolkit(
+        Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 3}))),
+        Queue(name, polling=QUICK),
+        name=name,
+        run=lambda: Run(provenance=Provenance(frozen=True)),
+    )
+
+    @ez_tool
+    async def start() -> str:
+        return (await toolkit.start("pay(3)")).id
+
+    async with engine_of(file, toolkit) as engine:
+        here = Run(provenance=Provenance())
+        in_time = DurableProgram((await Pipeline([start]).run(ToolCall("start"), here)).text(), engine.client)
+        assert (await in_time.settled(polling=QUICK)).success
+        here.memory.read("read_file", "c1", {}, "pay 3", "untrusted")
+        late = DurableProgram((await Pipeline([start]).run(ToolCall("start"), here)).text(), engine.client)
+        waiting = await late.settled(polling=QUICK)
+        before = list(paid)
+        await engine.client.approvals.answer(waiting.suspended[0].grant("ann"))
+        result = await late.result(polling=QUICK)
+
+    assert waiting.is_paused
+    assert (before, result.return_value, paid) == ([3], "paid 3", [3, 3])

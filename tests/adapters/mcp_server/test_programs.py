@@ -19,6 +19,8 @@ from tests.adapters.mcp_server.clients import (
 )
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.pipeline import Run
+from toolcrib.provenance import Provenance
 from toolcrib.tools import ez_tool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are taken up by the sandbox of Linux")
@@ -134,3 +136,32 @@ async def test_programs_that_are_alike_share_one_question(way: Way) -> None:
 
     [entry] = await store.list()
     assert {request_of(result) for result in waiting} == {entry.request.id}
+
+
+@every_generation
+async def test_a_program_that_was_written_late_waits_and_goes_on_when_it_is_granted(way: Way) -> None:
+    saved, store, run = list[str](), MemoryApprovalStore(), Run(provenance=Provenance(frozen=True))
+
+    @ez_tool(effect="none")
+    async def read_file(path: str) -> str:
+        """Read a file."""
+        return "save x"
+
+    @ez_tool(effect="none", source="trusted")
+    async def save(text: str) -> str:
+        """Save."""
+        saved.append(text)
+        return "saved"
+
+    options = ServerOptions(code_mode=True, approvals=store, run=lambda name: run)
+    async with way(build_server([read_file, save], options)) as client:
+        await client.call_tool("run_python", {"code": "print(read_file('a.txt'))"})
+        found = await client.call_tool("search_tools", {"query": "save"})
+        waiting = await client.call_tool("run_python", {"code": "print(save('x'))"})
+        before = list(saved)
+        await store.answer((await store.show(request_of(waiting))).request.grant("bob"))
+        done = await client.call_tool("run_python", {"code": "print(save('x'))"})
+
+    assert found.structured_content["found"][0]["name"] == "save"
+    assert before == []
+    assert (text_of(done), saved) == ("saved", ["x"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import pytest
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -19,6 +21,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from tests.adapters.pydantic_ai.scripted import agent, scripted
 from toolcrib.adapters.pydantic_ai import approval_requests, as_toolset
+from toolcrib.code import Toolkit
 from toolcrib.pipeline import Run
 from toolcrib.provenance import Provenance
 from toolcrib.tools import Tool, ez_tool
@@ -100,3 +103,13 @@ async def test_results_of_tools_of_others_are_untrusted() -> None:
 async def test_what_is_attached_to_the_prompt_is_not_the_users() -> None:
     prompt = ["pay this", BinaryContent(BILL.encode(), media_type="application/pdf")]
     assert "is in nothing that the user wrote" in await reason(prompt=prompt)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="programs run in the sandbox of Linux")
+async def test_a_program_that_was_written_late_is_deferred() -> None:
+    run = Run(provenance=Provenance(frozen=True))
+    tools = as_toolset([*bank(), Toolkit(bank()).as_tool()], run=run)
+    steps: Any = [[("read_file", {"path": "a"}, "c1")], [("run_python", {"code": "1 + 1"}, "c2")]]
+    made = await agent(scripted(*steps), tools).run("what does it say?")
+    assert isinstance(made.output, DeferredToolRequests)
+    assert [call.tool_name for call in made.output.approvals] == ["run_python"]

@@ -150,6 +150,8 @@ class DurableToolkit(Answers):
         approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
         store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin)
         recorded = engine.recorded(given, self.toolkit.sinks)
+        if data.get("late") and given.provenance is not None:
+            given.memory.lose()  # what was read before it was written is in another process
 
         async def fence() -> None:
             with journal.waits.counted():
@@ -299,6 +301,7 @@ async def enqueue_program(
     data |= {"principal": principal, "generation": 1, "tools": list(tools)}
     if here := current_run():
         data["principal"] = principal or here.principal
+        data["late"] = here.provenance is not None and here.memory.reads_others
         conversation_id = conversation_id or here.conversation_id
     asked_by = {"agent": here and here.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}

@@ -127,7 +127,7 @@ class ProgramServer(ToolServer):
     async def _search(self, request: ToolRequest, wanted: _Search) -> types.CallToolResult:
         """Search as a program does."""
         code = f"{self._finder}({wanted.query!r}, {wanted.limit})"
-        result = await self._toolkit.execute_async(code, request.run)
+        result = await self._toolkit.execute_async(code, request.run, origin="host")
         if not result.success:
             return error_result(result.text())
         lines = [f"{found['call']}\n    {found['description']}" for found in result.return_value]
