@@ -48,7 +48,10 @@ def test_deep_results_are_read() -> None:
     [
         ({"source": "trsted"}, "`f`: source is 'trusted', 'name', 'untrusted', or these by field name, or a function"),
         ({"source": {"a": "yes"}}, "'yes' is none of them"),
-        ({"effect": "pay"}, "`f`: effect is 'none', 'fetch', 'write', 'send', 'spend' or None, and not 'pay'"),
+        (
+            {"effect": "pay"},
+            "`f`: effect is 'none', 'fetch', 'write', 'send', 'spend', 'program' or None, and not 'pay'",
+        ),
         ({"readers": "ann"}, "`f`: readers is a collection, as in readers=['ann']"),
     ],
 )
