@@ -74,16 +74,23 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls in flight",
         _CALLS,
-        "asyncio.Semaphore(program.limits.calls_in_flight)",
-        "asyncio.Semaphore(1_000_000)",
+        "CallQueue(program.limits.calls_in_flight, ",
+        "CallQueue(1_000_000, ",
         ("tests/sandbox/test_programs.py", *_LIMITS),
     ),
     Gate(
         "calls in flight in Monty",
         "sandbox/_monty_calls.py",
-        "asyncio.Semaphore(program.limits.calls_in_flight)",
-        "asyncio.Semaphore(1_000_000)",
+        "CallQueue(program.limits.calls_in_flight)",
+        "CallQueue(1_000_000)",
         ("tests/sandbox/test_monty_calls.py",),
+    ),
+    Gate(
+        "calls that begin in one turn of the event loop",
+        "sandbox/_call_queue.py",
+        "        self._waiting.append(call)\n        if self._turn is None:",
+        "        self._waiting.append(call)\n        if True:",
+        ("tests/sandbox/test_call_queue.py",),
     ),
     Gate(
         "time that a program computes",

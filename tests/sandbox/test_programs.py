@@ -88,6 +88,25 @@ async def test_no_more_calls_run_at_a_time_than_are_allowed(run: Run) -> None:
     assert (result.value, most) == (7, 2)
 
 
+async def test_calls_that_wait_for_their_turn_are_no_tasks_yet(run: Run) -> None:
+    most = 0
+
+    async def meet(number: int) -> int:
+        nonlocal most
+        most = max(most, len(asyncio.all_tasks()))
+        await asyncio.sleep(0)
+        return number
+
+    result = await run(
+        "import asyncio\nsum(await asyncio.gather(*[meet(n) for n in range(400)]))",
+        TableHost(meet=meet),
+        calls_in_flight=5,
+    )
+
+    assert result.value == sum(range(400))
+    assert most < 100
+
+
 async def test_a_call_that_is_never_awaited_does_not_run(run: Run) -> None:
     host = TableHost()
 

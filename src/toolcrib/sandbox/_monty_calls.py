@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolcrib.calls import calling_line
+from toolcrib.sandbox._call_queue import CallQueue
 from toolcrib.sandbox._endings import CALL_CANCELLED, ProgramEnded, result_too_large
 from toolcrib.sandbox._protocol import Host, Program, Raised, Reply, Value
 from toolcrib.sandbox._values import json_size
@@ -47,8 +49,12 @@ class MontyCalls:
 
     def __init__(self, host: Host, program: Program) -> None:
         self._host, self._program = host, program
-        self._slots = asyncio.Semaphore(program.limits.calls_in_flight)
-        self._tasks: dict[asyncio.Task[Reply], int] = {}
+        self._queue = CallQueue(program.limits.calls_in_flight)
+        self._numbers: dict[int, int] = {}  # of the requests without a reply, in the order they came
+        self._tasks: dict[int, asyncio.Task[Reply]] = {}
+        self._ended: list[int] = []
+        self._made = 0
+        self._news: asyncio.Future[None] | None = None
 
     async def answer(self, requests: Sequence[MontyRequest]) -> MontyReplies:
         """Begin these requests, and return the replies that are ready, at least one.
@@ -57,7 +63,7 @@ class MontyCalls:
             ProgramEnded: A call was cancelled from inside, so that it has no reply.
             Exception: An exception of the host.
         """
-        if len(requests) == 1 and not self._tasks:  # the usual case needs no task
+        if len(requests) == 1 and not self._numbers:  # the usual case needs no task
             try:
                 return [(requests[0].id, await self._reply(requests[0]))]
             except asyncio.CancelledError:
@@ -66,15 +72,36 @@ class MontyCalls:
                     raise
                 raise ProgramEnded(CALL_CANCELLED) from None
         for request in requests:
-            self._tasks[asyncio.create_task(self._reply_in_slot(request))] = request.id
-        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-        found = [(self._tasks.pop(task), task) for task in list(self._tasks) if task in done]  # in the order they began
+            self._begin(request)
+        if not self._ended:
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        ended, self._ended = sorted(self._ended, key=self._numbers.__getitem__), []
+        found = [(number, self._tasks.pop(number)) for number in ended]
+        for number in ended:
+            del self._numbers[number]
         if any(task.cancelled() for _, task in found):
             raise ProgramEnded(CALL_CANCELLED)
         errors = [error for _, task in found if (error := task.exception()) is not None]
         if errors:
             raise errors[0]
         return [(request, task.result()) for request, task in found]
+
+    def _begin(self, request: MontyRequest) -> None:
+        self._numbers[request.id] = self._made = self._made + 1
+        context = copy_context()
+
+        def start() -> None:
+            task = self._tasks[request.id] = asyncio.create_task(self._reply(request), context=context)
+            task.add_done_callback(lambda task: self._end(request.id))
+
+        self._queue.add(start)
+
+    def _end(self, number: int) -> None:
+        self._queue.release()
+        self._ended.append(number)
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     async def _reply(self, request: MontyRequest) -> Reply:
         if isinstance(request, MontySleep):
@@ -108,13 +135,10 @@ class MontyCalls:
             return refused
         return Value(values) if isinstance(reply, Value) else reply
 
-    async def _reply_in_slot(self, request: MontyRequest) -> Reply:
-        async with self._slots:
-            return await self._reply(request)
-
     async def close(self) -> None:
         """Stop the calls that still run, and wait until they have stopped."""
-        tasks = list(self._tasks)
+        self._queue.close()
+        tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         if tasks:

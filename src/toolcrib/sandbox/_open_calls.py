@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 from toolcrib.calls import calling_line, charge_time
+from toolcrib.sandbox._call_queue import CallQueue, QueuedCall
 from toolcrib.sandbox._endings import (
     CALL_CANCELLED,
     ProgramEnded,
@@ -38,18 +40,19 @@ class OpenCall:
     """
 
     __slots__ = (
-        *("args", "frame", "has_slot", "id", "is_dropped", "is_idle", "is_over", "is_stream", "is_wanted", "kwargs"),
-        *("line", "memory", "name", "suspended", "task", "wanted"),
+        *("args", "frame", "has_place", "id", "is_dropped", "is_idle", "is_over", "is_stream", "is_wanted", "kwargs"),
+        *("line", "memory", "name", "queued", "suspended", "task", "wanted"),
     )
 
     def __init__(self, asked: CallFrame, *, is_stream: bool) -> None:
         self.id, self.name, self.line, self.memory = asked.id, asked.name, asked.line, asked.memory
         self.args, self.kwargs, self.is_stream = asked.args, asked.kwargs, is_stream
         self.suspended: SuspendedReply | None = None
+        self.queued: QueuedCall | None = None
         self.task: asyncio.Task[None] | None = None
         self.frame: HostFrame | None = None
         self.is_wanted = not is_stream
-        self.is_over = self.is_dropped = self.is_idle = self.has_slot = False
+        self.is_over = self.is_dropped = self.is_idle = self.has_place = False
         self.wanted: asyncio.Future[None] | None = None
 
 
@@ -62,7 +65,7 @@ class OpenCalls:
 
     Attributes:
         made: Calls so far.
-        running: Of them, those that the host executes now.
+        running: Of them, those that the host executes now, or begins later.
         failed: The host's exception, or why a call has no reply.
     """
 
@@ -72,14 +75,12 @@ class OpenCalls:
         self._charge = charge
         self._limits, self._host, self._on_change = program.limits, host, on_change
         self._streams = program.streams
-        self._slots = asyncio.Semaphore(program.limits.calls_in_flight)
+        self._queue = CallQueue(program.limits.calls_in_flight, self._has_room)
         self._open: dict[int, OpenCall] = {}
         self._memory = 0  # of their arguments
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: dict[int, None] = {}  # in the order they became so
         self._ready_bytes = 0
-        self._room = asyncio.Event()  # not set while too much waits for the program
-        self._room.set()
         self.made = 0
         self.running = 0
         self.failed: BaseException | None = None
@@ -105,14 +106,23 @@ class OpenCalls:
         return call
 
     def begin(self, call: OpenCall, *, urgent: bool = False) -> None:
-        """Begin a call: now, or when a slot is free and, unless it is `urgent`, the program has taken earlier replies.
+        """Begin a call: now, or when it is its turn and, unless it is `urgent`, the program has taken earlier replies.
 
         A call is urgent when the program takes no other reply before this one.
         """
         self.running += 1
-        call.task = asyncio.create_task(self._answer(call, urgent))
-        self._tasks.add(call.task)
-        call.task.add_done_callback(lambda task: self._done(call, task))
+        context = copy_context()
+
+        def start() -> None:
+            call.has_place = True
+            call.task = asyncio.create_task(self._answer(call), context=context)
+            self._tasks.add(call.task)
+            call.task.add_done_callback(lambda task: self._done(call, task))
+
+        call.queued = self._queue.add(start, urgent=urgent)
+
+    def _has_room(self) -> bool:
+        return self._ready_bytes <= _REPLY_BYTES
 
     def want(self, number: int) -> OpenCall:
         """Note that the program wants the next value of a stream.
@@ -142,6 +152,8 @@ class OpenCalls:
             self._take_frame(call)
         if call.task is not None:
             call.task.cancel()
+        elif call.queued is not None and self._queue.remove(call.queued):
+            self.running -= 1
 
     # --- what the program is given
 
@@ -171,8 +183,7 @@ class OpenCalls:
         frame, call.frame = call.frame or HostFrame(b""), None
         del self._ready[call.id]
         self._ready_bytes -= frame.size
-        if self._ready_bytes <= _REPLY_BYTES:
-            self._room.set()
+        self._queue.look()
         return frame
 
     @property
@@ -182,25 +193,15 @@ class OpenCalls:
 
     # --- the host's side
 
-    async def _answer(self, call: OpenCall, urgent: bool) -> None:
-        try:
-            await self._slots.acquire()
-            while not (urgent or self._room.is_set()):
-                self._slots.release()
-                await self._room.wait()
-                await self._slots.acquire()
-            call.has_slot = True
-            calling_line.set(call.line)
-            charge_time.set(self._charge)
-            if call.is_stream:
-                reply = await self._host.call(call.name, call.args, call.kwargs, lambda value: self._emit(call, value))
-                if isinstance(reply, Value):
-                    reply = Value(None)  # the program has its values: all of them once more might be too much
-            else:
-                reply = await self._host.call(call.name, call.args, call.kwargs)
-        finally:
-            if call.has_slot:
-                self._slots.release()
+    async def _answer(self, call: OpenCall) -> None:
+        calling_line.set(call.line)
+        charge_time.set(self._charge)
+        if call.is_stream:
+            reply = await self._host.call(call.name, call.args, call.kwargs, lambda value: self._emit(call, value))
+            if isinstance(reply, Value):
+                reply = Value(None)  # the program has its values: all of them once more might be too much
+        else:
+            reply = await self._host.call(call.name, call.args, call.kwargs)
         if not call.is_dropped:
             self.set_reply(call, reply)
 
@@ -229,14 +230,14 @@ class OpenCalls:
             call.is_dropped = True
             raise asyncio.CancelledError  # the stream is over, for the tool as well
         self._set_frame(call, frame)
-        call.has_slot = False
-        self._slots.release()
+        call.has_place = False
+        self._queue.release()
         self._set_idle(call, True)
         call.wanted = asyncio.get_running_loop().create_future()
         self._on_change()
         await call.wanted
-        await self._slots.acquire()
-        call.has_slot = True
+        await self._queue.place()
+        call.has_place = True
 
     def _too_large(self, call: OpenCall | CallFrame, size: int) -> Raised:
         return result_too_large(call.name, size, self._limits)
@@ -245,8 +246,6 @@ class OpenCalls:
         call.frame = frame
         self._ready[call.id] = None
         self._ready_bytes += frame.size
-        if self._ready_bytes > _REPLY_BYTES:
-            self._room.clear()
 
     def _set_idle(self, call: OpenCall, idle: bool) -> None:
         call.is_idle = idle
@@ -254,6 +253,8 @@ class OpenCalls:
 
     def _done(self, call: OpenCall, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if call.has_place:
+            self._queue.release()
         if call.is_dropped:
             call.task = None  # as in close
         if not call.is_idle:
@@ -268,6 +269,7 @@ class OpenCalls:
     async def close(self) -> None:
         """Stop the calls that still run, and wait until they have stopped."""
         self.failed = self.failed or ProgramEnded(None)  # failures from here on are not reported
+        self._queue.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
