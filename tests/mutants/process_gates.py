@@ -102,9 +102,16 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "time that the host computes for a program",
         _TIME,
-        "        self._left -= seconds\n\n    @property",
-        "        pass\n\n    @property",
+        "        self._left -= seconds\n        self._seconds -= seconds\n",
+        "        pass\n",
         ("tests/sandbox/test_stopwatch.py", *_BREACH),
+    ),
+    Gate(
+        "time by the clock of a program that has no processor",
+        _TIME,
+        "if rest <= 0 or self._patience <= 0:",
+        "if rest <= 0:",
+        ("tests/sandbox/test_stopwatch.py",),
     ),
     Gate(
         "threads that compute while a program waits",

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,20 @@ async def test_a_blocking_program_leaves_the_loop_its_turns(process_sandbox: Pro
 
     assert result.error is None
     assert turns
+
+
+async def test_a_host_that_is_late_takes_no_time_from_its_program(process_run: Run) -> None:
+    async def others() -> None:
+        while True:
+            time.sleep(0.1)  # noqa: ASYNC251 -- as a host that computes for many others
+            await asyncio.sleep(0)
+
+    busy = asyncio.create_task(others())
+    result = await process_run("sum(add(n) for n in range(25))", program_time=1.0)
+    busy.cancel()
+
+    assert result.error is None
+    assert result.value == sum(range(25))
 
 
 async def test_a_large_reply_arrives(process_sandbox: ProcessSandbox) -> None:

@@ -34,6 +34,41 @@ async def test_what_the_host_computes_for_a_program_is_time_of_the_program() -> 
     assert watch.is_over
 
 
+async def test_a_program_that_had_no_processor_has_the_rest_of_its_time() -> None:
+    watch = Stopwatch(0.2, lambda: None, used=lambda: 0.05)
+
+    watch.start()
+    time.sleep(0.3)  # noqa: ASYNC251 -- as a host that is busy with others
+    watch.pause()
+    late = watch.is_over
+    watch.charge(0.2)
+    watch.stop()
+
+    assert not late
+    assert watch.is_over
+
+
+async def test_a_program_that_has_no_processor_does_not_go_on_without_end() -> None:
+    over = asyncio.Event()
+    watch = Stopwatch(0.01, over.set, used=lambda: 0.0)
+
+    watch.start()
+    async with asyncio.timeout(60):
+        await over.wait()
+    watch.stop()
+
+
+async def test_a_program_of_which_nothing_is_known_has_its_time_by_the_clock() -> None:
+    watch = Stopwatch(0.2, lambda: None, used=lambda: None)
+
+    watch.start()
+    time.sleep(0.3)  # noqa: ASYNC251 -- as a program that computes
+    watch.pause()
+    watch.stop()
+
+    assert watch.is_over
+
+
 async def test_a_program_that_waits_has_all_its_time() -> None:
     over = asyncio.Event()
     watch = Stopwatch(0.01, over.set)

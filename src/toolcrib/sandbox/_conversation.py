@@ -44,7 +44,7 @@ from toolcrib.sandbox._replay import Diverged, ReplayLog
 from toolcrib.sandbox._result_tables import with_tables
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
-from toolcrib.sandbox._usage import Usage
+from toolcrib.sandbox._usage import NOTHING, Usage
 from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
 
 __all__ = ["Conversation"]
@@ -89,7 +89,7 @@ class Conversation:
         self._kill, self._usage, self._computed_before = kill, usage, 0.0
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] | None = None
-        self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time, on_look=self._look)
+        self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time, on_look=self._look, used=self._used)
         self._wire = wire(self._wake, self._stopwatch.charge)
         self._calls = OpenCalls(program, host, self._wake, self._stopwatch.charge)
         self._held_back: list[OpenCall] = []  # to begin where the program had paused
@@ -166,6 +166,10 @@ class Conversation:
             self._deadline.end()
         elif usage.seconds - self._computed_before > self._limits.program_time:
             self._out_of_time()
+
+    def _used(self) -> float | None:
+        usage = self._usage()
+        return None if usage is NOTHING else usage.seconds - self._computed_before
 
     async def _converse(self, keep: bool) -> tuple[Any, ProgramError | None]:
         self._send([self._run_frame(keep)])

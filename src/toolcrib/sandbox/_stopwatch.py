@@ -14,6 +14,7 @@ from toolcrib.sandbox._protocol import Program
 __all__ = ["Stopwatch", "WallClock"]
 
 _GRACE = 0.05  # seconds: the program's last frame may be here already, and the loop have been busy with other things
+_PATIENCE = 10  # times its seconds, which a program that has no processor may go on
 _TICK = 0.5  # seconds between two looks at most; from one that is late, the process or its machine was stopped
 
 
@@ -25,11 +26,14 @@ class Stopwatch:
         on_over: Called when the program has had so many and goes on.
         waited: The seconds so far that are not to be counted, for reasons of the host's own.
         on_look: Called twice a second, whether the program computes or waits.
+        used: The seconds that the program's process has had a processor so far; None where that is not known. A program
+            whose time is over by the clock has the rest of these, since its machine or its host may have been busy, up
+            to ten times its time by the clock.
     """
 
     __slots__ = (
-        *("_due", "_is_late", "_left", "_loop", "_on_look", "_on_over", "_since", "_timer", "_waited"),
-        "_waited_before",
+        *("_due", "_is_late", "_left", "_loop", "_on_look", "_on_over", "_patience", "_seconds", "_since", "_timer"),
+        *("_used", "_waited", "_waited_before"),
     )
 
     def __init__(
@@ -38,7 +42,9 @@ class Stopwatch:
         on_over: Callable[[], None],
         waited: Callable[[], float] | None = None,
         on_look: Callable[[], None] = do_nothing,
+        used: Callable[[], float | None] | None = None,
     ) -> None:
+        self._seconds, self._used, self._patience = seconds, used, seconds * _PATIENCE
         self._left, self._on_over, self._on_look = seconds, on_over, on_look
         self._waited, self._waited_before = waited, 0.0
         self._since: float | None = None
@@ -62,23 +68,35 @@ class Stopwatch:
     def charge(self, seconds: float) -> None:
         """Count seconds that the host computed for the program, too."""
         self._left -= seconds
+        self._seconds -= seconds
 
     @property
     def is_over(self) -> bool:
         """Whether the program has had all its time."""
-        return self._left <= 0
+        return self._left <= 0 and not self._goes_on()
+
+    def _goes_on(self) -> bool:
+        """Return whether a program that had its time by the clock had a processor for less, and give it the rest."""
+        used = None if self._used is None else self._used()
+        rest = 0.0 if used is None else self._seconds - used
+        if rest <= 0 or self._patience <= 0:
+            return False
+        self._patience -= rest
+        self._left = rest
+        return True
 
     def stop(self) -> None:
         """End the count."""
         self._timer.cancel()
         self._on_over = self._on_look = do_nothing
+        self._used = None
 
     def _check(self) -> None:
         self._on_look()
         if self._since is not None:
             self._left -= self._computed()
             self._begin()
-            if self._left <= 0:
+            if self.is_over:
                 if self._is_late:
                     self._on_over()
                     return
