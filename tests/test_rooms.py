@@ -39,3 +39,12 @@ def test_no_room_imports_a_private_module_of_another() -> None:
         found |= {(room, name) for name in private if name.count(".") > 1 and room_of(name) != room}
 
     assert found == set()
+
+
+def test_private_modules_of_packages_are_those_of_dbos_alone() -> None:
+    found: set[tuple[str, str]] = set()
+    for file in PACKAGE.rglob("*.py"):
+        names = {name for name in imported(file) if not name.startswith("toolcrib.")}
+        found |= {(str(file.relative_to(PACKAGE)), name) for name in names if private_part(name).count(".")}
+
+    assert {(file, name) for file, name in found if not (name.startswith("dbos.") and "dbos" in file)} == set()

@@ -3,14 +3,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+from pydantic_monty._binary import find_monty_binary
 
 from tests.code.hosts import Run, TableHost, costly
 from tests.sandbox.conftest import ON_LINUX
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox import MontySandbox
+from toolcrib.sandbox._monty import monty_binary
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,3 +95,20 @@ async def test_what_the_host_computes_to_read_calls_is_time_of_the_program(monty
     assert result.error is not None
     assert (result.error.kind, result.error.type) == ("time", "TimeoutError")
     assert len(host.calls) <= 4  # the last of which has begun
+
+
+def test_the_program_of_its_workers_is_the_one_that_monty_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed, expected = monty_binary(), find_monty_binary()
+    monkeypatch.setenv("MONTY_BIN", "/opt/monty")
+
+    assert installed == expected
+    assert monty_binary() == "/opt/monty"
+
+
+def test_a_program_of_its_workers_that_is_not_there_is_said_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MONTY_BIN", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sysconfig, "get_path", lambda *_: "/nowhere")
+
+    with pytest.raises(SandboxUnavailable, match=r"the program `monty` is not there. Install it: pip install"):
+        monty_binary()

@@ -11,7 +11,9 @@ import atexit
 import ctypes
 import logging
 import os
+import shutil
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -22,10 +24,9 @@ from typing import Any, Literal
 from weakref import WeakSet
 
 from pydantic_monty import Monty
-from pydantic_monty._binary import find_monty_binary
 
 from toolcrib.calls import charge_time
-from toolcrib.errors import CodeError, SandboxError
+from toolcrib.errors import CodeError, SandboxError, SandboxUnavailable
 from toolcrib.sandbox._endings import CLOSED, LIMITS, ProgramEnded, computed_too_long, took_too_long
 from toolcrib.sandbox._layers import LAYERS, LayerCheck
 from toolcrib.sandbox._monty_calls import MontyCalls, MontyReplies, MontyRequest
@@ -38,7 +39,7 @@ from toolcrib.sandbox._sealed_program import SealedProgram
 from toolcrib.sandbox._stopwatch import WallClock
 from toolcrib.sandbox._threads import ProgramThread, ProgramThreads
 
-__all__ = ["MontySandbox"]
+__all__ = ["MontySandbox", "monty_binary"]
 
 _SESSIONS_PER_WORKER = 1_000  # then the worker is replaced, so that nothing can pile up in it
 _CLOSE_SECONDS = 2.0  # that running programs are given to notice that they were ended
@@ -196,7 +197,7 @@ class MontySandbox:
                     "it. Start it with the `spawn` or `forkserver` method, or fork before the first program"
                 )
             _used_by = os.getpid()
-            seal = SealedProgram(find_monty_binary(), _WORKER, self._skip)
+            seal = SealedProgram(monty_binary(), _WORKER, self._skip)
             self._layers.take(seal.report)
             self._seal = seal
             pool = Monty(
@@ -316,3 +317,17 @@ if hasattr(os, "register_at_fork"):
 def _close_all() -> None:
     for sandbox in list(_made):
         sandbox.close()
+
+
+def monty_binary() -> str:
+    """Return the program of Monty's workers: that which `MONTY_BIN` names, or `monty` where scripts are installed.
+
+    Raises:
+        SandboxUnavailable: There is none.
+    """
+    user = sysconfig.get_path("scripts", f"{os.name}_user")
+    folders = (sysconfig.get_path("scripts"), user, os.environ.get("PATH", ""))
+    found = os.environ.get("MONTY_BIN") or shutil.which("monty", path=os.pathsep.join(folders))
+    if found is None:
+        raise SandboxUnavailable("the program `monty` is not there. Install it: pip install 'toolcrib[monty]'")
+    return found
