@@ -109,7 +109,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a trusted value that a stranger names is the stranger's",
         "provenance/_memory.py",
-        "        found = self._untrusted.find(text)  # before the trusted ones: a stranger may name what is in them\n",
+        "        found = self._find_of_others(text)  # before the trusted ones: a stranger may name what is in them\n",
         "        found = None if self._trusted.find(text) else self._untrusted.find(text)\n",
         _MEMORY,
     ),
@@ -301,6 +301,20 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "    known = [_shown(call, each) for each in",
         "    known = [each for each in",
         _PIPELINE,
+    ),
+    Gate(
+        "what a call that only reads says again is the stranger's",
+        "pipeline/_weigh.py",
+        "flows, echoes = call.received.flows or {}, labels.effect not in _READING",
+        "flows, echoes = call.received.flows or {}, True",
+        _PIPELINE,
+    ),
+    Gate(
+        "a value of others that an effect says again is the stranger's",
+        "provenance/_memory.py",
+        "for value, origin in given if echoes and origin.kind not in ASKED}",
+        "for value, origin in given if echoes}",
+        _MEMORY,
     ),
     Gate(
         "a record has few origins",

@@ -238,6 +238,31 @@ async def test_a_long_result_is_read_before_the_next_call_is_weighed() -> None:
     assert "([300].body, line 3)" in asked.request.reason
 
 
+@pytest.mark.parametrize("effect", ["write", "none"])
+async def test_what_a_tool_does_and_says_again_stays_whose_it_was(effect: Any) -> None:
+    @ez_tool(effect="none", source="trusted")
+    async def contacts() -> list[str]:
+        """List contacts."""
+        return ["ann@corp.com"]
+
+    @ez_tool(effect=effect)
+    async def note(who: str) -> str:
+        """Note."""
+        return f"noted: {who}"
+
+    @ez_tool(effect="send", source="trusted")
+    async def send(to: str) -> str:
+        """Send."""
+        return to
+
+    pipeline, run = Pipeline([contacts, note, send, *bank([])]), run_of("write to my contact")
+    await pipeline.run(READ, run)
+    await pipeline.run(ToolCall("contacts"), run)
+    await pipeline.run(ToolCall("note", {"who": "ann@corp.com"}), run)
+    outcome = await pipeline.run(ToolCall("send", {"to": "ann@corp.com"}), run)
+    assert isinstance(outcome, Completed if effect == "write" else Suspended)
+
+
 async def test_a_tool_without_an_effect_counts_as_one_that_writes() -> None:
     @ez_tool
     async def store(name: str) -> str:

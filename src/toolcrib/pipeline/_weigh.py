@@ -20,6 +20,7 @@ __all__ = ["recall", "remember", "weigh"]
 
 _MOST_ROWS: Final = 50_000  # of a table
 _MOST_ORIGINS: Final = 50  # of one call, in its record
+_READING: Final = frozenset({"none", "fetch"})
 _SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
 
 
@@ -113,7 +114,8 @@ def remember(call: LiveCall) -> None:
 
     def read() -> None:
         shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
-        memory.read(call.name, call.id, arguments, shapes, source, labels.readers, call.received.flows or {})
+        flows, echoes = call.received.flows or {}, labels.effect not in _READING
+        memory.read(call.name, call.id, arguments, shapes, source, labels.readers, flows, echoes=echoes)
         if is_table(value) and len(shapes) == _MOST_ROWS:
             memory.lose()  # there may be more rows, which are not looked at
 
@@ -138,7 +140,8 @@ def recall(
     """
     declared = ToolLabels()
     if entry is not None:
-        declared = ToolLabels(source=entry.tool.options.source, readers=entry.tool.options.readers)
+        options = entry.tool.options
+        declared = ToolLabels(options.effect or "write", options.source, readers=options.readers)
     ruled = _ruled(run, declared, call.name, entry)
     source: Source = "untrusted" if failed or ruled.source is None else ruled.source
     found = {"error": value} if failed else _json_in(value) if is_text else value
@@ -154,7 +157,8 @@ def recall(
             labels = labels(arguments, found) if callable(labels) else labels
         except Exception:  # a function of the host's, which may not know a result by what a model was shown of it
             labels = "untrusted"
-        run.memory.read(call.name, call.id, arguments, found, labels, ruled.readers)
+        echoes = entry is not None and ruled.effect not in _READING
+        run.memory.read(call.name, call.id, arguments, found, labels, ruled.readers, echoes=echoes)
 
     run.memory.wait(read)
 

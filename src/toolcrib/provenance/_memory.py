@@ -53,6 +53,7 @@ class Memory:
         self._read_from: dict[str, None] = {}  # where it has read text of others, for a person
         self._heard: set[str] = set()
         self._expected: set[str] = set()
+        self._echoes: dict[int, set[str | float]] = {}  # of sources: what their calls were given, and not by others
         self._warned: dict[str, tuple[bool, bool]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = Lock()
@@ -116,6 +117,8 @@ class Memory:
         source: Source,
         readers: Collection[str] | None = None,
         flows: Mapping[str, Flow] = _NO_FLOWS,
+        *,
+        echoes: bool = False,
     ) -> None:
         """Keep a result, as JSON shapes, with what its tool declares of it.
 
@@ -130,10 +133,13 @@ class Memory:
             source: How far the result can be trusted.
             readers: To whom it may be sent, by the values of deciding arguments; None for all.
             flows: What may come into the arguments, as far as the text of a program says it.
+            echoes: Whether values that the tool was given, and that it says again, stay whose they were.
         """
         labels = source(arguments, result) if callable(source) else source
-        if any(self.origin(value, flows.get(argument_of(path))).kind in ASKED for path, value in _leaves(arguments)):
+        given = [(value, self.origin(value, flows.get(argument_of(path)))) for path, value in _leaves(arguments)]
+        if any(origin.kind in ASKED for _, origin in given):
             labels = "untrusted"
+        own = {_key(value) for value, origin in given if echoes and origin.kind not in ASKED}
         untrusted, private = self._warned.pop(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
         about = next((_cut(value) for _, value in _leaves(arguments) if isinstance(value, str)), "")
@@ -151,6 +157,11 @@ class Memory:
                 self._untrusted.add(text, number)
                 self._read_from[place] = None
                 self.note_others(tool, fields_of(path))
+                if own:
+                    self._echoes[number] = own
+                for key in own:
+                    if self._untrusted.numbers.get(cast("float", key)) == number:
+                        del self._untrusted.numbers[cast("float", key)]
             if readers is not None:
                 self._private.add(flat(text), number, frozenset(map(flat, readers)))
 
@@ -187,7 +198,7 @@ class Memory:
             value: The text or number.
             flow: What may come into the argument, as far as the text of a program says it.
         """
-        key = round(float(value), 4) if isinstance(value, int | float) else flat(str(value))
+        key = _key(value)
         if flow is None:
             return self._origin_of(key, None)
         stranger = next((each[0] for each in flow.results if self.is_full or each in self._of_others), None)
@@ -237,7 +248,7 @@ class Memory:
     def _origin_of_text(self, text: str, *, is_users: bool) -> Origin:
         if is_users and not _is_ambiguous(text):
             return Origin("user")
-        found = self._untrusted.find(text)  # before the trusted ones: a stranger may name what is in them
+        found = self._find_of_others(text)  # before the trusted ones: a stranger may name what is in them
         if found is None and is_users:
             return Origin("user")
         if found is None and not self.is_full:
@@ -248,6 +259,10 @@ class Memory:
             return self._origin_of_dates(dates)
         is_known = not self._reads_others or self._is_put_together(text)
         return Origin("derived" if is_known else "model")
+
+    def _find_of_others(self, text: str) -> tuple[int, int] | None:
+        """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
+        return next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
 
     def _source(self, number: int, line: int = 0) -> Origin:
         return replace(self._sources[number][0], line=line)
@@ -425,6 +440,11 @@ class Memory:
         for path, value in islice(_leaves(arguments), _MOST_VALUES):
             if path in paths:
                 self._approved.add(Origin("model").mark(tool, argument_of(path), str(value)))
+
+
+def _key(value: Any) -> str | float:
+    """Return a text or a number as it is looked up."""
+    return round(float(value), 4) if isinstance(value, int | float) else flat(str(value))
 
 
 def _is_ambiguous(text: str) -> bool:
