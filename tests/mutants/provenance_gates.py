@@ -317,6 +317,13 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         _MEMORY,
     ),
     Gate(
+        "a parameter that is marked decides",
+        "provenance/_policy.py",
+        'frozenset(names).difference(self.deciding) if "*"',
+        'frozenset(names) if "*"',
+        _RULES,
+    ),
+    Gate(
         "a record has few origins",
         "pipeline/_weigh.py",
         "[:_MOST_ORIGINS]",

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from toolcrib.calls import Completed, Rejected, Suspended, ToolCall
 from toolcrib.pipeline import Pipeline, Run, recall
-from toolcrib.provenance import Content, Provenance, Rule
+from toolcrib.provenance import Content, Decides, Provenance, Rule
 from toolcrib.testing import RecordingSink, Way, ways
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -163,3 +163,34 @@ async def test_a_run_without_a_policy_calls_nothing_of_it(policy: Provenance | N
     finally:
         sys.setprofile(before)
     assert bool(called) is (policy is not None)
+
+
+async def asked_of_letter(*rules: Rule, **options: Any) -> list[str]:
+    """Return which arguments of a letter a person is asked about, where a stranger wrote all of them."""
+
+    @ez_tool(effect="write", source="trusted", **options)
+    async def letter(to: Annotated[str, Decides], cc: str, body: str) -> str:
+        """Write a letter."""
+        return "written"
+
+    pipeline, run = Pipeline([letter, *bank([])]), run_by(*rules)
+    await pipeline.run(READ, run)
+    asked = await pipeline.run(ToolCall("letter", dict.fromkeys(("to", "cc", "body"), IBAN)), run)
+    return [each["path"] for each in asked.request.origins] if isinstance(asked, Suspended) else []
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "asked"),
+    [
+        ((), {}, ["to", "cc", "body"]),
+        ((), {"content": ["*"]}, ["to"]),
+        ((Rule(tool="letter", content=("*",)),), {}, ["to"]),
+        ((Rule(tool="letter", content=("*",), deciding=("cc",)),), {}, ["to", "cc"]),
+        ((Rule(tool="letter", content=("body", "to")),), {}, ["cc"]),
+        ((Rule(tool="letter", deciding=("*",)),), {"content": ["*"]}, ["to", "cc", "body"]),
+    ],
+)
+async def test_a_mark_keeps_a_parameter_that_would_be_content(
+    rules: tuple[Rule, ...], options: dict[str, Any], asked: list[str]
+) -> None:
+    assert await asked_of_letter(*rules, **options) == asked

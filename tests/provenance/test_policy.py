@@ -104,7 +104,7 @@ def test_what_a_rule_says_takes_the_place_of_what_the_tool_declares() -> None:
     rule = Rule(source="trusted", content=("note",), deciding=("body",), readers=("ann@corp.com",), unknown="allow")
     found = Provenance(rules=(rule,)).labels(DECLARED, "pay", (), None)
     assert found == ToolLabels(
-        "write", "trusted", frozenset({"note"}), ("ann@corp.com",), untrusted="ask", unknown="allow", private="ask"
+        "write", "trusted", frozenset({"note"}), ("ann@corp.com",), unknown="allow", deciding=frozenset({"body"})
     )
 
 

@@ -16,7 +16,7 @@ from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.pipeline._call import Executor
 from toolcrib.provenance import ToolLabels
-from toolcrib.schema import Content, RunContext
+from toolcrib.schema import Content, Decides, RunContext
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["Plan", "Reading", "RunnableTool"]
@@ -96,19 +96,22 @@ class Plan:
     def labels(self) -> ToolLabels:
         """What the tool declares for a policy of provenance."""
         options = self.tool.options
-        return ToolLabels(options.effect or "write", options.source, self._content(), options.readers)
+        content = frozenset(options.content) | self._marked(Content)
+        deciding = self._marked(Decides)
+        return ToolLabels(
+            options.effect or "write", options.source, content - deciding, options.readers, deciding=deciding
+        )
 
-    def _content(self) -> frozenset[str]:
-        """Return the parameters that say something and decide nothing."""
-        named = frozenset(self.tool.options.content)
+    def _marked(self, mark: type) -> frozenset[str]:
+        """Return the parameters with a mark."""
         try:
             fields = self.spec.input_model.model_fields
         except SchemaError:  # a host may pass what has no schema
-            return named
-        return named.union(
+            return frozenset()
+        return frozenset(
             name
             for name, field in fields.items()
-            if any(each is Content or isinstance(each, Content) for each in field.metadata)
+            if any(each is mark or isinstance(each, mark) for each in field.metadata)
         )
 
     @cached_property

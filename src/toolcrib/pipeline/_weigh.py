@@ -40,11 +40,12 @@ async def weigh(call: LiveCall) -> Rejected | None:
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
     settled: list[Question] | None = None if call.trace is None else []
+    content = labels.content_of(values)
     if is_program:
-        found = memory.judge_programs(values, labels.content)
+        found = memory.judge_programs(values, content)
     else:
         flows = call.received.flows or {}
-        found = memory.judge(call.name, labels.effect, values, labels.content, flows, settled)
+        found = memory.judge(call.name, labels.effect, values, content, flows, settled)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if questions and questions == call.questions:
         return None

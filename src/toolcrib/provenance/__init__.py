@@ -13,10 +13,11 @@ from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
 from toolcrib.provenance._question import Origin, Question
 from toolcrib.provenance._texts import TextIndex, flat
-from toolcrib.schema import Content
+from toolcrib.schema import Content, Decides
 
 __all__ = [
     "Content",
+    "Decides",
     "Effect",
     "Flow",
     "Labels",

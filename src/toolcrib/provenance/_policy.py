@@ -41,7 +41,8 @@ class ToolLabels:
     Attributes:
         effect: What the tool does.
         source: How far its results can be trusted; None for results that the run has read before.
-        content: The parameters that say something, and decide nothing.
+        content: The parameters that say something, and decide nothing; `*` is for all but those in `deciding`.
+        deciding: The parameters that decide, also where `content` has `*`.
         readers: To whom its results may be sent; None for all.
         untrusted: What becomes of a call with a value of a stranger's.
         unknown: What becomes of one with a value that only the model knows from where.
@@ -55,6 +56,11 @@ class ToolLabels:
     untrusted: Verdict = "ask"
     unknown: Verdict = "ask"
     private: Verdict = "ask"
+    deciding: frozenset[str] = frozenset()
+
+    def content_of(self, names: Collection[str]) -> frozenset[str]:
+        """Return which of a call's arguments say something and decide nothing."""
+        return frozenset(names).difference(self.deciding) if "*" in self.content else self.content
 
     def verdict(self, kind: OriginKind) -> Verdict:
         """Return what becomes of a call because of a value of this origin."""
@@ -80,7 +86,8 @@ class Rule:
         principal: On whose behalf the call is made. `*` is also for calls without a principal.
         effect: What the tool does.
         source: How far its results can be trusted.
-        content: Parameters that say something and decide nothing, besides those that the tool declares.
+        content: Parameters that say something and decide nothing, besides those that the tool declares; `*` is for all
+            but those that are marked with `Decides` or named in `deciding`.
         deciding: Parameters that decide, though the tool declares them as content.
         readers: To whom its results may be sent; `["*"]` is anybody.
         untrusted: What becomes of a call with a deciding value of a stranger's: `allow`, `ask` or `deny`.
@@ -126,7 +133,9 @@ class Rule:
             said["readers"] = None
         if labels.source is None:
             said.pop("source", None)  # such results were read before, by what their own tools say
-        return replace(labels, content=labels.content.union(self.content).difference(self.deciding), **said)
+        deciding = labels.deciding.difference(self.content).union(self.deciding)
+        content = labels.content.union(self.content).difference(self.deciding)
+        return replace(labels, content=content, deciding=deciding, **said)
 
 
 _REPLACED: Final = ("effect", "source", "readers", "untrusted", "unknown", "private")

@@ -9,6 +9,7 @@ from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._markers import (
     REDACTED,
     Content,
+    Decides,
     IdempotencyKey,
     Injectable,
     Injected,
@@ -28,6 +29,7 @@ __all__ = [
     "STUB_IMPORTS",
     "CanonicalArguments",
     "Content",
+    "Decides",
     "IdempotencyKey",
     "Injectable",
     "Injected",

@@ -13,6 +13,7 @@ __all__ = [
     "REDACTED",
     "STARS",
     "Content",
+    "Decides",
     "IdempotencyKey",
     "Injectable",
     "Injected",
@@ -78,6 +79,16 @@ class Content:
 
     With a `Provenance` policy, the other parameters of a tool may not have a stranger's value unasked: who, where and
     how much. Of content only links, addresses and private values are asked about.
+    """
+
+    __slots__ = ()
+
+
+class Decides:
+    """Mark a parameter that decides who, where or how much: `to: Annotated[str, Decides]`.
+
+    Without marks every parameter decides. The mark keeps one that a tool or a rule of a `Provenance` policy would take
+    for content by `content=["*"]`, which is for tools with many parameters of which few decide.
     """
 
     __slots__ = ()

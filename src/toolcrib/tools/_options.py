@@ -51,7 +51,8 @@ class ToolOptions:
             calls are judged one by one. None counts as `write`.
         source: How far its results can be trusted: `trusted`, `name`, `untrusted`, these by field name, or a function
             of the arguments and the result that returns them. None for results that the run has read before.
-        content: Parameters that say something and decide nothing, besides those marked with `Content`.
+        content: Parameters that say something and decide nothing, besides those marked with `Content`; `*` is for all
+            but those marked with `Decides`.
         readers: To whom its results may be sent, by the values of arguments; None for all.
     """
 
