@@ -288,8 +288,11 @@ async def test_what_a_program_writes_comes_back(
         ("import os\nos.rmdir('data')", "Directory not empty"),
         ("import os\nos.rmdir('artifacts')", "PermissionError"),
         ("import tempfile\ntempfile.mkstemp()", "take tempfile.NamedTemporaryFile()"),
-        ("import sqlite3\nsqlite3.connect('new.db')", "into artifacts/ alone: write 'artifacts/new.db'"),
-        ("import sqlite3\nsqlite3.connect('data')", "PermissionError"),
+        (
+            "import sqlite3\nsqlite3.connect('new.db')",
+            "one is made in artifacts/ alone: 'artifacts/new.db'",
+        ),
+        ("import sqlite3\nsqlite3.connect('data')", "FileNotFoundError"),
         ("import sqlite3\nsqlite3.connect('sales.csv').execute('select 1 from t')", "file is not a database"),
     ],
 )

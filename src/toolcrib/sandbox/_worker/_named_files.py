@@ -61,8 +61,11 @@ def _connected(database: Any, *args: Any, **options: Any) -> Any:
         return _connect(database, *args, **options)
     path = FILES.path(name)
     data, is_artifact = FILES.data(path), FILES.is_writable(path)
+    if data is None and not is_artifact:  # one that is wanted under another name, or one that is new
+        why = f"there is no such database; one is made in artifacts/ alone: 'artifacts/{os.path.basename(path)}'"
+        raise OSError(errno.ENOENT, why, name)
     if data is None:
-        with FILES.writer(path, "wb"):  # or an error that says where it can be
+        with FILES.writer(path, "wb"):
             data = b""
     made = _connect(":memory:", *args, **{"factory": _Database, **options, "uri": False})
     if data:
