@@ -132,7 +132,8 @@ def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed
         return failed
     problem = f"{what} failed"
     if isinstance(error, ServerError):
-        problem += f": the server `{error.server}`, which it comes from, cannot be reached now or was lost"
+        lost = "or was lost during the call, which may then have taken effect"
+        problem += f": its server `{error.server}` cannot be reached now, {lost}"
     hidden = f"{problem} (reference {reference}); the operator can look it up"
     return replace(failed, message=hidden, error_type="")
 

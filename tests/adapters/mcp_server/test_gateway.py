@@ -110,6 +110,15 @@ async def test_so_are_clients_over_http(generation: str, tmp_path: Path) -> None
         await follow_changes(client, seen)
 
 
+async def test_an_error_over_http_names_the_server_that_was_lost_and_hides_what_it_wrote(tmp_path: Path) -> None:
+    async with served(small(tmp_path)) as url, Client(url, mode=OLD, cache=None) as client:
+        lost = text_of(await client.call_tool("die", {"code": 3}))
+
+    assert "its server `small` cannot be reached now, or was lost during the call" in lost
+    assert "(reference e_" in lost
+    assert "it hurts" not in lost
+
+
 async def test_a_new_tool_can_be_found_by_a_search(tmp_path: Path) -> None:
     seen, gateway = asyncio.Event(), build_server(small(tmp_path), ServerOptions(search=7))
 
