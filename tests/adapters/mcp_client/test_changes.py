@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,30 @@ async def test_a_server_over_http_that_is_gone_is_an_error_that_names_it_and_is_
     assert first == again == {"result": 3}
     assert lost.message.startswith(f"the server `127.0.0.1:{port}/mcp` was lost while `add` ran")
     assert still.message.startswith(f"the server `127.0.0.1:{port}/mcp` cannot be connected to")
+
+
+def test_a_server_is_stopped_although_the_loop_ends_while_it_is_closed(tmp_path: Path) -> None:
+    words = f"import os, runpy, sys, time; sys.argv[1:] = [{str(tmp_path / 'notes')!r}]; "
+    words += f"runpy.run_path({str(module.__file__)!r}, run_name='__main__'); time.sleep(600)"
+
+    async def leave() -> tuple[int, Any]:
+        opening = connect([sys.executable, "-c", words]).open()
+        number = await called(await opening.__aenter__(), "process")
+        closing = asyncio.create_task(opening.__aexit__(None, None, None))
+        await settled()
+        return int(number), closing
+
+    number, _ = asyncio.run(leave())
+
+    assert has_gone(number)
+
+
+def has_gone(number: int) -> bool:
+    """Wait until a process has ended, and return whether it has."""
+    for _ in range(1000):
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.03)
+    return False

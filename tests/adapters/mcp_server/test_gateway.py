@@ -64,7 +64,7 @@ def noting(seen: asyncio.Event) -> Callable[[Any], Any]:
 
 
 async def notified(seen: asyncio.Event) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         await seen.wait()
     seen.clear()
 

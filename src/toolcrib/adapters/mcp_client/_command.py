@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
+import subprocess
 import sys
 import threading
 from collections import deque
@@ -34,6 +36,7 @@ __all__ = ["ErrorOutput", "command_streams"]
 _log = logging.getLogger("toolcrib.mcp")
 _STOP_SECONDS = 2.0  # that a server has to end after its input is closed, and again after a signal
 _WRITE_SECONDS = 0.5  # for messages that are on their way to the server
+_KILL_SECONDS = 1.0  # for a process that is killed to be gone
 _POLL_SECONDS = 0.01  # between two checks whether it has ended
 _KEPT_LINES, _LINE_CHARS = 20, 500  # of the error output
 _READ_SECONDS = 1.0  # for what a process that ended has written to arrive
@@ -70,6 +73,16 @@ async def command_streams(
             with anyio.CancelScope(shield=True):  # else a caller that is cancelled leaves the process behind
                 await server.stop()
             tasks.cancel_scope.cancel()
+
+
+def _kill(transport: asyncio.SubprocessTransport) -> None:
+    """End a process that still runs, and those that it has started, without waiting for the event loop."""
+    if transport.get_returncode() is not None or sys.platform == "win32":
+        return
+    process: subprocess.Popen[bytes] = transport.get_extra_info("subprocess")
+    with suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(_KILL_SECONDS)
 
 
 class _Command:
@@ -131,26 +144,29 @@ class _Command:
             self._written.set()
 
     async def stop(self) -> None:
-        """Close the streams, and end the process and those that it has started."""
+        """Close the streams, and end the process and those that it has started; by force when this is cancelled."""
         process = self._process
         self.received.close()
         self.sending.close()
-        with anyio.move_on_after(min(self._patience, _WRITE_SECONDS)):
-            await self._written.wait()
-        with suppress(*_CLOSED):
-            await process.stdin.aclose()
-        if not await self._ends(self._patience):
-            await _terminate(process)
-            await self._ends(_STOP_SECONDS)
-        if sys.platform == "win32":
-            close_process_job(process)
-        with suppress(*_CLOSED):
-            await process.stdout.aclose()
-        self._incoming.close()
-        transport: Any = getattr(getattr(process, "_process", None), "_transport", None)  # there is no public way
-        if isinstance(transport, asyncio.SubprocessTransport):  # else a pipe that a child has taken keeps it open
-            with suppress(PermissionError):
-                transport.close()
+        try:
+            with anyio.move_on_after(min(self._patience, _WRITE_SECONDS)):
+                await self._written.wait()
+            with suppress(*_CLOSED):
+                await process.stdin.aclose()
+            if not await self._ends(self._patience):
+                await _terminate(process)
+                await self._ends(_STOP_SECONDS)
+            if sys.platform == "win32":
+                close_process_job(process)
+            with suppress(*_CLOSED):
+                await process.stdout.aclose()
+        finally:
+            self._incoming.close()
+            transport: Any = getattr(getattr(process, "_process", None), "_transport", None)  # there is no public way
+            if isinstance(transport, asyncio.SubprocessTransport):  # else a pipe that a child has taken keeps it open
+                _kill(transport)
+                with suppress(PermissionError):
+                    transport.close()
 
     async def _ends(self, seconds: float) -> bool:
         """Return whether the process has ended within so many seconds; one of its children may keep its pipes open."""

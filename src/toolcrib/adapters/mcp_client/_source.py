@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+import anyio
+
 from toolcrib.adapters.mcp_client._members import Member, members_of, unreadable
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
@@ -66,7 +68,8 @@ class ServerSource:
             finally:
                 self.opened.remove(remote)
         finally:
-            await remote.kept.close()
+            with anyio.CancelScope(shield=True):  # a task group that is cancelled would leave processes behind
+                await remote.kept.close()
 
     def __repr__(self) -> str:
         return f"<MCP server {self.server}>"
