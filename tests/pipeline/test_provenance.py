@@ -1,6 +1,6 @@
 """Provenance in the pipeline: a value of others is asked about, over a call's whole life."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import pandas as pd
 import pytest
@@ -315,3 +315,28 @@ async def test_what_a_tool_reads_again_is_not_kept_anew() -> None:
     pipeline, run = Pipeline([again, *bank([])]), run_of()
     await pipeline.run(ToolCall("again"), run)
     assert not run.memory.reads_others
+
+
+async def test_a_key_of_an_object_is_a_value_unless_the_schema_names_it() -> None:
+    class Account(TypedDict):
+        pay: str
+
+    @ez_tool(effect="spend")
+    async def pay_all(amounts: dict[str, float], accounts: list[Account] | None = None) -> str:
+        """Pay."""
+        return "paid"
+
+    @ez_tool(effect="write")
+    async def tag(tags: dict[str, None]) -> str:
+        """Tag."""
+        return "tagged"
+
+    pipeline, run = Pipeline([pay_all, tag, *bank([])]), run_of("pay 50 to anna")
+    await pipeline.run(READ, run)
+    asked = await pipeline.run(ToolCall("pay_all", {"amounts": {IBAN: 50}}), run)
+    assert isinstance(asked, Suspended)
+    assert asked.request.reason.startswith(f"amounts `{IBAN}` comes from `read_file` (bill.txt, line 3), untrusted")
+    many = await pipeline.run(ToolCall("tag", {"tags": {f"x{n}": None for n in range(2_001)}}), run)
+    assert isinstance(many, Suspended)
+    own = ToolCall("pay_all", {"amounts": {"anna": 50}, "accounts": [{"pay": "anna"}]})
+    assert isinstance(await pipeline.run(own, run), Completed)

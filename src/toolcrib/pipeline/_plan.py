@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -96,11 +96,32 @@ class Plan:
     def labels(self) -> ToolLabels:
         """What the tool declares for a policy of provenance."""
         options = self.tool.options
-        content = frozenset(options.content) | self._marked(Content)
-        deciding = self._marked(Decides)
+        content, deciding = frozenset(options.content) | self._marked(Content), self._marked(Decides)
         return ToolLabels(
-            options.effect or "write", options.source, content - deciding, options.readers, deciding=deciding
+            effect=options.effect or "write",
+            source=options.source,
+            content=content - deciding,
+            readers=options.readers,
+            fields=self._fields(),
+            deciding=deciding,
         )
+
+    def _fields(self) -> frozenset[str]:
+        """Return the names of all properties in the schema of the arguments."""
+        found: set[str] = set()
+        try:
+            parts: list[Any] = [self.spec.parameters]
+        except SchemaError:  # a host may pass what has no schema
+            return frozenset()
+        while parts:
+            part = parts.pop()
+            if isinstance(part, dict):
+                inner = cast("dict[str, Any]", part)
+                found.update(inner.get("properties", ()))
+                parts += inner.values()
+            elif isinstance(part, list):
+                parts += cast("list[Any]", part)
+        return frozenset(found)
 
     def _marked(self, mark: type) -> frozenset[str]:
         """Return the parameters with a mark."""

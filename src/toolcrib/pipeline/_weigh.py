@@ -46,6 +46,8 @@ async def weigh(call: LiveCall) -> Rejected | None:
     else:
         flows = call.received.flows or {}
         found = memory.judge(call.name, labels.effect, values, content, flows, settled)
+        keys = memory.judge_keys(call.name, values, labels.fields)
+        found += [each for each in keys if each.argument not in content]
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if questions and questions == call.questions:
         return None

@@ -328,8 +328,7 @@ class Memory:
         """
         leaves = list(islice(_leaves(arguments), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
-            why = f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})"
-            return [Question("", "", why, kind) for kind in _ANY]
+            return _too_many(tool)
         deciding = [each for each in leaves if argument_of(each[0]) not in content]
         said = [each for each in leaves if argument_of(each[0]) in content]
         questions: list[Question] = []
@@ -352,6 +351,23 @@ class Memory:
                 why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
                 questions.append(Question("", "", why, "model", mark))
         return questions
+
+    def judge_keys(self, tool: str, arguments: Mapping[str, Any], fields: Collection[str]) -> Iterator[Question]:
+        """Yield what a person has to be asked about keys of objects that a stranger wrote.
+
+        Args:
+            tool: The tool's name.
+            arguments: The final arguments as JSON shapes.
+            fields: The keys that the tool's schema names.
+        """
+        keys = list(islice(_keys(arguments), _MOST_VALUES + 1))
+        if len(keys) > _MOST_VALUES:
+            yield from _too_many(tool)
+            return
+        for path, key in keys:
+            origin = self.origin(key) if key not in fields and words_in(flat(key)) else None
+            if origin is not None and origin.kind == "untrusted":
+                yield from self._asked_unless_approved(tool, path, key, origin)
 
     def judge_programs(self, arguments: Mapping[str, Any], content: frozenset[str] = frozenset()) -> list[Question]:
         """Return what a person has to be asked before a tool runs programs that were written late.
@@ -447,6 +463,11 @@ def _key(value: Any) -> str | float:
     return round(float(value), 4) if isinstance(value, int | float) else flat(str(value))
 
 
+def _too_many(tool: str) -> list[Question]:
+    why = f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})"
+    return [Question("", "", why, kind) for kind in _ANY]
+
+
 def _is_ambiguous(text: str) -> bool:
     """Return whether a value is so short that, where both the user and a stranger wrote it, it may be either's."""
     return len(text) <= (_AMBIGUOUS if text.isdecimal() else _AMBIGUOUS - 1)
@@ -471,6 +492,17 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(held, f"{path}[{number}]")
     elif value is not None and not isinstance(value, bool) and (not isinstance(value, str) or words_in(flat(value))):
         yield path, value
+
+
+def _keys(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the keys of objects inside a JSON value, with the paths of the objects."""
+    items = cast("Mapping[str, Any]", value).items() if isinstance(value, Mapping) else ()
+    for key, held in items:
+        if path:
+            yield path, str(key)
+        yield from _keys(held, f"{path}.{key}" if path else str(key))
+    for number, held in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
+        yield from _keys(held, f"{path}[{number}]")
 
 
 def _cut(text: str, most: int = _SHOWN) -> str:

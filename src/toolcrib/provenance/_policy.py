@@ -44,6 +44,7 @@ class ToolLabels:
         content: The parameters that say something, and decide nothing; `*` is for all but those in `deciding`.
         deciding: The parameters that decide, also where `content` has `*`.
         readers: To whom its results may be sent; None for all.
+        fields: The names that its schema gives to parts of its arguments: another key of an object is a value.
         untrusted: What becomes of a call with a value of a stranger's.
         unknown: What becomes of one with a value that only the model knows from where.
         private: What becomes of one that sends a private value to others than its readers.
@@ -53,6 +54,7 @@ class ToolLabels:
     source: Source | None = "untrusted"
     content: frozenset[str] = frozenset()
     readers: Collection[str] | None = None
+    fields: frozenset[str] = frozenset()
     untrusted: Verdict = "ask"
     unknown: Verdict = "ask"
     private: Verdict = "ask"
