@@ -416,6 +416,20 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_PROGRAMS,
     ),
     Gate(
+        "a turn whose worker was given up asks about nothing",
+        _AGENT,
+        "execution, self.agent.tools, fence=engine.may_begin)",
+        "execution, self.agent.tools)",
+        _OF_WORKERS,
+    ),
+    Gate(
+        "a program whose worker was given up asks about nothing",
+        _PROGRAM,
+        "waits=journal.waits, fence=engine.may_begin)",
+        "waits=journal.waits)",
+        _OF_PROGRAMS,
+    ),
+    Gate(
         "an execution whose work was handed over asks about nothing",
         _WORK_STORE,
         "            if self._fence is not None:\n                await self._fence()\n",

@@ -393,3 +393,22 @@ async def test_a_worker_that_was_given_up_begins_no_further_call_of_its_programs
         result = await DurableProgram(program.id, engine.client).result()
 
     assert (given_up, ran, result.return_value) == ([1], [1, 2], "done")
+
+
+async def test_a_worker_that_was_given_up_asks_about_no_call_of_its_programs(database: str) -> None:
+    def given_up(arguments: Any, ctx: Any) -> bool:
+        engine.lost.set()
+        return True
+
+    @ez_tool(requires_approval=given_up)
+    async def pay() -> str:
+        return "paid"
+
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit, grace=0.1) as engine:
+        await toolkit.start("pay()")
+        await engine.lost.wait()
+        await asyncio.sleep(10 * QUICK)
+        pending = await engine.client.approvals.list(pending=True)
+
+    assert not pending

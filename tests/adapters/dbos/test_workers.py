@@ -36,9 +36,11 @@ from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError, WorkerError
+from toolcrib.pipeline import Pipeline
+from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Agent, Turn
 
@@ -183,6 +185,48 @@ async def test_a_worker_that_was_given_up_after_it_recorded_a_call_does_not_begi
     assert (moved, ran) == ([handle.id], [])
     assert isinstance(outcome, Suspended)
     assert outcome.request.in_doubt
+
+
+async def test_a_worker_that_was_given_up_asks_about_nothing(tmp_path: Path) -> None:
+    def given_up(arguments: Any, ctx: Any) -> bool:
+        engine.lost.set()
+        return True
+
+    @tool(requires_approval=given_up, register=False)
+    async def pay() -> str:
+        return "paid"
+
+    agent = durable(pay)
+    async with engine_of(str(tmp_path / "crib.db"), agent, grace=0.1) as engine:
+        await agent.put(Turn(pay))
+        await engine.lost.wait()
+        await asyncio.sleep(10 * agent.queue.polling)
+        pending = await engine.client.approvals.list(pending=True)
+
+    assert not pending
+
+
+async def test_a_worker_that_was_given_up_begins_no_call_inside_a_tool(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    @ez_tool
+    async def inner() -> str:
+        ran.append("inner")
+        return "done"
+
+    @tool(register=False)
+    async def outer(ctx: RunContext[Any]) -> str:
+        engine.lost.set()
+        ran.append("outer")
+        return (await Pipeline([inner]).run(ToolCall("inner", {}), ctx.run)).text()
+
+    agent = durable(outer)
+    async with engine_of(str(tmp_path / "crib.db"), agent, grace=0.1) as engine:
+        await agent.put(Turn(outer))
+        await engine.lost.wait()
+        await asyncio.sleep(10 * agent.queue.polling)
+
+    assert ran == ["outer"]
 
 
 def _steps_of(client: Client, work_id: str) -> list[Any]:
