@@ -16,6 +16,7 @@ from toolcrib.errors import MissingExtraError
 
 __all__ = [
     "TableFacts",
+    "is_shown_whole",
     "is_table",
     "is_table_class",
     "joined_parts",
@@ -107,14 +108,26 @@ def table_summary(table: Any) -> dict[str, Any]:
     shown = facts.columns[:_COLUMNS]
     is_whole = facts.rows <= _WHOLE_ROWS and facts.rows * len(shown) <= _WHOLE_CELLS
     head = facts.rows if is_whole else _HEAD_ROWS
-    cells = max(1, min(facts.rows, head + _TAIL_ROWS) * len(shown))
-    most = max(_CELL_CHARS, _SUMMARY_CHARS // cells)  # characters of a cell
+    most = _most_chars(min(facts.rows, head + _TAIL_ROWS) * len(shown))
     said: dict[str, Any] = {"rows": facts.rows, "columns": dict(shown), "head": _shown(table, 0, head, most)}
     if not is_whole:
         said["tail"] = _shown(table, max(head, facts.rows - _TAIL_ROWS), facts.rows, most)
     if len(shown) < len(facts.columns):
         said["more_columns"] = len(facts.columns) - len(shown)
     return said
+
+
+def is_shown_whole(said: dict[str, Any]) -> bool:
+    """Return whether the summary of a table has all of its rows, columns and texts."""
+    if "tail" in said or "more_columns" in said:
+        return False
+    most = _most_chars(len(said["head"]) * len(said["columns"]))
+    return not any(isinstance(value, str) and len(value) > most for row in said["head"] for value in row)
+
+
+def _most_chars(cells: int) -> int:
+    """Return how many characters of each cell are shown, where there are so many cells."""
+    return max(_CELL_CHARS, _SUMMARY_CHARS // max(cells, 1))
 
 
 def _shown(table: Any, start: int, stop: int, most: int) -> list[list[Any]]:

@@ -161,6 +161,27 @@ async def test_a_model_is_shown_head_and_tail_of_a_table_and_its_size() -> None:
     assert text.endswith('"took": "PT5H33M19S", "whole": null}]')
 
 
+@pytest.mark.parametrize(
+    ("table", "most"),
+    [
+        (pd.DataFrame(np.zeros((2, 41))), 20_000),
+        (pd.DataFrame({"text": ["x" * 500] * 50}), 20_000),
+        (pd.DataFrame({"n": range(50)}), 100),
+    ],
+    ids=["columns", "ends of texts", "max_result_chars"],
+)
+async def test_a_table_of_few_rows_is_kept_where_something_of_it_is_not_shown(table: pd.DataFrame, most: int) -> None:
+    @ez_tool(max_result_chars=most)
+    def few() -> pd.DataFrame:
+        """Return few rows."""
+        return table
+
+    outcome = await Pipeline(Toolset([few], results=MemoryResultStore())).run(ToolCall("few", {}), Run())
+
+    assert isinstance(outcome, Completed)
+    assert outcome.kept is not None
+
+
 async def test_a_program_is_given_the_table_itself_by_its_handle() -> None:
     tools, run = Toolset([ez_tool(lambda: FRAME, name="find")], results=MemoryResultStore()), Run(principal="ann")
     outcome = await Pipeline(tools).run(ToolCall("find", {}), run)

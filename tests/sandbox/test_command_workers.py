@@ -226,3 +226,16 @@ count
         session.close()
 
     assert result.value is True
+
+
+async def test_bubblewrap_shows_packages_that_lie_below_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_where_it_cannot_be(bubblewrap)
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "module_below_tmp.py").write_text("answer = 42")
+    monkeypatch.syspath_prepend(folder)
+
+    with bubblewrap(packages=["module_below_tmp"], spares=0) as sandbox:
+        result = await sandbox.run(Program("import module_below_tmp\nmodule_below_tmp.answer"), TableHost())
+
+    assert (result.error, result.value) == (None, 42)

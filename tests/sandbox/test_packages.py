@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import toolcrib.sandbox
@@ -298,3 +299,16 @@ found
     ended = await ran(sandbox, code)
 
     assert (ended.error, ended.value) == (None, [True, True])
+
+
+async def test_pandas_alone_takes_tables_with_missing_numbers_and_writes_parquet() -> None:
+    def orders() -> pd.DataFrame:
+        """Return the orders."""
+        return pd.DataFrame({"n": pd.array([1, None], dtype="Int64")})
+
+    code = "table = orders()\ntable.to_parquet('artifacts/orders.parquet')\nstr(table['n'].dtype)"
+    with ProcessSandbox(packages=["pandas"]) as alone:
+        result = await Toolkit([orders], sandbox=alone).execute_async(code)
+
+    assert (result.error, result.return_value) == (None, "Int64")
+    assert [artifact.name for artifact in result.artifacts] == ["orders.parquet"]

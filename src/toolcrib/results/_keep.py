@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 
-from toolcrib._arrow import is_table, table_summary
+from toolcrib._arrow import is_shown_whole, is_table, table_summary
 from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, json_text, words_of
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
 from toolcrib.results._pieces import Piece, pieces_of, table_rows_in
@@ -50,11 +50,12 @@ async def keep_result(
 
 
 def _is_longer(value: object, most: int, tool: str, *, for_program: bool) -> bool:
-    """Return whether a value has more text than is shown; of a table, whether it has other rows than are shown."""
+    """Return whether a value has more text than is shown; of a table, whether it has more than is shown."""
     if isinstance(value, str):
         return len(value) > most
     if is_table(value):
-        return not for_program and "tail" in table_summary(value)  # a program is given the table itself
+        said = table_summary(value)  # a program is given the table itself
+        return not for_program and not (is_shown_whole(said) and len(json_text(said)) <= most)
     chars = 0
     for piece in pieces_of(value, tool, []):
         chars += len(piece.text)

@@ -154,7 +154,7 @@ def bubblewrap(*, packages: Iterable[str] = (), queue: ProgramQueue | None = Non
     variables = [part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)]
     user = ("--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY), "--cap-drop", "ALL")
     apart = ("--unshare-all", *user, "--die-with-parent", "--new-session", "--clearenv", *variables)
-    files = (*seen, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--remount-ro", "/", "--chdir", "/")
+    files = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", *seen, "--remount-ro", "/", "--chdir", "/")
     remedy = "Install it, for instance with: apt install bubblewrap"
     workers = CommandWorkers(["bwrap", *apart, *files, "--", *_guest(chosen)], remedy=remedy, **options)
     return WorkerSandbox(workers, "bubblewrap", packages=chosen.tops, queue=queue)

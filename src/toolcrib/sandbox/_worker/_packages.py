@@ -173,7 +173,7 @@ def load_packages(names: Iterable[str], folders: Sequence[str]) -> None:
         if name not in _SAMPLES:
             _load_parts(name)
     for name in _LATE:
-        if PACKAGES.issuperset(name.split()):
+        if all(needed in sys.modules for needed in name.split()):  # pandas loads pyarrow where it is there
             for module in _LATE[name]:
                 with contextlib.suppress(ImportError):  # another version has it elsewhere
                     importlib.import_module(module)
