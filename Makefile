@@ -110,6 +110,7 @@ search: $(VENV)/.dev ## find the tools of a public benchmark's questions, and pr
 
 dojo: $(DOJO_VENV)/.dojo ## replay a public benchmark's tasks and attacks with a policy of provenance, over each way (ten minutes)
 	$(DOJO_VENV)/bin/python -m benchmarks.dojo $(DOJO)
+	$(DOJO_VENV)/bin/python -m benchmarks.dojo.evasions
 
 coverage: $(VENV)/.dev $(NPM) ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)

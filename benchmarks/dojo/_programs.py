@@ -89,17 +89,18 @@ def _is_said(value: Any, prompt: str) -> bool:
 
 
 def _places(value: Any, earlier: Mapping[int, Any]) -> Iterator[Taken]:
-    """Yield the expressions that take a value from the results of earlier calls."""
-    for number, result in earlier.items():
-        for path, held in _paths(result, f"r{number}"):
-            if held == value and type(held) is type(value):
-                yield Taken(path)
-            elif isinstance(held, str):
-                text = f"{value:g}" if isinstance(value, float) else str(value)
-                found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", held)
-                if found is not None:
-                    part = f"{path}[{found.start()}:{found.end()}]"
-                    yield Taken(part if isinstance(value, str) else f"{type(value).__name__}({part})")
+    """Yield the expressions that take a value from the results of earlier calls: as it is, or else a part of a text."""
+    places = [(path, held) for number, result in earlier.items() for path, held in _paths(result, f"r{number}")]
+    for path, held in places:
+        if held == value and type(held) is type(value):
+            yield Taken(path)
+    for path, held in places:
+        if isinstance(held, str):
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", held)
+            if found is not None:
+                part = f"{path}[{found.start()}:{found.end()}]"
+                yield Taken(part if isinstance(value, str) else f"{type(value).__name__}({part})")
 
 
 def _paths(value: Any, path: str) -> Iterator[tuple[str, Any]]:

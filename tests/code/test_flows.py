@@ -71,6 +71,13 @@ def flow(code: str, argument: str = "to", line: int = 0) -> str:
         ("match mail():\n    case {'to': to}:\n        send(to)", "mail"),
         ("if m := mail():\n    send(m)", "mail"),
         ("try:\n    mail()\nexcept Exception as error:\n    send(str(error))", "mail.error"),
+        ("try:\n    r = mail()\nexcept Exception as error:\n    r = str(error)\nsend(r['id'])", "mail.error mail.id"),
+        (
+            "try:\n    r = mail()\nexcept Exception as e:\n    r = str(e)\n"
+            "try:\n    send(r['id'])\nexcept Exception as e:\n    x = e",
+            "mail.error mail.id",
+        ),
+        ("x = mail()\ntry:\n    people(x)\nexcept Exception as error:\n    send(str(error))", "mail people.error"),
         ("list(map(send, [each['mail'] for each in people()]))", "people.mail"),
         ("parallel((send, people()), (send, 'ann'))", "people 'ann'"),
         ("send(*[mail()])", "mail"),

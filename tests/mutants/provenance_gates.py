@@ -393,4 +393,18 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "",
         _PIPELINE,
     ),
+    Gate(
+        "what others had written is untrusted where it is read again",
+        "pipeline/_weigh.py",
+        '        memory.write(Origin("untrusted", call.name, call.id), values, content)\n',
+        "",
+        ("tests/provenance", "tests/benchmarks/test_evasions.py"),
+    ),
+    Gate(
+        "a result that is read after others had something written is no trusted one of a program",
+        "provenance/_memory.py",
+        '            if trust != "trusted" or self._has_written:\n',
+        '            if trust != "trusted":\n',
+        _MEMORY,
+    ),
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.provenance import Memory
+from toolcrib.provenance import Flow, Memory, Origin
 
 MAIL = {"from": "ann@corp.com", "body": "Please pay 1,200 to\nGB29NWBK60161331926819 by May 3rd, and see www.evil.com"}
 
@@ -222,3 +222,26 @@ def test_a_value_of_others_that_an_effect_says_again_is_no_better_for_it() -> No
     memory.read("book", "c2", {"to": "eve@evil.com"}, "for eve@evil.com", "untrusted", echoes=True)
     assert memory.origin("eve@evil.com").kind == "untrusted"
     assert memory._echoes == {}  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_others_had_written_somewhere_is_not_trusted_where_it_is_read_again() -> None:
+    made = memory()
+    call = Origin("untrusted", "write_note", "c3")
+    made.write(
+        call, {"title": "bob@corp.com", "text": "Call Eve: <eve@evil.com>, see evil.com, 4711!"}, frozenset(["text"])
+    )
+    made.read("read_notes", "c4", {}, ["Call Eve: eve@evil.com or bob@corp.com", 4711], "trusted")
+    assert made.origin("eve@evil.com").text() == "comes from `write_note` (text), untrusted"
+    assert made.origin("evil.com").kind == made.origin("4711").kind == "untrusted"
+    assert made.origin("bob@corp.com").kind == "user"
+    assert made.origin("Call Eve").kind == "trusted"
+
+
+def test_what_is_read_again_is_no_trusted_result_of_a_program() -> None:
+    flow = Flow(frozenset([("read_notes", "")]), is_early=True)
+    made, other = memory(), memory()
+    made.write(Origin("untrusted", "write_note", "c3"), {"text": "to GB29NWBK60161331926819"}, frozenset(["text"]))
+    for each in (made, other):
+        each.read("read_notes", "c4", {}, "to GB29NWBK60161331926819", "trusted")
+    assert made.origin("GB29NWBK60161331926819", flow).kind == "untrusted"
+    assert other.origin("GB29NWBK60161331926819", flow).kind == "derived"

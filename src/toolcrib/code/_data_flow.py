@@ -159,12 +159,11 @@ class FlowReader:
                 self.graph.copy(self.graph.place(Token(name, (ERROR,))), text)
             elif isinstance(part, ast.Name) and part.id in self._functions:
                 self.graph.copy(self._anything, text)
-            elif isinstance(part, ast.Name) and part.id in self._bound:
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in self._bound:
                 self.graph.copy(scope.place(part.id), text)
         for handler in node.handlers:
-            if handler.name is not None:
-                self.graph.copy(text, scope.place(handler.name))
-            self._statements(handler.body, scope)
+            own = {} if handler.name is None else {handler.name: text}
+            self._statements(handler.body, Scope(self.graph, scope, own, scope.result))
 
     def _capture(self, pattern: ast.AST, value: int, scope: Scope) -> None:
         for part in ast.walk(pattern):

@@ -12,7 +12,7 @@ from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import DecisionNote, Rejected, ToolCall, lenient
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
-from toolcrib.provenance import Question, Source, ToolLabels
+from toolcrib.provenance import Origin, Question, Source, ToolLabels
 from toolcrib.schema import REDACTED
 from toolcrib.toolsets import ToolEntry
 
@@ -48,6 +48,7 @@ async def weigh(call: LiveCall) -> Rejected | None:
         found = memory.judge(call.name, labels.effect, values, content, flows, settled)
         keys = memory.judge_keys(call.name, values, labels.fields)
         found += [each for each in keys if each.argument not in content]
+        memory.write(Origin("untrusted", call.name, call.id), values, content)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if questions and questions == call.questions:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,9 @@ _LONG: Final = 2_000  # characters of a text that is not looked at word by word
 _NEAR: Final = 32  # values of one record that are looked through
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
+_MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
+_NAMING: Final = re.compile(r"\d|\w[@./:]\w")
+_PUNCTUATION: Final = "<>()[]{}\"',;:!?."
 _WORDS_OF_USER: Final = 0
 _PROGRAM: Final = 1
 _NO_FLOWS: Final[Mapping[str, Flow]] = {}
@@ -46,6 +50,7 @@ class Memory:
         self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex()
         self._of_others: set[tuple[str, str]] = set()  # tools, and the fields of their results in which others wrote
         self._early: set[str] = set()  # programs that count as the user's
+        self._has_written = False  # what others wrote, or may have, to where it may be read again
         self._private = PrivateValues()
         self._sources: list[tuple[Origin, str]] = []  # of each value, with its text
         self._left = _MOST_TEXT
@@ -156,6 +161,7 @@ class Memory:
             else:
                 self._untrusted.add(text, number)
                 self._read_from[place] = None
+            if trust != "trusted" or self._has_written:
                 self.note_others(tool, fields_of(path))
                 if own:
                     self._echoes[number] = own
@@ -164,6 +170,27 @@ class Memory:
                         del self._untrusted.numbers[cast("float", key)]
             if readers is not None:
                 self._private.add(flat(text), number, frozenset(map(flat, readers)))
+
+    def write(self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str]) -> None:
+        """Note what a call with an effect writes: where it is read again, it is no more trusted than it is now.
+
+        Addresses, links and numbers in what it says that only the model knows from where are kept as a stranger's.
+
+        Args:
+            origin: The call, as the origin of what it writes.
+            arguments: The final arguments as JSON shapes.
+            content: The arguments that say something, and decide nothing.
+        """
+        for path, value in islice(_leaves(arguments), _MOST_VALUES) if self._reads_others else ():
+            if self.origin(value).kind not in ASKED:
+                continue
+            self._has_written = True
+            is_said = isinstance(value, str) and argument_of(path) in content
+            named = (word.strip(_PUNCTUATION) for word in value.split()) if is_said else ()
+            for word in islice((word for word in named if _NAMING.search(word) is not None), _MOST_WRITTEN):
+                if self.origin(word).kind == "model":
+                    self._untrusted.add(word, len(self._sources))
+                    self._sources.append((replace(origin, path=path), word))
 
     def note_others(self, tool: str, fields: str = "") -> None:
         """Note that others may have written in these fields of a tool's results, and so in all that they are in."""
@@ -427,7 +454,7 @@ class Memory:
     def _asked_of_content(self, tool: str, path: str, text: str, receivers: set[str]) -> Iterator[Question]:
         """Yield links and addresses that a stranger wrote, and private values that go to others than their readers."""
         for word in text.split():
-            link = word.strip("<>()[]{}\"',;:!?.")
+            link = word.strip(_PUNCTUATION)
             found = self._untrusted.find(flat(link)) if _is_link(link) else None
             if found is not None and self._user.find(flat(link)) is None:
                 yield from self._asked_unless_approved(tool, path, link, self._source(*found))
