@@ -161,13 +161,13 @@ class Memory:
             else:
                 self._untrusted.add(text, number)
                 self._read_from[place] = None
-            if trust != "trusted" or self._has_written:
-                self.note_others(tool, fields_of(path))
                 if own:
                     self._echoes[number] = own
                 for key in own:
                     if self._untrusted.numbers.get(cast("float", key)) == number:
                         del self._untrusted.numbers[cast("float", key)]
+            if trust != "trusted" or self._has_written:
+                self.note_others(tool, fields_of(path))
             if readers is not None:
                 self._private.add(flat(text), number, frozenset(map(flat, readers)))
 
