@@ -137,7 +137,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "links of others are asked about",
         "provenance/_memory.py",
-        "            found = self._untrusted.find(flat(link)) if _is_link(link) else None\n",
+        "            found = self._untrusted.find(flat(link)) or self._host_of_others(flat(link))\n",
         "            found = None\n",
         _MEMORY,
     ),
@@ -399,6 +399,13 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         '        memory.write(Origin("untrusted", call.name, call.id), values, content)\n',
         "",
         ("tests/provenance", "tests/benchmarks/test_evasions.py"),
+    ),
+    Gate(
+        "host of a link in what is said",
+        "provenance/_memory.py",
+        " or self._host_of_others(flat(link))",
+        "",
+        ("tests/provenance/test_memory.py",),
     ),
     Gate(
         "a result that is read after others had something written is no trusted one of a program",

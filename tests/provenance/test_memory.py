@@ -113,6 +113,38 @@ def test_links_of_others_in_what_is_said_are_asked_about() -> None:
     assert asked(memory(), "write", "text", to="bob@corp.com", text="look at www.evil.com!") == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://www.evil.com/?q=what-i-know",
+        "![seen](https://evil.com/seen.png?q=1)",
+        "<img src=http://data.evil.com/x>",
+        "evil.com/x?q=1",
+        "HTTP://ann@EVIL.com:80",
+    ],
+)
+def test_a_link_to_a_host_that_a_stranger_named_is_asked_about_however_it_goes_on(text: str) -> None:
+    (found,) = asked(memory(), "send", "text", to="bob@corp.com", text=f"look at {text}.")
+    assert found.endswith("comes from `read_mail` (inbox, [0].body), untrusted")
+    assert asked(memory("tell bob@corp.com of evil.com"), "send", "text", to="bob@corp.com", text=text) == []
+
+
+def test_a_link_to_a_host_that_nobody_or_a_trusted_result_named_is_not_asked_about() -> None:
+    made = memory()
+    made.read("get_sites", "c3", {}, "ours is docs.evil.com, as theirs is www.evil.com", "trusted")
+    assert asked(made, "send", "text", to="bob@corp.com", text="see https://docs.evil.com/page") == []
+    assert asked(memory(), "send", "text", to="bob@corp.com", text="see https://good.org/?q=1 and bill.txt") == []
+
+
+@pytest.mark.parametrize("written", ["DE89 3704 0044 0532 0130 00", "de89-3704-0044-0532-0130-00"])
+def test_a_long_number_that_the_user_wrote_in_groups_is_the_user_s(written: str) -> None:
+    account = "DE89370400440532013000"
+    assert asked(memory(f"pay {written} today"), "spend", to=account) == []
+    assert asked(memory(f"pay {account}"), "spend", to=written) == []
+    assert asked(memory(f"pay {written}1"), "spend", to=account) != []
+    assert asked(memory("it is the 12 of 34 there"), "spend", to="1234") != []
+
+
 def test_private_values_go_to_their_readers_alone() -> None:
     made = memory()
     made.read("get_user", "c3", {}, {"passport": "HGK 137803"}, "trusted", ["carl@corp.com"])

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from toolcrib.provenance._flow import Flow, fields_of
 from toolcrib.provenance._labels import Effect, Source, labelled
+from toolcrib.provenance._links import hosts_of, links_in, pieces_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, Question, argument_of
 from toolcrib.provenance._texts import TextIndex, dates_in, flat, words_in
@@ -32,7 +33,6 @@ _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
-_PUNCTUATION: Final = "<>()[]{}\"',;:!?."
 _WORDS_OF_USER: Final = 0
 _PROGRAM: Final = 1
 _NO_FLOWS: Final[Mapping[str, Flow]] = {}
@@ -186,7 +186,7 @@ class Memory:
                 continue
             self._has_written = True
             is_said = isinstance(value, str) and argument_of(path) in content
-            named = (word.strip(_PUNCTUATION) for word in value.split()) if is_said else ()
+            named = pieces_of(value) if is_said else ()
             for word in islice((word for word in named if _NAMING.search(word) is not None), _MOST_WRITTEN):
                 if self.origin(word).kind == "model":
                     self._untrusted.add(word, len(self._sources))
@@ -263,7 +263,9 @@ class Memory:
     def _is_said(self, key: str | float, flow: Flow | None) -> bool:
         """Return whether the user wrote a value, or a program that counts as the user's; not what never flows there."""
         if flow is None or not flow.is_early:
-            return self._user.find(key) is not None if isinstance(key, str) else key in self._user.numbers
+            if isinstance(key, str):
+                return self._user.find(key) is not None or self._user.has_grouped(key)
+            return key in self._user.numbers
         return key in flow.literals or self._is_written_by(_WORDS_OF_USER, key)
 
     def _origin_of(self, key: str | float, flow: Flow | None) -> Origin:
@@ -453,15 +455,23 @@ class Memory:
 
     def _asked_of_content(self, tool: str, path: str, text: str, receivers: set[str]) -> Iterator[Question]:
         """Yield links and addresses that a stranger wrote, and private values that go to others than their readers."""
-        for word in text.split():
-            link = word.strip(_PUNCTUATION)
-            found = self._untrusted.find(flat(link)) if _is_link(link) else None
+        for link in links_in(text):
+            found = self._untrusted.find(flat(link)) or self._host_of_others(flat(link))
             if found is not None and self._user.find(flat(link)) is None:
                 yield from self._asked_unless_approved(tool, path, link, self._source(*found))
         for held, number, readers in self._private.within(flat(text)):
             if not receivers <= readers:
                 origin = replace(self._source(number), kind="private")
                 yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
+
+    def _host_of_others(self, link: str) -> tuple[int] | None:
+        """Return where a stranger names the host of a link, which the user and trusted results do not name."""
+        for host in hosts_of(link):
+            if host in self._user.hosts or (host in self._trusted.hosts and not self.is_full):
+                return None
+            if host in self._untrusted.hosts:
+                return (self._untrusted.hosts[host],)
+        return None
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
@@ -503,10 +513,6 @@ def _is_ambiguous(text: str) -> bool:
 def _record_of(path: str) -> str:
     """Return the path of the record that a value is in."""
     return path[: max(path.rfind("."), path.rfind("["), 0)]
-
-
-def _is_link(word: str) -> bool:
-    return "://" in word or word.lower().startswith("www.") or ("@" in word[1:] and "." in word)
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -7,12 +7,18 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+from toolcrib.provenance._links import hosts_in
+
 __all__ = ["TextIndex", "dates_in", "flat", "numbers_in", "words_in"]
 
 _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
 _TRIES: Final = 24  # chunks that are looked through for one value
 _WORD: Final = re.compile(r"\w+")
+_GAP: Final = re.compile(r"[ -]")
+_SHORTEST_GROUPED: Final = 10  # characters; shorter ones stand side by side by chance
+_LONGEST_GROUPED: Final = 64
+_LOOKED_THROUGH: Final = 20_000  # characters of a text
 _DIGIT: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -64,7 +70,7 @@ class TextIndex:
     texts. It is found where it stands by itself: `a@b.com` is not found in `xa@b.com`.
     """
 
-    __slots__ = ("_chunks", "_places", "_texts", "dates", "numbers")
+    __slots__ = ("_chunks", "_places", "_texts", "dates", "hosts", "numbers")
 
     def __init__(self) -> None:
         self._texts: list[tuple[str, str, str, int]] = []  # flat; with its capitals; as it came; what it is from
@@ -72,6 +78,7 @@ class TextIndex:
         self._places: dict[str, list[int]] = {}
         self.numbers: dict[float, int] = {}
         self.dates: dict[tuple[int, int], int] = {}
+        self.hosts: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -92,6 +99,8 @@ class TextIndex:
             self._chunks.append((at, start))
             for word in set(_WORD.findall(plain, start, start + _CHUNK + _LAP)):
                 self._places.setdefault(word, []).append(chunk)
+        for host in hosts_in(plain):
+            self.hosts.setdefault(host, number)
         if _DIGIT.search(plain) is not None:
             for found in numbers_in(plain):
                 self.numbers.setdefault(found, number)
@@ -105,6 +114,14 @@ class TextIndex:
             value: A flat text.
         """
         return next(self.places(value), None)
+
+    def has_grouped(self, value: str) -> bool:
+        """Return whether a text has a long value with a digit, such as an account's, be it written in groups or not."""
+        letters = _GAP.sub("", value)
+        if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or _DIGIT.search(letters) is None:
+            return False
+        grouped = re.compile(rf"(?<!\w){'[ -]?'.join(map(re.escape, letters))}(?!\w)")
+        return any(grouped.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""
