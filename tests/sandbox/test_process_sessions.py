@@ -254,6 +254,7 @@ add = 5
 
     assert again.value is True
     assert "only plain values are there as they were before this program (rows, texts, same, far)" in str(lost.error)
+    assert ". Of what the programs" in str(lost.error)
     assert there.value == [[1, {"a": 2.5, "b": None}, 3], "é", ["add", "far", "rows", "same", "texts"], 2]
 
 

@@ -346,7 +346,7 @@ class ProcessSession:
                 "Of what the programs of this session left, only plain values are there as they were before this "
                 f"program ({kept}); functions, imports and other objects are gone."
             )
-        return replace(result, error=replace(error, message=f"{error.message} {lost}"))
+        return replace(result, error=replace(error, message=f"{error.message.rstrip('.')}. {lost}"))
 
     # --- idle
 
