@@ -106,6 +106,14 @@ class Plan:
             deciding=deciding,
         )
 
+    def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that are not what they are when they are left out, which is the tool's own choice."""
+        try:
+            properties: Mapping[str, Any] = self.spec.parameters.get("properties", {})
+        except SchemaError:  # a host may pass what has no schema
+            properties = {}
+        return {name: value for name, value in values.items() if not _is_default(value, properties.get(name))}
+
     def _fields(self) -> frozenset[str]:
         """Return the names of all properties in the schema of the arguments."""
         found: set[str] = set()
@@ -214,3 +222,10 @@ class Plan:
     def parse(self, raw: RawArguments) -> BaseModel:
         """Return the input that a model's arguments describe; raises what `read` does."""
         return self.spec.validate_model(raw)
+
+
+def _is_default(value: Any, schema: Any) -> bool:
+    if not isinstance(schema, dict) or "default" not in schema:
+        return False
+    default: Any = cast("dict[str, Any]", schema)["default"]
+    return value == default and isinstance(value, bool) is isinstance(default, bool)

@@ -45,8 +45,9 @@ async def weigh(call: LiveCall) -> Rejected | None:
         found = memory.judge_programs(values, content)
     else:
         flows = call.received.flows or {}
-        found = memory.judge(call.name, labels.effect, values, content, flows, settled)
-        keys = memory.judge_keys(call.name, values, labels.fields)
+        given = call.plan.given(values)
+        found = memory.judge(call.name, labels.effect, given, content, flows, settled)
+        keys = memory.judge_keys(call.name, given, labels.fields)
         found += [each for each in keys if each.argument not in content]
         memory.write(Origin("untrusted", call.name, call.id), values, content)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
