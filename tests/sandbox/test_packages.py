@@ -312,3 +312,10 @@ async def test_pandas_alone_takes_tables_with_missing_numbers_and_writes_parquet
 
     assert (result.error, result.return_value) == (None, "Int64")
     assert [artifact.name for artifact in result.artifacts] == ["orders.parquet"]
+
+
+async def test_what_a_package_would_fetch_is_refused_with_the_way_to_get_it(sandbox: ProcessSandbox) -> None:
+    result = await ran(sandbox, "import pandas as pd\npd.read_csv('https://example.org/sales.csv')")
+
+    assert result.error is not None
+    assert "A program has no network: have a tool fetch it." in result.error.message

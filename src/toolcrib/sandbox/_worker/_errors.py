@@ -27,6 +27,7 @@ _NAMES_SHOWN = 12  # names or keys
 _KEY_CHARS = 60
 _CLASS_NAME = type.__dict__["__name__"]  # a class of the program's may have a property of that name
 _NOTHING = object()
+_OF_NETWORK = frozenset({"aiohttp", "fsspec", "ftplib", "http", "requests", "socket", "ssl", "urllib", "urllib3"})
 _STREAM = "The values of a streaming tool come one by one: write `list(...)` around the call first."
 
 
@@ -205,6 +206,8 @@ def _hint(error: BaseException, text: str, frame: ProgramFrame | None, signature
             return _of_key(_holder(frame))
         case IndexError() if frame is not None:
             return _of_index(_holder(frame))
+        case ModuleNotFoundError(name=str(name)) if text.startswith("No module"):  # a package asked for it
+            return "A program has no network: have a tool fetch it." if name.partition(".")[0] in _OF_NETWORK else ""
         case TypeError():
             return _STREAM if "ValueStream" in text else hint_for_operation(text)
         case SystemExit() | KeyboardInterrupt():
