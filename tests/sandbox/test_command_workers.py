@@ -216,15 +216,17 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 count
 """
+    limits = SandboxLimits(program_time=60.0)  # the thread computes until it is stopped, which may come late
     with MAKERS[kind](spares=0) as sandbox:
         session = sandbox.session()
-        await session.run(Program(code), TableHost())
+        await session.run(Program(code, limits=limits), TableHost())
         processes = descendants(os.getpid())
 
         assert until(lambda: "T" in [descendants(os.getpid()).get(each) for each in processes])
-        result = await session.run(Program("count > 0"), TableHost())
+        result = await session.run(Program("count > 0", limits=limits), TableHost())
         session.close()
 
+    assert result.error is None
     assert result.value is True
 
 
