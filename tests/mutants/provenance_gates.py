@@ -389,14 +389,14 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a key of an object is a value",
         "pipeline/_weigh.py",
-        "        found += [each for each in keys if each.argument not in content]\n",
+        "    found += [each for each in keys if each.argument not in content]\n",
         "",
         _PIPELINE,
     ),
     Gate(
         "what others had written is untrusted where it is read again",
         "pipeline/_weigh.py",
-        '        memory.write(Origin("untrusted", call.name, call.id), values, content)\n',
+        '    memory.write(Origin("untrusted", call.name, call.id), values, content)\n',
         "",
         ("tests/provenance", "tests/benchmarks/test_evasions.py"),
     ),

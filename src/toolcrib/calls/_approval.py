@@ -103,7 +103,7 @@ class ApprovalRequest:
         Args:
             approver: Who says so.
             scope: This `tool` with any arguments, or this tool with exactly these `arguments`, or the `values` of
-                others that the request asks about, from where they come, whatever the other arguments are. When None,
+                others that the request asks about, from where they come, with any other arguments. When None,
                 the values where it asks about some, else the tool.
 
         Raises:

@@ -1,7 +1,7 @@
 """Data flow of a program, read from its syntax tree: which values may come into which others.
 
 It is an over-approximation: what may flow is found, through names, containers, functions, methods and what they change,
-in whatever order the program's lines run. Which branch runs is not looked at.
+in any order of the program's lines. Which branch runs is not looked at.
 """
 
 from __future__ import annotations

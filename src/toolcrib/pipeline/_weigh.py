@@ -36,20 +36,11 @@ async def weigh(call: LiveCall) -> Rejected | None:
     is_program = labels.effect == "program"
     if labels.effect == "none" or (is_program and not policy.frozen):
         return None
-    memory, values = call.run.memory, call.canonical().values
+    memory = call.run.memory
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
     settled: list[Question] | None = None if call.trace is None else []
-    content = labels.content_of(values)
-    if is_program:
-        found = memory.judge_programs(values, content)
-    else:
-        flows = call.received.flows or {}
-        given = call.plan.given(values)
-        found = memory.judge(call.name, labels.effect, given, content, flows, settled)
-        keys = memory.judge_keys(call.name, given, labels.fields)
-        found += [each for each in keys if each.argument not in content]
-        memory.write(Origin("untrusted", call.name, call.id), values, content)
+    found = _found(call, labels, settled)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if questions and questions == call.questions:
         return None
@@ -75,6 +66,26 @@ async def weigh(call: LiveCall) -> Rejected | None:
         shown = {each.argument: call.shown_arguments()[each.argument] for each in questions}
         call.ask_metadata = {**call.ask_metadata, **{name: text for name, text in shown.items() if "\n" in str(text)}}
     return None
+
+
+def _found(call: LiveCall, labels: ToolLabels, settled: list[Question] | None) -> list[Question]:
+    """Return what a person may have to be asked about the arguments, by the rules; note what the call would write.
+
+    Args:
+        call: The call.
+        labels: What the policy goes by.
+        settled: Gets where the other values come from that decide something.
+    """
+    memory, values = call.run.memory, call.canonical().values
+    content = labels.content_of(values)
+    if labels.effect == "program":
+        return memory.judge_programs(values, content)
+    flows, given = call.received.flows or {}, call.plan.given(values)
+    found = memory.judge(call.name, labels.effect, given, content, flows, settled)
+    keys = memory.judge_keys(call.name, given, labels.fields)
+    found += [each for each in keys if each.argument not in content]
+    memory.write(Origin("untrusted", call.name, call.id), values, content)
+    return found
 
 
 def _note(call: LiveCall, note: DecisionNote) -> None:

@@ -93,7 +93,7 @@ class Memory:
         return call_id in self._expected
 
     def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
-        """Note that the result of a call, before it is read, is untrusted or private, whatever its tool declares."""
+        """Note that the result of a call, before it is read, is untrusted or private, beyond what its tool declares."""
         if untrusted or private:
             self._warned[call_id] = untrusted, private
 

@@ -91,7 +91,7 @@ class Rule:
         content: Parameters that say something and decide nothing, besides those that the tool declares; `*` is for all
             but those that are marked with `Decides` or named in `deciding`.
         deciding: Parameters that decide, though the tool declares them as content.
-        readers: To whom its results may be sent; `["*"]` is anybody.
+        readers: To whom its results may be sent; `["*"]` is everyone.
         untrusted: What becomes of a call with a deciding value of a stranger's: `allow`, `ask` or `deny`.
         unknown: What becomes of one with a deciding value that only the model knows from where.
         private: What becomes of one that sends a private value to others than its readers.

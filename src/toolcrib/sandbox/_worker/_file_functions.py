@@ -155,7 +155,7 @@ def _chdir(path: Any) -> None:
 
 
 def _change(path: Any, *args: Any, **options: Any) -> None:
-    FILES.status(FILES.path(path))  # it has one owner and one time, whatever is asked for
+    FILES.status(FILES.path(path))  # it has one owner and one time, which nothing changes
 
 
 def _or_else(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
