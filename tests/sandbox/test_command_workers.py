@@ -155,7 +155,8 @@ import asyncio, os, sys
 from tests.code.hosts import TableHost
 from tests.sandbox.test_command_workers import MAKERS, PROGRAM
 def answer(place):
-    return asyncio.run(place.run(PROGRAM, TableHost())).value
+    ran = asyncio.run(place.run(PROGRAM, TableHost()))
+    return ran.error or ran.value
 sandbox = MAKERS[sys.argv[1]](spares=1)
 session = sandbox.session()
 answer(session)

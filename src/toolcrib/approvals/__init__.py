@@ -5,9 +5,10 @@ tool.
 """
 
 from toolcrib._tables import Execute
+from toolcrib.approvals._answers import answered_fields, field_choices, field_value
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
-from toolcrib.approvals._pins import TOOL_PIN_TABLES, ToolPins
+from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
 from toolcrib.approvals._sql_store import SqlApprovalStore
 from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
@@ -29,6 +30,8 @@ __all__ = [
     "KeepsSuspendedCalls",
     "LedgerStore",
     "MemoryApprovalStore",
+    "PinEntry",
+    "PinKind",
     "ReviewableApprovalStore",
     "SqlApprovalStore",
     "SqliteApprovalStore",
@@ -36,9 +39,12 @@ __all__ = [
     "SuspendedCallStore",
     "ToolPins",
     "WaitableApprovalStore",
+    "answered_fields",
     "approve_all",
     "deny_all",
     "digest",
+    "field_choices",
+    "field_value",
     "is_answer_to",
     "misfit",
     "stored_approver",

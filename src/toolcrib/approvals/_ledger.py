@@ -101,6 +101,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return (
             "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
         )
+    if request.consent is not None and (grant.standing or grant.override_args is not None):
+        return "the principal's consent is needed, which is for one call as it is"
     if request.in_doubt and grant.standing:
         return "it was not given for a call in doubt, which may have been done; answer its own request"
     if grant.scope == "values" and grant.request_id != request.id and (why := _other_values(grant, request)):

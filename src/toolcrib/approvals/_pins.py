@@ -1,4 +1,4 @@
-"""Pins of tools in a SQLite file: how a server described them when they were first used, or last accepted."""
+"""Pins in a SQLite file: how a server described what it has when it was first used, or last accepted."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import asyncio
 import json
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from toolcrib._sqlite import sqlite3
 from toolcrib._tables import StoreTables, make_file
 from toolcrib.calls import now
 
-__all__ = ["TOOL_PIN_TABLES", "ToolPins"]
+__all__ = ["TOOL_PIN_TABLES", "PinEntry", "PinKind", "ToolPins"]
 
 T = TypeVar("T")
 
 _BUSY_SECONDS: Final = 30.0
-_SERVER: Final = ""  # the name of the row which says that a server was used
+_BEGUN: Final = ""  # the name of the row which says that a server was used, and had this kind
+
+PinKind: TypeAlias = Literal["tool", "resource", "template", "prompt", "instructions"]
+"""What is kept of a server: tools and prompts by name, resources and templates by their URIs, its instructions."""
+
 TOOL_PIN_TABLES: Final = StoreTables(
     "tool pins",
     (
@@ -26,13 +32,35 @@ TOOL_PIN_TABLES: Final = StoreTables(
             "CREATE TABLE IF NOT EXISTS toolcrib_tool_pins (server TEXT NOT NULL, tool TEXT NOT NULL, "
             "definition TEXT NOT NULL, approver TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (server, tool))",
         ),
+        (
+            "CREATE TABLE toolcrib_server_pins (server TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, "
+            "definition TEXT NOT NULL, approver TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (server, kind, name))",
+            "INSERT INTO toolcrib_server_pins SELECT server, 'tool', tool, definition, approver, at "
+            "FROM toolcrib_tool_pins",
+            "DROP TABLE toolcrib_tool_pins",
+        ),
     ),
 )
 """The table of `ToolPins`."""
 
 
+@dataclass(frozen=True, slots=True)
+class PinEntry:
+    """What is kept of one tool, resource, template or prompt, or of the instructions of a server.
+
+    Attributes:
+        approver: Who accepted it; `first use` where nobody had to.
+    """
+
+    server: str
+    kind: PinKind
+    name: str
+    approver: str
+    at: datetime
+
+
 class ToolPins:
-    """Tools of servers as people know them, in a SQLite file; it may be the file of a `SqliteApprovalStore`.
+    """What servers have, as people know it, in a SQLite file; it may be the file of a `SqliteApprovalStore`.
 
     Args:
         path: The file; it is made when missing.
@@ -45,35 +73,52 @@ class ToolPins:
         self.path = Path(path)
         make_file(self.path, TOOL_PIN_TABLES)
 
-    async def begin(self, server: str, tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what is kept of a server, by tool; when it is used for the first time, these tools are kept."""
+    async def begin(
+        self, server: str, found: Mapping[str, Mapping[str, Any]], kind: PinKind = "tool"
+    ) -> dict[str, Any]:
+        """Return what is kept of a server, by name; what is found is kept where nothing of its kind was before."""
 
         def work(connection: sqlite3.Connection) -> dict[str, Any]:
-            known = connection.execute("SELECT 1 FROM toolcrib_tool_pins WHERE server = ?", (server,)).fetchone()
-            if known is None:
-                _write(connection, server, _SERVER, {}, "first use")
-                for name, definition in tools.items():
-                    _write(connection, server, name, definition, "first use")
-            return _read(connection, server)
+            query = "SELECT 1 FROM toolcrib_server_pins WHERE server = ? AND kind = ?"
+            if connection.execute(query, (server, kind)).fetchone() is None:
+                _write(connection, server, kind, _BEGUN, {}, "first use")
+                for name, definition in found.items():
+                    _write(connection, server, kind, name, definition, "first use")
+            return _read(connection, server, kind)
 
         return await self._run(work)
 
-    async def of(self, server: str) -> dict[str, Any]:
-        """Return what is kept of a server, by tool."""
-        return await self._run(lambda connection: _read(connection, server))
+    async def of(self, server: str, kind: PinKind = "tool") -> dict[str, Any]:
+        """Return what is kept of a server, by name."""
+        return await self._run(lambda connection: _read(connection, server, kind))
 
-    async def keep(self, server: str, tool: str, definition: Mapping[str, Any], approver: str) -> None:
-        """Keep a tool as an approver has accepted it."""
-        await self._run(lambda connection: _write(connection, server, tool, definition, approver))
+    async def keep(
+        self, server: str, name: str, definition: Mapping[str, Any], approver: str, kind: PinKind = "tool"
+    ) -> None:
+        """Keep something as an approver has accepted it."""
+        await self._run(lambda connection: _write(connection, server, kind, name, definition, approver))
 
     async def servers(self) -> tuple[str, ...]:
         """Return the servers of which something is kept."""
-        query = "SELECT DISTINCT server FROM toolcrib_tool_pins ORDER BY server"
+        query = "SELECT DISTINCT server FROM toolcrib_server_pins ORDER BY server"
         return await self._run(lambda connection: tuple(row[0] for row in connection.execute(query)))
 
+    async def entries(self) -> tuple[PinEntry, ...]:
+        """Return what is kept of all servers."""
+        query = (
+            "SELECT server, kind, name, approver, at FROM toolcrib_server_pins WHERE name != ? "
+            "ORDER BY server, kind, name"
+        )
+
+        def work(connection: sqlite3.Connection) -> tuple[PinEntry, ...]:
+            rows = connection.execute(query, (_BEGUN,)).fetchall()
+            return tuple(PinEntry(s, kind, name, by, datetime.fromisoformat(at)) for s, kind, name, by, at in rows)
+
+        return await self._run(work)
+
     async def forget(self, server: str) -> bool:
-        """Forget a server, whose tools are kept as they are when it is used next; return whether it was known."""
-        query = "DELETE FROM toolcrib_tool_pins WHERE server = ?"
+        """Forget a server, which is kept as it is when it is used next; return whether it was known."""
+        query = "DELETE FROM toolcrib_server_pins WHERE server = ?"
         return await self._run(lambda connection: connection.execute(query, (server,)).rowcount > 0)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -91,16 +136,22 @@ class ToolPins:
             connection.execute("COMMIT")
 
 
-def _read(connection: sqlite3.Connection, server: str) -> dict[str, Any]:
-    query = "SELECT tool, definition FROM toolcrib_tool_pins WHERE server = ? AND tool != ?"
-    return {tool: json.loads(text) for tool, text in connection.execute(query, (server, _SERVER))}
+def _read(connection: sqlite3.Connection, server: str, kind: PinKind) -> dict[str, Any]:
+    query = "SELECT name, definition FROM toolcrib_server_pins WHERE server = ? AND kind = ? AND name != ?"
+    return {name: json.loads(text) for name, text in connection.execute(query, (server, kind, _BEGUN))}
 
 
 def _write(
-    connection: sqlite3.Connection, server: str, tool: str, definition: Mapping[str, Any], approver: str
+    connection: sqlite3.Connection,
+    server: str,
+    kind: PinKind,
+    name: str,
+    definition: Mapping[str, Any],
+    approver: str,
 ) -> None:
     connection.execute(
-        "INSERT INTO toolcrib_tool_pins (server, tool, definition, approver, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
-        "(server, tool) DO UPDATE SET definition = excluded.definition, approver = excluded.approver, at = excluded.at",
-        (server, tool, json.dumps(definition), approver, now().isoformat()),
+        "INSERT INTO toolcrib_server_pins (server, kind, name, definition, approver, at) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (server, kind, name) "
+        "DO UPDATE SET definition = excluded.definition, approver = excluded.approver, at = excluded.at",
+        (server, kind, name, json.dumps(definition), approver, now().isoformat()),
     )

@@ -4,7 +4,7 @@ All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `fr
 """
 
 from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
-from toolcrib.calls._approval import ApprovalRequest, Denial, Done, Grant, GrantScope
+from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
 from toolcrib.calls._call import (
     CallMetadata,
     RawArguments,
@@ -53,6 +53,7 @@ __all__ = [
     "CallRecord",
     "Complete",
     "Completed",
+    "Consent",
     "Decision",
     "DecisionNote",
     "Denial",

@@ -12,10 +12,31 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._stored import StoredFields
 
-__all__ = ["ApprovalRequest", "Denial", "Done", "Grant", "GrantScope"]
+__all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
 GrantScope: TypeAlias = Literal["tool", "arguments", "values"]
 """How far a standing grant reaches; see `Grant`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What a principal has to do before a tool can act for them elsewhere; no approval takes its place.
+
+    Attributes:
+        reason: What is lacking, for the principal and whoever looks through requests.
+        url: The page where they do it; empty where there is none.
+        principal: Who has to do it.
+        server: What it is for.
+    """
+
+    reason: str
+    url: str = field(default="", repr=False)
+    principal: str = ""
+    server: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """Return it as JSON shapes."""
+        return {"reason": self.reason, "url": self.url, "principal": self.principal, "server": self.server}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +63,11 @@ class ApprovalRequest:
             origin, and the `mark` that a standing grant for these values holds for. A standing grant that was given for
             the tool does not answer such a request.
         values_alone: Whether nothing but these values needs approval.
+        asked_by: The server, or the tool itself, that asks for `arguments`, which are fields with their defaults, while
+            the call runs; None where the call itself is asked about. A grant approves no call: what it has as
+            `override_args`, or else as `user_input`, is what the person filled in.
+        consent: What the principal has to do elsewhere first; None for a question that an approver can answer. A grant
+            then lets nothing happen that the principal has not consented to, and answers no question about approval.
     """
 
     id: str
@@ -65,6 +91,8 @@ class ApprovalRequest:
     conversation_id: str | None = None
     origins: tuple[Mapping[str, str], ...] = ()
     values_alone: bool = False
+    asked_by: str | None = None
+    consent: Consent | None = None
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -107,10 +135,12 @@ class ApprovalRequest:
                 the values where it asks about some, else the tool.
 
         Raises:
-            ValueError: The scope is `values`, and it asks about none.
+            ValueError: The scope is `values`, and it asks about none; or a server asks it, during a call.
             expires: When it stops to count, or how long from now; never when None.
             message: Goes into the record.
         """
+        if self.asked_by is not None:
+            raise ValueError(f"{self.asked_by} asks this during one call; it can be answered once, and not for good")
         until = now() + expires if isinstance(expires, timedelta) else expires
         if scope is None:
             scope = "tool" if not self.origins else "values" if len(self._marks()) == len(self.origins) else "arguments"
@@ -130,7 +160,13 @@ class ApprovalRequest:
 
         Text of the model's cannot pass for a line of the question: what would break or rearrange a line is escaped.
         """
-        lines = [f"{self.tool} needs approval" + (f": {printable(self.reason)}" if self.reason else "")]
+        if self.asked_by is None:
+            needs = "approval" if self.consent is None else "the principal's consent"
+            lines = [f"{self.tool} needs {needs}" + (f": {printable(self.reason)}" if self.reason else "")]
+        else:
+            who = "it" if self.asked_by == self.tool else f"the server {printable(self.asked_by)}"
+            lines = [f"during {self.tool}, {who} asks: {printable(self.reason)}"]
+        lines += [f"  link: {printable(self.consent.url)}"] if self.consent is not None and self.consent.url else []
         lines += [f"  {label(name)} = {shown(value)}" for name, value in self.arguments.items()]
         changed = self.changes()
         if changed:
@@ -168,7 +204,14 @@ class ApprovalRequest:
             **({} if self.conversation_id is None else {"conversation_id": self.conversation_id}),
             **({"origins": [dict(each) for each in self.origins]} if self.origins else {}),
             **({"values_alone": True} if self.values_alone else {}),
+            **({} if self.asked_by is None else {"asked_by": self.asked_by}),
+            **({} if self.consent is None else {"consent": self.consent.to_dict()}),
         }
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the request as a record keeps it: without the link to a page of consent."""
+        data = self.to_dict()
+        return data if self.consent is None else {**data, "consent": {**self.consent.to_dict(), "url": ""}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ApprovalRequest:
@@ -177,6 +220,7 @@ class ApprovalRequest:
         values["created_at"] = parse_time(values["created_at"])
         values["approved_by"] = tuple(values.get("approved_by", ()))
         values["origins"] = tuple(values.get("origins", ()))
+        values["consent"] = None if values.get("consent") is None else Consent(**values["consent"])
         return cls(**values)
 
 

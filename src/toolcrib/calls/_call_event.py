@@ -12,7 +12,9 @@ from toolcrib.calls._value_class import value_class
 
 __all__ = ["CallEvent", "CallRecord", "EventKind"]
 
-EventKind: TypeAlias = Literal["received", "decided", "suspended", "started", "yielded", "ended"]
+EventKind: TypeAlias = Literal[
+    "received", "decided", "suspended", "started", "yielded", "asked", "answered", "logged", "ended"
+]
 
 
 @value_class
@@ -64,6 +66,8 @@ class CallRecord:
         outcome: The outcome as JSON shapes, or `{"kind": "cancelled"}`.
         duration_ms: From the call's arrival to its end, people's time included.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
+        asked: What the tool asked a person, a client or a model while it ran, in order, and what came of each: `what`,
+            `of` whom, the `text`, the `outcome`, `by` whom, `duration_ms`; the first hundred, and no answers.
     """
 
     call_id: str
@@ -80,6 +84,7 @@ class CallRecord:
     ended_at: datetime
     duration_ms: float
     parent_id: str | None = None
+    asked: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON shapes."""
@@ -98,4 +103,5 @@ class CallRecord:
             "ended_at": self.ended_at.isoformat(),
             "duration_ms": round(self.duration_ms, 3),
             "parent_id": self.parent_id,
+            **({"asked": [dict(one) for one in self.asked]} if self.asked else {}),
         }

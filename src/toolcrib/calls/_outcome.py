@@ -176,6 +176,13 @@ class Suspended:
     def text(self) -> str:
         """Return what a model is shown."""
         since = "it may have been done" if self.request.in_doubt else "it has not run"
+        consent = self.request.consent
+        if consent is not None:
+            link = f" The link, which they open in a browser: {consent.url}" if consent.url else ""
+            return (
+                f"`{self.tool}` is suspended (request {self.request.id}); {since}. {consent.reason}. No approval and "
+                f"no tool of yours takes the place of that.{link}"
+            )
         return f"`{self.tool}` is suspended until a person answers (request {self.request.id}); {since}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -253,6 +260,8 @@ def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any]:
         return outcome._as_dict(lenient(outcome.value, limit=limit))  # pyright: ignore[reportPrivateUsage] -- the same module
     data = outcome.to_dict()
     data.pop("call", None)
+    if isinstance(outcome, Suspended):
+        data["request"] = outcome.request.to_record()
     return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data
 
 

@@ -7,6 +7,7 @@ The classes are named `toolcrib.errors.X` wherever a name is shown or kept: in t
 
 from toolcrib.errors._adapters import (
     DatabaseError,
+    DocumentError,
     EngineError,
     MissingExtraError,
     RemoteToolError,
@@ -17,6 +18,8 @@ from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRe
 from toolcrib.errors._base import ToolcribError, closest
 from toolcrib.errors._calls import (
     CallStateError,
+    ClientAnswerError,
+    ClientUnavailable,
     HookError,
     LimitReached,
     LockHeldError,
@@ -29,8 +32,10 @@ from toolcrib.errors._calls import (
 from toolcrib.errors._code import CodeError, SandboxError, SandboxUnavailable
 from toolcrib.errors._code import PausedProgramError as PausedProgramError
 from toolcrib.errors._code import ReplayDiverged as ReplayDiverged
+from toolcrib.errors._credentials import ConsentError, CredentialError, CredentialKeyError
 from toolcrib.errors._finding import (
     DuplicateNameError,
+    InsufficientScope,
     NotAvailable,
     TargetError,
     ToolConstraintError,
@@ -66,15 +71,22 @@ __all__ = [
     "ApprovalError",
     "ApprovalRequired",
     "CallStateError",
+    "ClientAnswerError",
+    "ClientUnavailable",
     "CodeError",
     "CommitError",
     "CompletionCheckReturnError",
+    "ConsentError",
+    "CredentialError",
+    "CredentialKeyError",
     "DatabaseError",
+    "DocumentError",
     "DuplicateNameError",
     "EngineError",
     "FieldProblem",
     "FormatError",
     "HookError",
+    "InsufficientScope",
     "InvalidArguments",
     "InvalidOutput",
     "InvalidSchema",

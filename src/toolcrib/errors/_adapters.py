@@ -5,7 +5,15 @@ from __future__ import annotations
 from toolcrib._passwords import hide_passwords
 from toolcrib.errors._base import ToolcribError
 
-__all__ = ["DatabaseError", "EngineError", "MissingExtraError", "RemoteToolError", "ServerError", "WorkerError"]
+__all__ = [
+    "DatabaseError",
+    "DocumentError",
+    "EngineError",
+    "MissingExtraError",
+    "RemoteToolError",
+    "ServerError",
+    "WorkerError",
+]
 
 
 class MissingExtraError(ToolcribError, ImportError):
@@ -36,6 +44,19 @@ class DatabaseError(ToolcribError, ConnectionError):
         return f"{said}. {self.remedy}" if self.remedy else said
 
 
+class DocumentError(ToolcribError, ValueError):
+    """An OpenAPI document cannot be read or used; the message names it and says what would mend it."""
+
+    code = "document_error"
+
+    def __init__(self, document: str, problem: str) -> None:
+        super().__init__(document, problem)
+        self.document, self.problem = document, problem
+
+    def __str__(self) -> str:
+        return f"the OpenAPI document `{self.document}` {self.problem}"
+
+
 class EngineError(ToolcribError, RuntimeError):
     """Durable work was asked for where no engine can do it: none runs, or a second was to be started."""
 
@@ -56,13 +77,17 @@ class WorkerError(ToolcribError, RuntimeError):
 
 
 class ServerError(ToolcribError, ConnectionError):
-    """A server that tools come from cannot be reached, does not speak the protocol, or was lost."""
+    """A server that tools come from cannot be reached, does not speak the protocol, or was lost.
+
+    Attributes:
+        may_have_run: Whether it was lost during a call, whose effect is unknown; else it was asked nothing.
+    """
 
     code = "server_error"
 
-    def __init__(self, server: str, problem: str) -> None:
-        super().__init__(server, problem)
-        self.server, self.problem = server, problem
+    def __init__(self, server: str, problem: str, may_have_run: bool = False) -> None:
+        super().__init__(server, problem, may_have_run)
+        self.server, self.problem, self.may_have_run = server, problem, may_have_run
 
     def __str__(self) -> str:
         return f"the server `{self.server}` {self.problem}"

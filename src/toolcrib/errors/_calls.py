@@ -6,6 +6,8 @@ from toolcrib.errors._base import ToolcribError
 
 __all__ = [
     "CallStateError",
+    "ClientAnswerError",
+    "ClientUnavailable",
     "HookError",
     "LimitReached",
     "LockHeldError",
@@ -146,3 +148,29 @@ class ToolCancelled(ToolcribError):
 
     def __str__(self) -> str:
         return f"`{self.tool}` awaited a task that was cancelled, and has no result"
+
+
+class ClientUnavailable(ToolcribError, RuntimeError):
+    """A tool asks for what only a client has - a person, a model - and the call has no client that can be asked."""
+
+    code = "client_unavailable"
+
+    def __init__(self, tool: str, wanted: str, why: str) -> None:
+        super().__init__(tool, wanted, why)
+        self.tool, self.wanted, self.why = tool, wanted, why
+
+    def __str__(self) -> str:
+        return f"`{self.tool}` asks for {self.wanted}, and there is none: {self.why}"
+
+
+class ClientAnswerError(ToolcribError, ValueError):
+    """The answer of a client, or of an approver in its place, does not fit what the tool asked for."""
+
+    code = "client_answer"
+
+    def __init__(self, tool: str, problem: str, by: str = "the client") -> None:
+        super().__init__(tool, problem, by)
+        self.tool, self.problem, self.by = tool, problem, by
+
+    def __str__(self) -> str:
+        return f"the answer of {self.by} does not fit what `{self.tool}` asked for: {self.problem}"

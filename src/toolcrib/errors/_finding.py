@@ -8,6 +8,7 @@ from toolcrib.errors._base import ToolcribError, closest
 
 __all__ = [
     "DuplicateNameError",
+    "InsufficientScope",
     "NotAvailable",
     "TargetError",
     "ToolConstraintError",
@@ -81,6 +82,21 @@ class NotAvailable(ToolcribError):
     def __str__(self) -> str:
         why = f": {self.reason}" if self.reason else " now"
         return f"`{self.tool}` is not available{why}. Use one of the tools that were offered."
+
+
+class InsufficientScope(ToolcribError, PermissionError):
+    """The token of the request has not all the scopes that the tool needs; nothing ran."""
+
+    code = "insufficient_scope"
+
+    def __init__(self, tool: str, missing: tuple[str, ...]) -> None:
+        super().__init__(tool, missing)
+        self.tool, self.missing = tool, missing
+
+    def __str__(self) -> str:
+        scopes = " and ".join(f"`{scope}`" for scope in self.missing)
+        several = "scopes" if len(self.missing) > 1 else "scope"
+        return f"`{self.tool}` needs the {several} {scopes}, which the token of this request does not have"
 
 
 class DuplicateNameError(ToolcribError, ValueError):

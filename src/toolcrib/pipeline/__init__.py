@@ -3,10 +3,21 @@
 Every adapter calls it; a gate, a retry or a hook anywhere else would be a second pipeline.
 """
 
+from toolcrib.pipeline._access import Access
 from toolcrib.pipeline._call import Call, CallState, Executor
 from toolcrib.pipeline._live_call import is_call
+from toolcrib.pipeline._local_user import local_user
 from toolcrib.pipeline._pipeline import Pipeline, Stored
 from toolcrib.pipeline._plan import RunnableTool
+from toolcrib.pipeline._questions import (
+    Asked,
+    AskedKind,
+    PersonAnswer,
+    ask_person,
+    asking,
+    can_ask_person,
+    person_answer,
+)
 from toolcrib.pipeline._run import (
     CallJournal,
     CallLimits,
@@ -21,21 +32,30 @@ from toolcrib.pipeline._run import (
 from toolcrib.pipeline._weigh import recall
 
 __all__ = [
+    "Access",
+    "Asked",
+    "AskedKind",
     "Call",
     "CallJournal",
     "CallLimits",
     "CallState",
     "ErrorPolicy",
     "Executor",
+    "PersonAnswer",
     "Pipeline",
     "Requirement",
     "Run",
     "RunView",
     "RunnableTool",
     "Stored",
+    "ask_person",
+    "asking",
+    "can_ask_person",
     "current_run",
     "is_call",
+    "local_user",
     "must_call",
+    "person_answer",
     "recall",
     "run_for",
 ]

@@ -9,7 +9,7 @@ from toolcrib.errors import InvalidArguments, NotAvailable, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import approve
 from toolcrib.pipeline._decide import decide, decide_and_edit
-from toolcrib.pipeline._failures import failure, hook_failure, not_allowed, not_offered, offered
+from toolcrib.pipeline._failures import failure, hook_failure, not_allowed, not_offered, offered, out_of_scope
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._weigh import weigh
 
@@ -29,7 +29,7 @@ async def pass_gates(
     plan, run = call.plan, call.run
     refused: Outcome | None = None
     try:
-        if plan.off or run.available is not None or run.limits is not None or call.received.caller:
+        if plan.off or plan.scopes or run.available is not None or run.limits is not None or call.received.caller:
             refused = refusal(call)
             call.revealed = plan.name in run.revealed
         if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
@@ -41,7 +41,7 @@ async def pass_gates(
             refused = await decide_and_edit(call)
         if refused is None and run.provenance is not None:
             refused = await weigh(call)
-        if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):
+        if refused is None and ask and (plan.approvals or plan.consents or call.asks or run.deps is not None):
             refused = await approve(call, grant)
     except BaseException:  # quicker than `with call:`, on the way of every call
         call.cut_off()
@@ -89,6 +89,8 @@ def refusal(call: LiveCall, *, counted: bool = False) -> Outcome | None:
     if not offered(call.plan.entry, call.run):
         return not_offered(call.name, call.id)
     if (refused := not_allowed(call.plan.entry, call.received)) is not None:
+        return refused
+    if (refused := out_of_scope(call.plan.entry, call.run, call.id)) is not None:
         return refused
     if call.run.limits is None or counted:
         return None

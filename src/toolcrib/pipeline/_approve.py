@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from inspect import isawaitable
@@ -12,10 +11,12 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 from toolcrib.approvals import misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
+from toolcrib.pipeline._consent import consent_lacking
 from toolcrib.pipeline._decide import decide_and_edit
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.tools import checked_output, output_schema
+from toolcrib.pipeline._settled import settled_answers
+from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
 __all__ = ["answered", "approve", "reasons_for"]
 
@@ -26,6 +27,8 @@ async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | No
     Args:
         used: The grant by which it was begun before, which serves it again as long as it fits.
     """
+    if call.plan.consents and (waits := await consent_lacking(call)) is not None:
+        return waits
     with call.within():
         reasons = await reasons_for(call)
     if isinstance(reasons, Failed):
@@ -129,7 +132,8 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None,
             return used
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
-            answer = await _answering(run.approver(request))
+            with stopped_clocks():
+                answer = await _answering(run.approver(request))
         if answer is None:
             return await _suspend(call, request)
         _note(call, request, answer)
@@ -203,7 +207,7 @@ def _use_up(
         word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"
     resumed = before.id if before is not None and call.state == "suspended" else None
     for mark in {resumed, own} - {None}:
-        earlier = _settled.add(str(mark), word)
+        earlier = settled_answers.add(str(mark), word)
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
@@ -214,30 +218,6 @@ async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial
         await call.run.approvals.use(request, answer)
     elif isinstance(answer, Grant) and answer.standing:
         call.run.stand(answer)
-
-
-class _Settled:
-    """What was answered in this process, by its mark, and how; the oldest are forgotten."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._words: dict[str, str] = {}
-        self._lock = threading.Lock()  # programs and agents may run in several threads
-
-    def add(self, mark: str, word: str) -> str | None:
-        """Note how a request or a call was answered; return how it was before, if it was."""
-        with self._lock:
-            before = self._words.get(mark)
-            if before is None:
-                self._words[mark] = word
-                if len(self._words) > self._most:
-                    del self._words[next(iter(self._words))]
-            return before
-
-
-# One for the process, because copies of one suspended call may be recovered by different pipelines at once, with no
-# store between them. What several processes recover needs a store.
-_settled = _Settled(most=50_000)
 
 
 def _recorded(answer: Grant | Denial) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from toolcrib.errors import (
     ApprovalError,
     CallStateError,
     HookError,
+    InsufficientScope,
     InvalidArguments,
     LockHeldError,
     MissingProvided,
@@ -40,6 +41,7 @@ __all__ = [
     "not_allowed",
     "not_offered",
     "offered",
+    "out_of_scope",
     "tool_failure",
     "unknown",
 ]
@@ -132,8 +134,9 @@ def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed
         return failed
     problem = f"{what} failed"
     if isinstance(error, ServerError):
-        lost = "or was lost during the call, which may then have taken effect"
-        problem += f": its server `{error.server}` cannot be reached now, {lost}"
+        lost = "was lost during the call, and whether it took effect is unknown"
+        why = lost if error.may_have_run else "cannot be reached now, and was asked nothing"
+        problem += f": its server `{error.server}` {why}"
     hidden = f"{problem} (reference {reference}); the operator can look it up"
     return replace(failed, message=hidden, error_type="")
 
@@ -189,6 +192,15 @@ def not_allowed(entry: ToolEntry, call: ToolCall) -> Failed | None:
     reason = only_programs if call.caller == "direct" else "no program may call it, only the model itself"
     error = NotAvailable(call.name, reason)
     return Failed(call.name, call.id, error.code, str(error), "NotAvailable", exception=error)
+
+
+def out_of_scope(entry: ToolEntry, run: Run, call_id: str) -> Failed | None:
+    """Return the outcome for a call whose token lacks a scope that the tool needs; None for one that has them."""
+    missing = () if run.access is None or not entry.scopes else run.access.lacks(entry.scopes)
+    if not missing:
+        return None
+    error = InsufficientScope(entry.name, missing)
+    return Failed(entry.name, call_id, error.code, str(error), "InsufficientScope", exception=error)
 
 
 def unknown(toolset: Toolset, call: ToolCall, run: Run) -> Failed:

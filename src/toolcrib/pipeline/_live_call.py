@@ -30,6 +30,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call, CallState
 from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same, with_secrets
 from toolcrib.pipeline._plan import Plan, Reading
+from toolcrib.pipeline._questions import asking
 from toolcrib.pipeline._run import Run
 from toolcrib.provenance import Question
 from toolcrib.record import Trace
@@ -336,9 +337,21 @@ class LiveCall:
             run.provide,
             run.revealed,
             None if self.trace is None else self.trace.yielded,
-            run.approver,
+            None if run.approver is None else self.ask,
             run,
+            self.trace,
         )
+
+    async def ask(self, request: ApprovalRequest) -> Any:
+        """Have the run's approver answer something else than the call itself, for its tool."""
+        ctx, approver = self.ctx, self.run.approver
+        if ctx is None or approver is None:
+            return None
+        with asking(ctx, "ask", "approver", {"text": request.reason}) as asked:
+            answer: Any = await approver(request)
+            asked.outcome = "accept" if isinstance(answer, Grant) else "cancel" if answer is None else "decline"
+            asked.by = "" if answer is None else str(getattr(answer, "approver", ""))
+        return answer
 
     def approve(self, grant: Grant | None) -> None:
         """Note that the arguments as they are now were approved."""

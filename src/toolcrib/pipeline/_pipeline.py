@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias, overload
 
+from toolcrib._run_sync import run_sync
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
@@ -105,6 +106,12 @@ class Pipeline:
         if outcome is not None:
             return outcome
         return await self.finish(made) if made.plan.awaited else self._concluded(made)
+
+    def run_sync(
+        self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
+    ) -> Outcome:
+        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        return run_sync(self.run(call, run, grant=grant), instead="await pipeline.run(...)")
 
     @overload
     def stream(

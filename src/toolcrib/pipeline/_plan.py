@@ -39,6 +39,7 @@ class Plan:
 
     Attributes:
         guarded: Whether decision hooks or pre hooks have to run.
+        consents: Whether the principal's consent elsewhere may be needed.
         held: Post hooks that need the whole result, so that a stream's values wait for them.
         each: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
@@ -60,6 +61,7 @@ class Plan:
         tool = entry.tool
         self._defaults: dict[str, Any] | None = None
         self.entry, self.tool, self.spec, self.name, self.off = entry, tool, tool.spec, entry.name, entry.off
+        self.scopes = entry.scopes
         self.streaming = tool.is_streaming
         self.execution: Callable[..., Any] | None = None
         if tool.fn is not None:
@@ -74,7 +76,8 @@ class Plan:
         self.runners, self.executor = entry.runners, executor
         self.wrapped = bool(self.runners) or executor is not None
         self.guarded = bool(self.hook_sets or self.pre)
-        self.gated = bool(self.guarded or self.approvals)
+        self.consents = tool.source is not None and tool.source.may_need_consent
+        self.gated = bool(self.guarded or self.approvals or self.consents)
         self.direct = not self.streaming and not self.wrapped and self.execution is not None
         self.live = self.streaming and not (self.held or self.wrapped)
         self.wants_ctx = bool(

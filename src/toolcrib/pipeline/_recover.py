@@ -26,6 +26,7 @@ from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, Mod
 from toolcrib.pipeline._admit import available, pass_gates, refusal
 from toolcrib.pipeline._approve import answered, approve, reasons_for
 from toolcrib.pipeline._call import Call
+from toolcrib.pipeline._consent import consent_given, consent_lacking, waits_for_consent
 from toolcrib.pipeline._edits import changed_since
 from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._live_call import LiveCall
@@ -178,8 +179,16 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
     if given is not None and given.call_id not in (None, call.id):
         error = ApprovalError(call.name, f"it answers the call {given.call_id}, and this is {call.id}")
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
+    if waits_for_consent(call):
+        refused = await consent_given(call, given)
+        if refused is not None:
+            return refused
+        call.request, call.state, given = None, "received", None
+        return await (_resolve_doubt(call, None) if call.doubts else approve(call, None))
     if call.state == "executing" or (call.doubts and call.state == "suspended"):
         return await _resolve_doubt(call, given)
+    if call.plan.consents and (waits := await consent_lacking(call)) is not None:
+        return waits
     if call.state == "suspended":
         reasons = await reasons_for(call)
         if isinstance(reasons, Failed):

@@ -15,9 +15,11 @@ from toolcrib.approvals import AgentContext, ApprovalStore, Approver, misfit
 from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import ambient, target_name
+from toolcrib.pipeline._access import Access
+from toolcrib.pipeline._call_client import LinkedClient
 from toolcrib.provenance import Memory, Provenance
 from toolcrib.record import Sink
-from toolcrib.schema import RunContext
+from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
 from toolcrib.toolsets import Selectable
 
 __all__ = [
@@ -140,6 +142,8 @@ class Run:
         approver: An async function that is asked at once when a call needs approval; None suspends the call.
         approvals: Where requests are kept and answers looked up. Without a store, a standing grant holds in the run.
         principal: On whose behalf the calls are made.
+        access: What the token of the request allows that makes the calls, and says of its holder; None where there is
+            no token, and no scope is asked for.
         agent: The agent whose turns make the calls, by name.
         conversation_id: The conversation that the calls are part of, by the host's own id for it: a request shows it.
         provide: Values for `Injectable` and `Injected` parameters, by type or name.
@@ -161,6 +165,10 @@ class Run:
         provenance: The policy by which values that others wrote are asked about; None asks about none.
         fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
             process may begin nothing any more.
+        client: The client that makes the calls, where it can be asked for something meanwhile: `ctx.elicit` and others.
+        sample: The host's own answer to `ctx.sample`, where the client has no model for it.
+        question_wait: Seconds that a question of a tool (`ctx.elicit`) waits in `approvals`, where neither client nor
+            approver answers it; 0 where no person reads that store.
     """
 
     id: str = ""
@@ -169,6 +177,7 @@ class Run:
     approver: Approver | None = None
     approvals: ApprovalStore | None = None
     principal: str | None = None
+    access: Access | None = None
     agent: str | None = None
     conversation_id: str | None = None
     provide: Mapping[Any, Any] = field(default_factory=lambda: _NOTHING)
@@ -185,6 +194,9 @@ class Run:
     fence: Callable[[], Awaitable[None]] | None = None
     reader: ResultReader = MODEL
     provenance: Provenance | None = None
+    client: ClientLink | None = None
+    sample: Callable[[SampleRequest], Awaitable[Sampled]] | None = None
+    question_wait: float = 60.0
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -352,6 +364,13 @@ class Run:
         """Note that what was used once was not used after all."""
         self._state.used.discard(mark)
 
+    # --- the client
+
+    def client_of(self, ctx: RunContext[Any]) -> CallClient:
+        """Return the client of a call, with the host in its place where it lacks something."""
+        memory = None if self.provenance is None else self.memory
+        return LinkedClient(ctx, self.client, self.sample, memory)
+
     # --- its end
 
     def finish(self) -> tuple[str, ...]:
@@ -379,8 +398,9 @@ class Run:
 
 _OPTIONS: Final = frozenset(
     {
-        "agent", "approvals", "approver", "available", "begun", "conversation_id", "deps", "entry", "errors", "fence",
-        "hook_errors", "journal", "parent_id", "principal", "program_id", "provide", "reader", "sinks",
+        "access", "agent", "approvals", "approver", "available", "begun", "client", "conversation_id", "deps", "entry",
+        "errors", "fence", "hook_errors", "journal", "parent_id", "principal", "program_id", "provide", "question_wait",
+        "reader", "sample", "sinks",
     }
 )  # fmt: skip
 _FIELDS: Final = tuple(one.name for one in fields(Run))

@@ -15,6 +15,7 @@ from toolcrib.record._call_trace import Trace
 from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
 from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
 from toolcrib.record._prune import prune_events, prune_sqlite_events
+from toolcrib.record._selecting_sink import SelectingSink
 from toolcrib.record._sinks import (
     ActivitySink,
     Followed,
@@ -48,6 +49,7 @@ __all__ = [
     "RecordedEvent",
     "RecordedRun",
     "Rows",
+    "SelectingSink",
     "Sink",
     "SqliteSink",
     "Stepped",

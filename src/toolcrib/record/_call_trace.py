@@ -27,6 +27,10 @@ from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
 __all__ = ["Trace"]
 
 _VALUE_CHARS = 100_000  # of one value in an event or a record
+_TEXT_CHARS = 2_000  # of what is asked
+_LINE_CHARS = 10_000  # of one line that a tool logs
+_MAX_ASKED = 100  # questions of one call that are kept
+_MAX_LINES = 1_000  # of one call that are kept
 _log = logging.getLogger("toolcrib.calls")
 
 
@@ -41,7 +45,9 @@ class Trace:
         "_begun",
         "_call",
         "_description",
+        "_lines",
         "_parent",
+        "_questions",
         "_run",
         "_sinks",
         "_started_at",
@@ -62,6 +68,8 @@ class Trace:
         self.arguments: dict[str, Any] | None = None
         self.requested: Any = None
         self.closed = False
+        self._questions: list[dict[str, Any]] | None = None
+        self._lines = 0
 
     def received(self, requested: Any, resumed: Mapping[str, str] | None = None) -> None:
         """Note the arguments as they came, and what `carry` gave when the call was suspended, if it was."""
@@ -94,7 +102,7 @@ class Trace:
 
     def suspended(self, request: ApprovalRequest) -> None:
         """Note that a person is asked."""
-        self._emit("suspended", {"request": request.to_dict()})
+        self._emit("suspended", {"request": request.to_record()})
 
     def started(self, arguments: dict[str, Any]) -> None:
         """Note that the tool begins, with its final arguments."""
@@ -104,6 +112,37 @@ class Trace:
     def yielded(self, value: Any) -> None:
         """Note one value of a stream."""
         self._emit("yielded", {"value": lenient(value, limit=_VALUE_CHARS)})
+
+    def asked(self, about: Mapping[str, Any]) -> int | None:
+        """Note what the tool asks; return what `was_answered` is to be given, None for what is not kept."""
+        if self._questions is None:
+            self._questions = []
+        if self.closed or len(self._questions) >= _MAX_ASKED:
+            return None
+        kept = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
+        self._questions.append(kept)
+        number = len(self._questions)
+        self._emit("asked", {"number": number, **kept})
+        return number
+
+    def was_answered(self, number: int, said: Mapping[str, Any], duration_ms: float) -> None:
+        """Note what came of a question."""
+        if self._questions is None:
+            return
+        result = {name: value for name, value in said.items() if value} | {"duration_ms": round(duration_ms, 3)}
+        asked = self._questions[number - 1]
+        asked |= result
+        if not self.closed:
+            self._emit("answered", {"number": number, "what": asked["what"], "of": asked["of"], **result})
+
+    def logged(self, level: str, data: Any, logger: str) -> None:
+        """Note a line that the tool logs."""
+        self._lines += 1
+        if self.closed or self._lines > _MAX_LINES + 1:
+            return
+        if self._lines > _MAX_LINES:
+            level, data = "warning", f"it logged more than {_MAX_LINES} lines; the rest is left out"
+        self._emit("logged", {"level": level, "data": lenient(data, limit=_LINE_CHARS), "logger": logger})
 
     def ended(self, outcome: Outcome) -> None:
         """Close the call with its outcome; what a suspension is resumed from stays out."""
@@ -133,6 +172,7 @@ class Trace:
             ended_at=ended_at,
             duration_ms=(time.perf_counter() - self._begun) * 1000,
             parent_id=self._parent,
+            asked=tuple(self._questions or ()),
         )
         self._emit("ended", {"outcome": outcome}, ended_at, record)
 

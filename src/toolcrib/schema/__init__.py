@@ -4,7 +4,20 @@ Nothing here runs a tool or knows a provider.
 """
 
 from toolcrib.schema._canonical import CanonicalArguments, digest
+from toolcrib.schema._client import (
+    CallClient,
+    ClientFeature,
+    ClientLink,
+    ClientRoot,
+    Elicited,
+    ElicitRequest,
+    LogLevel,
+    LogLine,
+    Sampled,
+    SampleRequest,
+)
 from toolcrib.schema._context import RunContext
+from toolcrib.schema._form import Form
 from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._markers import (
     REDACTED,
@@ -27,16 +40,27 @@ from toolcrib.schema._typed_dicts import modern
 __all__ = [
     "REDACTED",
     "STUB_IMPORTS",
+    "CallClient",
     "CanonicalArguments",
+    "ClientFeature",
+    "ClientLink",
+    "ClientRoot",
     "Content",
     "Decides",
+    "ElicitRequest",
+    "Elicited",
+    "Form",
     "IdempotencyKey",
     "Injectable",
     "Injected",
     "InjectedKind",
     "InjectedParameter",
+    "LogLevel",
+    "LogLine",
     "Redacted",
     "RunContext",
+    "SampleRequest",
+    "Sampled",
     "SchemaWalk",
     "StubTypes",
     "ToolSpec",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, overload
 
 from typing_extensions import TypeVar
+
+from toolcrib.errors import ClientUnavailable
+from toolcrib.schema._client import CallClient, ClientRoot, Elicited, LogLevel, LogLine, Sampled
 
 __all__ = ["RunContext"]
 
 D = TypeVar("D", default=Any)
+T = TypeVar("T")
 
 
 @dataclass(slots=True)  # not frozen: one is made for each call that wants it, and freezing doubles what that costs
@@ -29,6 +33,7 @@ class RunContext(Generic[D]):
         report: Says to sinks how far the call has come, with any value; None where there are no sinks.
         ask: Has a person answer something else than the call itself, as the run's approver does; None without one.
         run: The `Run` itself; None where there is none.
+        trace: Takes what the tool asks and logs, for sinks; None where there are none.
     """
 
     deps: D
@@ -45,6 +50,7 @@ class RunContext(Generic[D]):
     report: Callable[[Any], None] | None = None
     ask: Callable[[Any], Awaitable[Any]] | None = None
     run: Any = field(default=None, repr=False, compare=False)
+    trace: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.idempotency_key:
@@ -53,3 +59,67 @@ class RunContext(Generic[D]):
     def context(self) -> RunContext[D]:
         """Return this context: what `ambient` holds is a context, or a run that makes one."""
         return self
+
+    # --- the client that made the call
+
+    @overload
+    async def elicit(self, message: str, form: type[T], *, id: str = "") -> Elicited[T]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, form: Mapping[str, Any] | None = None, *, url: str | None = None, id: str = ""
+    ) -> Elicited[Any]: ...
+
+    async def elicit(self, message: str, form: Any = None, *, url: str | None = None, id: str = "") -> Elicited[Any]:
+        """Ask the person at the client, while the call goes on. The answer approves nothing.
+
+        Where the client cannot ask, the approver of the run does; without one the question waits in the run's approval
+        store, for `Run.question_wait` seconds. A wrong answer is asked for once more. No deadline counts the time.
+
+        Args:
+            message: The question.
+            form: What is asked for: a model, a dataclass or a TypedDict whose fields are plain, a plain type such as
+                `int` or `Literal["a", "b"]`, or a JSON schema; None for a bare yes or no.
+            url: A page to visit in the place of a form, for what the client must not see.
+            id: Names the question among those of the call, for clients that show it; made up when empty.
+
+        Raises:
+            ClientUnavailable: No person can be asked.
+            ClientAnswerError: The answer does not fit the form, also the second time.
+            TypeError: The form has a field that is not plain, or both a form and a URL are given.
+        """
+        return await self._client("a person").elicit(message, form, url, id)
+
+    async def sample(self, messages: Any, tools: Any = (), **options: Any) -> Sampled:
+        """Ask the client's model, while the call goes on; where the client has none, what the host gave the run.
+
+        Args:
+            messages: A text, or messages as the protocol has them: `{"role": "user", "content": ...}`, whose content is
+                a text, media, blocks, or several of them; or a `SampleRequest`, which goes as it is.
+            tools: The tools that the model may want to use, or their definitions; you run them: see `Sampled`.
+            options: Other parameters of `sampling/createMessage`, as `max_tokens=500` or `system_prompt="..."`.
+
+        Raises:
+            ClientUnavailable: The client has no model for it, nor has the host.
+            TypeError: There is no such option.
+        """
+        return await self._client("a model").sample(messages, tools, options)
+
+    async def roots(self) -> tuple[ClientRoot, ...]:
+        """Return the folders that the client lets its servers work in; none where it names none."""
+        return () if self.run is None else await self._client("folders").roots()
+
+    async def log(self, level: LogLevel, data: Any, *, logger: str | None = None) -> None:
+        """Give the client a line for its log; it goes to the log of this process and to the record as well.
+
+        Args:
+            level: How bad it is; the client says from which level on it wants lines.
+            data: A text, or any value that JSON can carry.
+            logger: Names the part that it comes from; the tool's name when None.
+        """
+        await self._client("a log").log(LogLine(level, data, logger))
+
+    def _client(self, wanted: str) -> CallClient:
+        if self.run is None:
+            raise ClientUnavailable(self.tool_name, wanted, "the call belongs to no run")
+        return self.run.client_of(self)

@@ -51,7 +51,7 @@ _ITERATED: tuple[Any, ...] = (
 )
 _CLOSED = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
-Check: TypeAlias = Callable[[dict[str, Any]], object]
+Check: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
 """Raises pydantic's ValidationError, or a ValueError, for arguments that do not fit."""
 
 _BOOLEANS: Mapping[bool, dict[str, Any]] = {True: {}, False: {"not": {}}}
@@ -294,7 +294,8 @@ def _default(parameter: Resolved) -> Any:
 def model_of_schema(tool: str, schema: Mapping[str, Any], check: Check | None) -> type[BaseModel]:
     """Return a model that keeps the arguments as they are, shows `schema` as it is, and takes what `check` lets pass.
 
-    Required arguments and undeclared ones are checked here; `check` need not do that.
+    Required arguments and undeclared ones are checked here; `check` need not do that. It may return other arguments in
+    place of those that it is given.
     """
 
     class Arguments(BaseModel):
@@ -308,9 +309,9 @@ def model_of_schema(tool: str, schema: Mapping[str, Any], check: Check | None) -
                 problems = _misnamed(arguments, schema)
                 if problems:
                     raise ValidationError.from_exception_data(tool, problems)
-                if check is not None:
-                    check(arguments)
-            return cast("Any", values)
+                replaced = None if check is None else check(arguments)
+                return arguments if replaced is None else replaced
+            return values
 
         @classmethod
         def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:

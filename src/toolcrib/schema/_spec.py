@@ -109,7 +109,8 @@ class ToolSpec(InputSpec):
             fn: The function; None for an input that the host's own code executes.
             description: What it is for; None for the first paragraph of the function's docstring.
             returns: The JSON schema of what comes back.
-            check: Says what fits besides the names of the arguments, which are checked in any case.
+            check: Says what fits besides the names of the arguments, which are checked in any case, by raising
+                pydantic's ValidationError; may return other arguments in place of those given.
 
         Raises:
             SchemaTooLarge: A schema is nested too deep to be read.

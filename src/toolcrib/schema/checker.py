@@ -208,7 +208,7 @@ def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
     return [] if checker is None else checker.misfits(value)
 
 
-def checks_of(tool: str, schema: Mapping[str, Any], *, whole: bool = False) -> Callable[[dict[str, Any]], object]:
+def checks_of(tool: str, schema: Mapping[str, Any], *, whole: bool = False) -> Callable[[dict[str, Any]], None]:
     """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema.
 
     Args:

@@ -23,6 +23,7 @@ __all__ = [
     "TOOL_NAME",
     "decision",
     "error_type",
+    "note",
     "of_call",
     "of_request",
     "of_run",
@@ -132,6 +133,23 @@ def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, Att
     return "toolcrib.approval", {
         f"toolcrib.approval.{to}": str(answer[key]) for key, to in names.items() if key in answer
     }
+
+
+def note(data: Mapping[str, Any], texts: bool) -> dict[str, AttributeValue]:
+    """Return the attributes of the event for what a tool asks or logs, and for what comes of a question.
+
+    Args:
+        data: The data of the event.
+        texts: Whether to include the words of questions and log lines.
+    """
+    names = {"what": "what", "of": "of", "outcome": "outcome", "by": "by", "error": "error", "level": "level"}
+    names |= {"text": "text", "page": "page", "data": "line"} if texts else {}
+    made: dict[str, AttributeValue] = {
+        f"toolcrib.asked.{to}": text_of(data[key]) for key, to in names.items() if key in data
+    }
+    if "duration_ms" in data:
+        made["toolcrib.asked.seconds"] = data["duration_ms"] / 1000
+    return made
 
 
 def _origin(origin: Mapping[str, str]) -> str:

@@ -28,14 +28,15 @@ class OpenSpan:
 
     Attributes:
         values: How many values of a stream have come.
+        notes: How many events have come of what the tool asks and logs.
     """
 
-    __slots__ = ("context", "span", "values")
+    __slots__ = ("context", "notes", "span", "values")
 
     def __init__(self, span: Span) -> None:
         self.span = span
         self.context = set_span_in_context(span)
-        self.values = 0
+        self.values = self.notes = 0
 
 
 class Attached:

@@ -182,6 +182,10 @@ class OtelSink:
         elif event.kind == "decided":
             name, attributes = named.decision(event.data, reasons=self._arguments)
             span.add_event(name, attributes)
+        elif event.kind in ("asked", "answered", "logged"):
+            opened.notes += 1
+            if opened.notes <= _MOST_VALUES:
+                span.add_event(f"toolcrib.{event.kind}", named.note(event.data, texts=self._arguments))
         elif event.kind == "yielded":
             opened.values += 1
             span.set_attribute("toolcrib.values", opened.values)

@@ -5,9 +5,21 @@ A direct call runs the body; a model's call goes through `pipeline`, which runs 
 
 from toolcrib.tools._base import BaseTool, Instruction
 from toolcrib.tools._body import Body, is_thunk
-from toolcrib.tools._deadline import Deadline
+from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
 from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
 from toolcrib.tools._metadata import ToolMetadata
+from toolcrib.tools._offers import (
+    Completions,
+    Offering,
+    PromptOffer,
+    PromptText,
+    ResourceListener,
+    ResourceOffer,
+    offering_of,
+    prompt,
+    resource,
+    resource_changed,
+)
 from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
 from toolcrib.tools._outputs import checked_output, output_schema
 from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
@@ -15,9 +27,15 @@ from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
 __all__ = [
     "BaseTool",
     "Body",
+    "Completions",
     "Deadline",
     "Instruction",
     "LockOption",
+    "Offering",
+    "PromptOffer",
+    "PromptText",
+    "ResourceListener",
+    "ResourceOffer",
     "Tool",
     "ToolKeywords",
     "ToolMetadata",
@@ -26,12 +44,18 @@ __all__ = [
     "ToolType",
     "as_tool",
     "checked_output",
+    "current_deadline",
     "ez_tool",
     "is_thunk",
     "object_tools",
+    "offering_of",
     "output_schema",
+    "prompt",
     "register_tool",
+    "resource",
+    "resource_changed",
     "stand_for",
+    "stopped_clocks",
     "tool",
     "tool_input",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from toolcrib.calls import Consent
 from toolcrib.schema import RunContext
 
 __all__ = ["BaseTool", "Instruction"]
@@ -53,6 +54,18 @@ class BaseTool:
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
         """Return what a person who is asked for approval should see besides the arguments."""
+        return None
+
+    @property
+    def may_need_consent(self) -> bool:
+        """Whether `get_consent` is asked at all."""
+        return type(self).get_consent is not BaseTool.get_consent
+
+    def get_consent(self, ctx: RunContext[Any]) -> Consent | Awaitable[Consent | None] | None:
+        """Return what the principal has to do elsewhere before the tool can act for them; None for nothing.
+
+        The call is suspended until this returns None: no approval takes its place. Sync or async.
+        """
         return None
 
     def get_definition(self) -> Mapping[str, Any] | None:

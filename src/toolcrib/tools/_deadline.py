@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from math import inf
 from time import monotonic
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-__all__ = ["Deadline"]
+__all__ = ["Deadline", "current_deadline", "stopped_clocks"]
 
 
 class _Watch:
@@ -55,15 +56,19 @@ def _watch_of(loop: asyncio.AbstractEventLoop) -> _Watch:
     return watch
 
 
+_innermost: ContextVar[Deadline | None] = ContextVar("toolcrib_deadline", default=None)
+
+
 class Deadline:
     """Stops the step that runs when its seconds have passed, with `error(*fields)`.
 
     Entered around one await, or around the steps of a stream. `rest()` and `begin()` stand around what the step does
     not wait for, such as the time in which a consumer holds a value: the clock stands, and nothing is stopped. A
-    TimeoutError that the body raises itself passes through untouched.
+    TimeoutError that the body raises itself passes through untouched. Each knows the one around it, also of another
+    tool or turn: `stopped_clocks()` lets all of them stand.
 
     Attributes:
-        ends: When it passes, on the clock of the event loop, if it does not rest again.
+        ends: When it passes, on the clock of the event loop, if it does not stand again.
     """
 
     __slots__ = (
@@ -72,8 +77,10 @@ class Deadline:
         "_expired",
         "_fields",
         "_loop",
+        "_outer",
         "_parked",
-        "_rested",
+        "_since",
+        "_standing",
         "_task",
         "_watch",
         "ends",
@@ -82,8 +89,9 @@ class Deadline:
     def __init__(self, seconds: float, error: Callable[..., Exception], *fields: Any) -> None:
         self._error, self._fields = error, fields
         self._task: asyncio.Task[Any] | None = None
+        self._outer: Deadline | None = None
         self._expired = self._parked = False
-        self._rested = 0.0  # since when it rests; 0 when it does not
+        self._standing, self._since = 0, 0.0  # for how many reasons the clock stands, and since when
         self._cancelling = 0
         self._loop = loop = asyncio.get_running_loop()
         latest, watch = _latest
@@ -94,8 +102,8 @@ class Deadline:
         watch.add(self, loop)
 
     def expire(self) -> None:
-        """Stop the step that runs now, or else the next one; a deadline that rests is looked at when it begins."""
-        if self._rested:
+        """Stop the step that runs now, or else the next one; a clock that stands is looked at when it goes on."""
+        if self._standing:
             self._parked = True
             return
         self._expired = True
@@ -108,29 +116,30 @@ class Deadline:
         if self._expired:
             self.__exit__(None, None, None)
         self._task = None
-        self._rested = monotonic()
+        self._leave()
+        self._stand()
 
     def begin(self) -> None:
         """Let the clock go on, in the task that says so; raises the error when the step before outlasted its time."""
         if self._expired:
             raise self._error(*self._fields)
-        self.ends += monotonic() - self._rested
-        self._rested = 0.0
         self._task = asyncio.current_task(self._loop)
-        if self._parked:
-            self._parked = False
-            self._watch.add(self, self._loop)
+        self._enter()
+        if self._standing:
+            self._go_on()
 
     def __enter__(self) -> Deadline:
         task = asyncio.current_task(self._loop)
         if self._expired or task is None:
             raise self._error(*self._fields) if self._expired else RuntimeError("a deadline needs a running task")
         self._task = task
+        self._enter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._leave()
         task, self._task = self._task, None
         if not self._expired or task is None:
             return
@@ -140,15 +149,71 @@ class Deadline:
 
     @contextmanager
     def stopped(self) -> Generator[None]:
-        """Let the clock stand for the body, as while a person is asked."""
-        task = self._task
-        self.rest()
+        """Let the clock stand for the body, as while a person is asked; also in several tasks at once."""
+        self._stand()
         try:
             yield
         finally:
-            self.begin()
-            self._task = task
+            self._go_on()
 
     def close(self) -> None:
         """Forget the deadline; it cannot pass any more."""
+        self._parked = False
         self._watch.open.discard(self)
+
+    # --- inside
+
+    def around(self) -> Generator[Deadline]:
+        """Give this deadline and those that it is entered in, from the inside out."""
+        found: Deadline | None = self
+        while found is not None:
+            yield found
+            found = found._outer
+
+    def _enter(self) -> None:
+        inner = _innermost.get()
+        if inner is None or self not in inner.around():  # a step may begin where the one before has not left
+            self._outer = inner
+            _innermost.set(self)
+
+    def _leave(self) -> None:
+        if _innermost.get() is self:  # a stream may be closed by another task
+            _innermost.set(self._outer)
+
+    def _stand(self) -> None:
+        if not self._standing:
+            self._since = monotonic()
+        self._standing += 1
+
+    def _go_on(self) -> None:
+        self._standing -= 1
+        if self._standing:
+            return
+        self.ends += monotonic() - self._since
+        if self._parked:
+            self._parked = False
+            with suppress(RuntimeError):  # the loop is closed; a tool's thread may ask, too
+                self._loop.call_soon_threadsafe(self._watch.add, self, self._loop)
+
+
+def current_deadline() -> Deadline | None:
+    """Return the innermost deadline around the current code; None where there is none."""
+    return _innermost.get()
+
+
+@contextmanager
+def stopped_clocks(innermost: Deadline | None = None) -> Generator[None]:
+    """Let the clocks of all deadlines around the current code stand for the body, as while a person is asked.
+
+    Args:
+        innermost: The deadline whose clock stands, with those around it, for code that answers in a task of its own.
+    """
+    first = _innermost.get() if innermost is None else innermost
+    deadlines = [] if first is None else list(first.around())
+    for deadline in deadlines:
+        deadline._stand()  # pyright: ignore[reportPrivateUsage] -- of this file
+    try:
+        yield
+    finally:
+        for deadline in deadlines:
+            deadline._go_on()  # pyright: ignore[reportPrivateUsage] -- of this file

@@ -54,6 +54,7 @@ class ToolOptions:
         content: Parameters that say something and decide nothing, besides those marked with `Content`; `*` is for all
             but those marked with `Decides`.
         readers: To whom its results may be sent, by the values of arguments; None for all.
+        listing: What lists of tools show as it is, by its names in MCP: `title`, `icons`, `annotations`, `_meta`.
     """
 
     name: str | None = None
@@ -76,6 +77,7 @@ class ToolOptions:
     source: Source | None = "untrusted"
     content: Collection[str] = ()
     readers: Collection[str] | None = None
+    listing: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         who = f"`{self.name}`" if self.name else "a tool"
@@ -120,6 +122,7 @@ class ToolKeywords(TypedDict, total=False):
     source: Source | None
     content: Collection[str]
     readers: Collection[str] | None
+    listing: Mapping[str, Any] | None
 
 
 _NAMES = frozenset(f.name for f in fields(ToolOptions))

@@ -55,7 +55,7 @@ class DefinitionKeywords(TypedDict, total=False):
             found, so that what was sent before stays the beginning of what is sent now.
         options: What the provider is asked for in this request, by selector or name; over the tool's own options.
         refused: `leave_out` a tool that the provider cannot be offered, with an error in the log that names it; or
-            `raise` that error.
+            `raise` that error; or `not_strict` offers it without strict mode, where that is all that is in the way.
     """
 
     strict: bool
@@ -63,7 +63,7 @@ class DefinitionKeywords(TypedDict, total=False):
     describe: Mapping[Any, str] | None
     revealed: Iterable[str]
     options: Mapping[Any, ProviderOptions] | None
-    refused: Refused
+    refused: Refused | Literal["not_strict"]
 
 
 class DefinitionsOf:

@@ -66,6 +66,7 @@ class ToolEntry:
         runners: Overridden `_call_tool_func` methods around the execution.
         provider: What providers are asked for beside the schema.
         results: Where a result is kept that is too long for a model; None cuts it.
+        scopes: The scopes that the token of a request needs for a call, where the request has a token.
         toolsets: The ids of the toolsets that it is in; of a tool of an MCP server the server's name is one.
     """
 
@@ -86,6 +87,7 @@ class ToolEntry:
     provider: ProviderOptions = NO_OPTIONS
     results: ResultStore | None = None
     toolsets: tuple[str, ...] = ()
+    scopes: frozenset[str] = frozenset()
 
     @property
     def max_result_chars(self) -> int | None:

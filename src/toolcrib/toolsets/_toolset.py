@@ -42,6 +42,7 @@ from toolcrib.toolsets._members import (
     require,
     switched_off,
 )
+from toolcrib.toolsets._scopes import fits, is_pattern, read_scopes, scoped
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
 
 __all__ = ["Toolset", "ToolsetLike", "nested", "sources_of"]
@@ -405,6 +406,24 @@ class Toolset:
             lambda entries: (e.with_approval(policy) if chosen is None or e.name in chosen else e for e in entries),
             chosen or (),
         )
+
+    def with_scopes(self, scopes: Mapping[str, str | Sequence[str]]) -> Toolset:
+        """Return the toolset whose tools need scopes of the token, beside those that they need already.
+
+        Args:
+            scopes: One scope or several, by the name of a tool or a pattern of names, such as `files_*`; a tool that
+                several fit needs the scopes of all.
+
+        Raises:
+            UnknownTool: No tool has such a name.
+            ValueError: A scope is none.
+        """
+        needed = read_scopes(scopes)
+        unknown = [] if self._sources else [key for key in needed if not any(fits(name, key) for name in self._entries)]
+        if unknown:
+            raise UnknownTool(unknown[0], tuple(self._entries))
+        named = [key for key in needed if not is_pattern(key)]
+        return self._view(lambda entries: (scoped(e, needed) for e in entries), named)
 
     def with_timeout(self, seconds: float) -> Toolset:
         """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays."""

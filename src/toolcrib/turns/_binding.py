@@ -79,13 +79,12 @@ class TurnBinding:
 
     Args:
         pipeline: Runs the tools.
-        run: The run; its approver is asked with the turn's clock stopped.
+        run: The run.
         names: What the pipeline calls a tool; its own name where it is not in here.
         ctx: What hooks are supplied from; the surrounding run's when None.
         parent: Whose turn hooks reach each turn, besides its own and the global ones.
 
     Attributes:
-        clocks: The deadlines of the turns that run, by call id, where an approver or a journal may be waited for.
         followed: Whether a sink takes the events of each turn.
         stored: The call that the turn goes on with, where it was stored; None to make it anew.
         taken_up: Whether its turns began before, in an execution that was cut off: hooks were called then.
@@ -96,7 +95,6 @@ class TurnBinding:
         "_merged",
         "_parent",
         "_runs",
-        "clocks",
         "ctx",
         "followed",
         "names",
@@ -127,7 +125,6 @@ class TurnBinding:
         if self.followed and run.parent_id is not None:
             options["parent_id"] = None  # its calls are those of turns
         self.run = run.view(**options) if options else run
-        self.clocks: dict[str, Deadline] | None = None if run.approver is None and run.journal is None else {}
         self._merged: dict[frozenset[str], tuple[object, Observers]] = {}
 
     def table(self, turn: ObservedTurn) -> Table:
@@ -200,12 +197,8 @@ class TurnBinding:
             return None
         if run is not None:
             run.changed(state="suspended", request_id=request.id)
-        clock = self.clocks.get(request.call_id) if self.clocks is not None else None
         try:
-            if clock is None:
-                return await approver(request)
-            with clock.stopped():
-                return await approver(request)
+            return await approver(request)
         finally:
             if run is not None:
                 run.changed(state="running")

@@ -336,7 +336,7 @@ class Turn(Observed, Generic[T, V]):
             error = raised
             raise
         finally:
-            self._stop(binding, clock, error)
+            self._stop(clock, error)
             if table:
                 await binding.fire_end(self, table, error)
 
@@ -367,7 +367,7 @@ class Turn(Observed, Generic[T, V]):
                 error = raised
                 raise
             finally:
-                self._stop(binding, clock, error)
+                self._stop(clock, error)
                 if table:
                     await binding.fire_end(self, table, error)
 
@@ -381,8 +381,6 @@ class Turn(Observed, Generic[T, V]):
         seconds, clock = self._timeout, UNBOUNDED
         if seconds is not None:
             clock = Deadline(seconds, TurnTimeoutError, self._tool.__name__, seconds)
-            if binding.clocks is not None:
-                binding.clocks[self.id] = clock
         waiting = self.outcome
         self._is_running = True
         self.started = time.time()
@@ -407,11 +405,9 @@ class Turn(Observed, Generic[T, V]):
         if isinstance(outcome, Completed) and not self._tool.is_streaming:
             self.output = outcome.value  # what came before it were reports
 
-    def _stop(self, binding: TurnBinding, clock: Clock, error: Exception | None) -> None:
+    def _stop(self, clock: Clock, error: Exception | None) -> None:
         if clock is not UNBOUNDED:
             clock.close()
-            if binding.clocks is not None:
-                binding.clocks.pop(self.id, None)
         self.ended = time.time()
         self._is_running = False
         outcome = self.outcome

@@ -1,0 +1,79 @@
+"""Answers of a person to a question that is asked during a call: the fields that they filled in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from toolcrib.calls import ApprovalRequest, Grant
+
+__all__ = ["answered_fields", "field_choices", "field_value"]
+
+_YES: Final = frozenset({"y", "yes", "true"})
+_NO: Final = frozenset({"n", "no", "false"})
+
+
+def answered_fields(request: ApprovalRequest, answer: Grant) -> dict[str, Any]:
+    """Return the fields that a person filled in, with the defaults that they left; nothing is checked.
+
+    They are an object as `override_args` or `user_input`, or its JSON text. Where one field is asked for, its value
+    alone will do. A bare yes leaves the fields as they are shown; of one field that wants yes or no, it is the answer.
+    """
+    given: Any = answer.user_input if answer.override_args is None else answer.override_args
+    parts: Mapping[str, Mapping[str, Any]] = (request.parameters or {}).get("properties", {})
+    fields = dict(request.arguments)
+    one = next(iter(parts)) if len(parts) == 1 else None
+    found = _object_in(given)
+    if found is not None:
+        return {**fields, **found}
+    if one is None:
+        return fields
+    if given is not None:
+        return {one: field_value(parts[one], given) if isinstance(given, str) else given}
+    if parts[one].get("type") == "boolean" and one not in fields:
+        return {one: True}
+    return fields
+
+
+def _object_in(given: Any) -> Mapping[str, Any] | None:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            return None
+    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None
+
+
+def field_value(part: Mapping[str, Any], text: str) -> Any:
+    """Return the value of a field that a person typed, by the field's JSON schema; the text itself where it is none.
+
+    A boolean takes yes and no, and a list takes its items with commas between them.
+    """
+    kind, line = part.get("type"), text.strip()
+    if kind == "boolean" and line.lower() in _YES | _NO:
+        return line.lower() in _YES
+    if kind == "array" and not line.startswith("["):
+        items: Mapping[str, Any] = part.get("items", {})
+        return [_chosen(items, item.strip()) for item in line.split(",") if item.strip()]
+    if kind == "string":
+        return _chosen(part, text)
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return _chosen(part, text)
+
+
+def field_choices(part: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """Return the values that a field, or an item of a list, may have, each with its title; empty where any will do."""
+    listed = cast("Mapping[str, Any]", part.get("items", {})) if part.get("type") == "array" else part
+    several: Sequence[Mapping[str, Any]] = listed.get("oneOf") or listed.get("anyOf") or ()
+    titled = [(one["const"], str(one.get("title", one["const"]))) for one in several if "const" in one]
+    named: Sequence[Any] = [listed["const"]] if "const" in listed else listed.get("enum", ())
+    return titled or [(value, str(value)) for value in named]
+
+
+def _chosen(part: Mapping[str, Any], text: str) -> Any:
+    """Return the choice that a person named by its value or title; the text where there is none such."""
+    choices = field_choices(part)
+    return next((value for value, title in choices if text.strip() in (str(value), title)), text)

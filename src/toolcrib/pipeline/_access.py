@@ -1,0 +1,41 @@
+"""Access: what the token of a request allows and says of its holder, without the token itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, cast
+
+__all__ = ["Access"]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the token of a request allows, and says of its holder. A tool, a hook and a policy read it from the run.
+
+    Attributes:
+        scopes: The scopes that were granted.
+        claims: What the authorization server says of the holder; values in it cannot be changed.
+    """
+
+    scopes: frozenset[str] = frozenset()
+    claims: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scopes", frozenset(self.scopes))
+        object.__setattr__(self, "claims", _frozen(self.claims))
+
+    def lacks(self, needed: Iterable[str]) -> tuple[str, ...]:
+        """Return which of these scopes were not granted, in order."""
+        return tuple(sorted(frozenset(needed) - self.scopes))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: _frozen(one) for key, one in cast("Mapping[str, Any]", value).items()})
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(one) for one in cast("list[Any]", value))
+    return value

@@ -1,0 +1,209 @@
+"""Questions during a call: to its client, an approver, a model. Clocks stand meanwhile, and the record has each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, Final, Literal, TypeAlias
+
+from toolcrib.approvals import ApprovalStore, WaitableApprovalStore, answered_fields
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.errors import PendingLimitReached
+from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
+from toolcrib.tools import Deadline, stopped_clocks
+
+__all__ = ["Asked", "AskedKind", "PersonAnswer", "ask_person", "asking", "can_ask_person", "person_answer"]
+
+AskedKind: TypeAlias = ClientFeature | Literal["ask"]
+"""What is asked for: what a client may be asked for, or `ask`, an answer of an approver."""
+
+_log = logging.getLogger("toolcrib.tools")
+_TRIES: Final = 2  # times that a person is asked who says yes and leaves out what is required
+_REPORT_SECONDS: Final = 5.0  # between two reports that the question waits
+
+
+# --- what every question has
+
+
+@dataclass(slots=True)
+class Asked:
+    """What comes of a question, filled in by the code that asks.
+
+    Attributes:
+        outcome: `accept`, `decline` or `cancel` of a person; else `answered`.
+        by: Who answered, where that is known.
+    """
+
+    outcome: str = "answered"
+    by: str = ""
+
+
+@contextmanager
+def asking(
+    ctx: RunContext[Any],
+    kind: AskedKind,
+    of: str,
+    about: Mapping[str, Any] | None = None,
+    clocks: Deadline | None = None,
+) -> Generator[Asked]:
+    """Let the clocks around the call stand for the body, which asks, and record what is asked and what comes of it.
+
+    Args:
+        ctx: The call.
+        kind: What is asked for.
+        of: Whom: `client`, `approver`, `store`, `host`.
+        about: What sinks are given of the question; never the answer.
+        clocks: The innermost deadline of the call, for code that answers in a task of its own.
+    """
+    asked, trace, began = Asked(), ctx.trace, time.perf_counter()
+    number = None if trace is None else trace.asked({"what": kind, "of": of, **(about or {})})
+    said: dict[str, Any] = {}
+    try:
+        with stopped_clocks(clocks):
+            yield asked
+        said = {"outcome": asked.outcome, "by": asked.by}
+    except BaseException as error:
+        said = {"outcome": "failed" if isinstance(error, Exception) else "cancelled", "error": type(error).__name__}
+        raise
+    finally:
+        if trace is not None and number is not None:
+            trace.was_answered(number, said, (time.perf_counter() - began) * 1000)
+
+
+# --- a person, who is not at the client
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAnswer:
+    """A person's answer to a question.
+
+    Attributes:
+        action: As of `Elicited`.
+        fields: What they filled in, with the defaults that they left.
+        problem: Why the fields are no answer, where they said yes each time and filled in what does not fit.
+        by: Who answered.
+    """
+
+    action: Literal["accept", "decline", "cancel"]
+    fields: Mapping[str, Any]
+    problem: str = ""
+    by: str = ""
+
+
+def can_ask_person(ctx: RunContext[Any]) -> bool:
+    """Return whether a call has an approver, or a store in which a question can wait."""
+    return _approver_of(ctx) is not None or _store_of(ctx) is not None
+
+
+async def ask_person(
+    asked: ElicitRequest,
+    ctx: RunContext[Any],
+    asked_by: str,
+    problem_of: Callable[[Mapping[str, Any]], str],
+    seconds: float,
+    waiting: Callable[[], None] | None = None,
+) -> PersonAnswer:
+    """Return the answer of the approver of a call, or from its approval store; a wrong one is asked for once more.
+
+    Args:
+        asked: The question.
+        ctx: The call.
+        asked_by: The tool or server that asks.
+        problem_of: Returns why fields are no answer; empty where they are.
+        seconds: How long the question waits in the store.
+        waiting: Called now and then while it waits there.
+    """
+    problem, fields, by = "", dict[str, Any](), ""
+    for _ in range(_TRIES):
+        request = _request(asked, ctx, asked_by, problem)
+        given = await person_answer(request, ctx, seconds, waiting)
+        if not isinstance(given, Grant):
+            action = "decline" if isinstance(given, Denial) else "cancel"
+            return PersonAnswer(action, {}, by=given.approver if isinstance(given, Denial) else "")
+        by = given.approver
+        fields = {} if asked.url is not None else answered_fields(request, given)
+        problem = "" if asked.url is not None else problem_of(fields)
+        if not problem:
+            return PersonAnswer("accept", fields, by=by)
+    return PersonAnswer("cancel", fields, problem, by)
+
+
+async def person_answer(
+    request: ApprovalRequest, ctx: RunContext[Any], seconds: float, waiting: Callable[[], None] | None = None
+) -> Grant | Denial | None:
+    """Return the answer to a request of the approver of a call, or from its approval store; None without one."""
+    approver, store = _approver_of(ctx), _store_of(ctx)
+    given: Any = None if approver is None else await approver(request)
+    return await _from_store(request, store, seconds, waiting) if given is None and store is not None else given
+
+
+def _approver_of(ctx: RunContext[Any]) -> Any:
+    return ctx.ask if ctx.run is None else ctx.run.approver  # `ctx.ask` would record the question once more
+
+
+def _store_of(ctx: RunContext[Any]) -> ApprovalStore | None:
+    store = None if ctx.run is None or ctx.run.question_wait <= 0 else ctx.run.approvals
+    held = getattr(store, "store", store)  # of one principal's: what is behind it can be waited for
+    return store if isinstance(held, WaitableApprovalStore) else None
+
+
+def _request(asked: ElicitRequest, ctx: RunContext[Any], asked_by: str, problem: str) -> ApprovalRequest:
+    parts: Mapping[str, Any] = asked.schema.get("properties", {})
+    metadata = {"url": asked.url} if asked.url else {"fields": ", ".join(_described(asked.schema))} if parts else {}
+    run = ctx.run
+    return ApprovalRequest(
+        id=f"ask_{token_hex(8)}",
+        call_id=ctx.call_id,
+        tool=ctx.tool_name,
+        arguments={name: part["default"] for name, part in parts.items() if "default" in part},
+        digest="",
+        reason=asked.message,
+        metadata={"missing": problem, **metadata} if problem else metadata,
+        run_id=ctx.run_id,
+        principal=None if run is None else run.principal,
+        agent=None if run is None else run.agent,
+        conversation_id=None if run is None else run.conversation_id,
+        parameters=asked.schema if parts else None,
+        asked_by=asked_by,
+    )
+
+
+def _described(schema: Mapping[str, Any]) -> list[str]:
+    """Return the fields with their types, the required ones with a mark."""
+    required = schema.get("required", ())
+    parts: Mapping[str, Any] = schema.get("properties", {})
+    return [f"{name}{'*' if name in required else ''} ({part.get('type', 'any')})" for name, part in parts.items()]
+
+
+async def _from_store(
+    request: ApprovalRequest, store: ApprovalStore, seconds: float, waiting: Callable[[], None] | None
+) -> Grant | Denial | None:
+    """Put a question into the store, and wait for its answer; it is withdrawn when none comes."""
+    held: Any = getattr(store, "store", store)
+    try:
+        await store.put(request)
+    except PendingLimitReached as error:
+        _log.warning("%s asks, and %s", request.asked_by, error)
+        return None
+    answer: Grant | Denial | None = None
+    try:
+        async with asyncio.timeout(seconds):
+            while answer is None:
+                if waiting is not None:
+                    waiting()
+                answer = await held.wait(request.id, _REPORT_SECONDS)
+    except TimeoutError:
+        pass
+    finally:
+        if answer is None:
+            await asyncio.shield(_withdraw(store, request))
+    return answer
+
+
+async def _withdraw(store: ApprovalStore, request: ApprovalRequest) -> None:
+    await store.answer(request.deny("the call that it belongs to has ended, or waits no longer", "toolcrib"))

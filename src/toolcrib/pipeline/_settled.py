@@ -1,0 +1,31 @@
+"""Answers that were used in this process: each of them counts once."""
+
+from __future__ import annotations
+
+import threading
+
+__all__ = ["settled_answers"]
+
+
+class SettledAnswers:
+    """What was answered in this process, by its mark, and how; the oldest are forgotten."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._words: dict[str, str] = {}
+        self._lock = threading.Lock()  # programs and agents may run in several threads
+
+    def add(self, mark: str, word: str) -> str | None:
+        """Note how a request or a call was answered; return how it was before, if it was."""
+        with self._lock:
+            before = self._words.get(mark)
+            if before is None:
+                self._words[mark] = word
+                if len(self._words) > self._most:
+                    del self._words[next(iter(self._words))]
+            return before
+
+
+# One for the process, because copies of one suspended call may be recovered by different pipelines at once, with no
+# store between them. What several processes recover needs a store.
+settled_answers = SettledAnswers(most=50_000)
