@@ -208,3 +208,20 @@ def test_texts_become_items(provider: WireFormat) -> None:
 
     assert len(items) == (2 if provider in ("anthropic", "gemini", "bedrock") else 3)
     assert made.check(items) == []
+
+
+@pytest.mark.parametrize(("provider", "most"), [("openai", 25), ("anthropic", 20)])
+def test_what_cannot_be_strict_is_offered_without_strict_mode(provider: Any, most: int) -> None:
+    @ez_tool
+    def free(fields: dict[str, int]) -> None: ...
+
+    def plain(count: int) -> None: ...
+
+    tools = [free, *(ez_tool(plain, name=f"plain_{number}") for number in range(25))]
+
+    made = definitions(tools, provider, strict=True, refused="not_strict")
+
+    said = [(one.get("function") or one) for one in made]
+    assert [one["name"] for one in said] == [one.name for one in tools]
+    assert not said[0].get("strict")
+    assert [bool(one.get("strict")) for one in said[1:]] == [number < most for number in range(25)]

@@ -15,7 +15,12 @@ from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, detected
 
 ROOT = Path(toolcrib.__file__).parent
 # They write replies in every format, and speak one format alone:
-SPEAKERS = {"testing/_replies.py", "testing/_rounds.py", "adapters/pydantic_ai/_chat_model.py"}
+SPEAKERS = {  # what speaks one format with others: test doubles, and agents whose framework has it
+    "testing/_replies.py",
+    "testing/_rounds.py",
+    *(f"adapters/{name}.py" for name in ("pydantic_ai/_chat_model", "openai_agents/_tools")),
+    *(f"adapters/{name}/_calls.py" for name in ("langchain", "google_adk")),
+}
 TWO = (Asked("abcdefgh1"), Asked("abcdefgh2"))
 each_format = pytest.mark.parametrize("format", NAMES)
 

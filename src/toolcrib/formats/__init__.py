@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.formats._json_reading import json_shape
     from toolcrib.formats._mistral import MistralFunction, MistralTool
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
+    from toolcrib.formats._provider_client import ProviderClient
     from toolcrib.formats._provider_options import NO_OPTIONS, Caller, Grammar, ProviderOptions, text_parameter
     from toolcrib.formats._result_pairing import Layout
     from toolcrib.formats._sent_names import own_arguments
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
         definitions,
         detected,
         text_delta,
+        tokens_in,
     )
+    from toolcrib.formats._usage import Tokens
     from toolcrib.formats._user_words import UserWords, user_words
     from toolcrib.formats._wire import (
         CallPiece,
@@ -70,10 +73,12 @@ __all__ = [
     "OpenAIFunction",
     "OpenAITool",
     "ProblemKind",
+    "ProviderClient",
     "ProviderFormat",
     "ProviderOptions",
     "Refused",
     "StopKind",
+    "Tokens",
     "ToolFormat",
     "TranscriptProblem",
     "UserWords",
@@ -95,6 +100,7 @@ __all__ = [
     "stored",
     "text_delta",
     "text_parameter",
+    "tokens_in",
     "user_words",
     "well_formed",
     "without_filler",
@@ -103,6 +109,7 @@ __all__ = [
 # Loaded when something is first asked for: toolsets know the formats by name, and most of them are never put into one.
 _HOMES = (
     "_provider_options",
+    "_provider_client",
     "_wire",
     "_growing_object",
     "_json_reading",
@@ -113,6 +120,7 @@ _HOMES = (
     "_canonical_json",
     "_stop_kinds",
     "_result_pairing",
+    "_usage",
     "_user_words",
     "_openai",
     "_mistral",

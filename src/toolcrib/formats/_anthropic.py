@@ -27,10 +27,12 @@ from toolcrib.formats._json_reading import (
     text_or_empty,
 )
 from toolcrib.formats._message_blocks import OTHER, Block, MessageBlocks, is_blank
+from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
+from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
@@ -82,6 +84,17 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     text_stops = frozenset({"stop_sequence"})
     asks = frozenset({"tool_use"})
     carried = frozenset(_CARRIED)
+    client = ProviderClient(  # its API wants to know how long an answer may be
+        "anthropic", "AsyncAnthropic", ("messages", "create"), settings={"max_tokens": 8192}
+    )
+    prices = "anthropic"
+    usage = UsageKeys(
+        places=(("usage",), ("message", "usage")),
+        input=(("input_tokens",), ("cache_read_input_tokens",), ("cache_creation_input_tokens",)),
+        output=(("output_tokens",),),
+        cached=("cache_read_input_tokens",),
+        cache_written=("cache_creation_input_tokens",),
+    )
 
     def define(self, tool: Declaration) -> Item:
         made: Item = {"name": tool.name}
@@ -271,6 +284,13 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         return super().make_id(seed).replace("call_", "toolu_")
 
     # --- requests
+
+    def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
+        made: Item = {"messages": [*messages], **({"system": system} if system else {})}
+        if output is None:
+            return made
+        schema = strict_schema("answer", self.title, output, ANTHROPIC_STRICT)
+        return {**made, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         self.refuse_among(among)

@@ -34,6 +34,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
+from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["BEDROCK"]
@@ -57,6 +58,7 @@ _GROWN = {"toolUse": "input", "toolResult": "content", "reasoningContent": "", "
 
 class _Bedrock(MessageBlocks, ProviderFormat):
     title = "bedrock"
+    prices = "aws"
     parameter_names = ANTHROPIC_NAMES  # of whose models it is the way
     layout = Layout("next", unique=True)
     stops = MappingProxyType[str, StopKind](
@@ -75,6 +77,13 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     text_stops = frozenset({"stop_sequence"})
     asks = frozenset({"toolUse"})
     carried = frozenset(_CARRIED)
+    usage = UsageKeys(
+        places=(("usage",), ("metadata", "usage")),
+        input=(("inputTokens",), ("cacheReadInputTokens",), ("cacheWriteInputTokens",)),
+        output=(("outputTokens",),),
+        cached=("cacheReadInputTokens",),
+        cache_written=("cacheWriteInputTokens",),
+    )
 
     def define(self, tool: Declaration) -> Item:
         self.callers_of(tool)

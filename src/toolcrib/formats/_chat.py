@@ -22,6 +22,7 @@ from toolcrib.formats._json_reading import (
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, error_in
 from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Item, WireCall, WireReply, WireResult
 
 __all__ = ["ChatFormat"]
@@ -39,6 +40,12 @@ class ChatFormat(ProviderFormat):
     """
 
     result_roles: ClassVar[tuple[str, ...]] = ("tool", "function")
+    usage = UsageKeys(
+        places=(("usage",),),
+        input=(("prompt_tokens",),),
+        output=(("completion_tokens",),),
+        cached=("prompt_tokens_details", "cached_tokens"),
+    )
     layout = Layout("run")
     stops = MappingProxyType[str, StopKind](
         {

@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
+from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_names
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, StreamEnd, common_kind, ending, worst
 from toolcrib.formats._transcript_rules import TranscriptRules
+from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply
 
 __all__ = ["Declaration", "ProviderFormat", "ToolFormat"]
@@ -117,6 +119,9 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         asks: The types of what the client answers in a reply: items, blocks, calls or parts, as the provider has them.
         carried: The types of what goes back as it came, and waits for no answer of the client's.
         free_texts: The kinds of calls that bring a text in the place of arguments.
+        usage: Where replies and chunks say how many tokens were used.
+        client: The provider's own client; None where none is known.
+        prices: The provider's name in the package `genai-prices`; empty for one without prices.
     """
 
     sdk: ClassVar[str] = ""
@@ -125,6 +130,9 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     asks: ClassVar[frozenset[str]] = frozenset()
     carried: ClassVar[frozenset[str]] = frozenset()
     free_texts: ClassVar[frozenset[str]] = frozenset()
+    usage: ClassVar[UsageKeys]
+    client: ClassVar[ProviderClient | None] = None
+    prices: ClassVar[str] = ""
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         """Return whether a reply, or a chunk of a streamed one, has the shape of this format."""
@@ -275,6 +283,20 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def one_call(self, choice: Any) -> Item:
         """Return the parameters of a request with this choice, in which the model makes one call at a time."""
         return {"tool_choice": choice, "parallel_tool_calls": False}
+
+    def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
+        """Return the parameters of a request with these messages, beside its tools.
+
+        Args:
+            messages: The transcript.
+            system: The instructions; empty for none.
+            output: The JSON schema of the answer, an object; None for text.
+
+        Raises:
+            FormatError: The provider cannot be held to the schema.
+            NotImplementedError: No client of the provider is known.
+        """
+        raise NotImplementedError(self.title)
 
     def refuse_among(self, among: Sequence[str]) -> None:
         """Raise ValueError for a choice among some of the tools."""

@@ -36,6 +36,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
+from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._user_words import UserWords
 from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
@@ -60,8 +61,14 @@ _TELLING = frozenset(  # keys of a dump that has to be read: where a call is, an
 _OPEN = frozenset({"args", "response", "part_metadata", "partMetadata"})  # whose keys are a tool's or a host's own
 
 
+# As the API writes them, and as `model_dump()` of its Python package does: one of the two is there.
+_INPUT_COUNTS = ("promptTokenCount", "toolUsePromptTokenCount", "prompt_token_count", "tool_use_prompt_token_count")
+_OUTPUT_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "candidates_token_count", "thoughts_token_count")
+
+
 class _Gemini(OptionalIds):
     title = "gemini"
+    prices = "google"
     sdk = "google"
     names = r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"
     names_rule = "up to 128 letters, digits, `_`, `.`, `:` and `-`, beginning with a letter or `_`"
@@ -85,6 +92,12 @@ class _Gemini(OptionalIds):
 
     asks = frozenset({"functionCall"})
     carried = frozenset(_CARRIED)
+    usage = UsageKeys(
+        places=(("usageMetadata",), ("usage_metadata",)),
+        input=tuple((key,) for key in _INPUT_COUNTS),
+        output=tuple((key,) for key in _OUTPUT_COUNTS),
+        cached=("cachedContentTokenCount",),
+    )
 
     def define(self, tool: Declaration) -> Item:
         check_root(tool.name, self.title, tool.parameters)

@@ -23,6 +23,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 from toolcrib.schema import describe_shape, map_subschemas
 
@@ -41,6 +42,7 @@ class _Ollama(OptionalIds, ChatFormat):
     layout = Layout("run", needs_ids=False)
     stops = MappingProxyType[str, StopKind]({"stop": "finished", "length": "length", "load": "cut", "unload": "cut"})
     asks = frozenset({"function"})
+    usage = UsageKeys(places=((),), input=(("prompt_eval_count",),), output=(("eval_count",),))
 
     def define(self, tool: Declaration) -> Item:
         self.callers_of(tool)

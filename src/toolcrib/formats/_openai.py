@@ -14,11 +14,12 @@ from toolcrib.errors import FormatError
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_or_empty, text_or_empty
+from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._provider_options import text_parameter
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
 
-__all__ = ["CHOICE_MODES", "OPENAI", "OPENAI_STRICT", "OpenAIFunction", "OpenAITool", "free_text"]
+__all__ = ["CHOICE_MODES", "OPENAI", "OPENAI_STRICT", "OpenAIFunction", "OpenAITool", "answer_schema", "free_text"]
 
 # Source: https://platform.openai.com/docs/guides/structured-outputs, supported schemas.
 OPENAI_STRICT = StrictRules(
@@ -26,6 +27,7 @@ OPENAI_STRICT = StrictRules(
     all_required=True,
     limits=SchemaLimits(properties=5000, depth=10, text=120_000, values=1000, long_enum=250, long_enum_text=15_000),
 )
+ANSWER = "answer"
 CHOICE_MODES = {"optional": "auto", "validated": "auto", "at_least_one": "required", "none": "none"}
 _SAID = ("content", "refusal", "tool_calls")
 _READ = frozenset(  # keys that have a rule here, or that the provider does not take back
@@ -54,6 +56,13 @@ class _OpenAI(ChatFormat):
     asks = frozenset({"function", "custom"})
     free_texts = frozenset({"custom"})
     carried = frozenset({"text", "refusal"})
+    client = ProviderClient(
+        "openai",
+        "AsyncOpenAI",
+        ("chat", "completions", "create"),
+        streaming={"stream": True, "stream_options": {"include_usage": True}},
+    )
+    prices = "openai"
 
     def define(self, tool: Declaration) -> Item:
         self.callers_of(tool)
@@ -83,6 +92,11 @@ class _OpenAI(ChatFormat):
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return list(map(_answer, results))
 
+    def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
+        made: Item = {"messages": [*(self.system(system) if system else ()), *messages]}
+        held = None if output is None else {"type": "json_schema", "json_schema": answer_schema(output)}
+        return {**made, "response_format": held} if held else made
+
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":
             return {"type": "function", "function": {"name": name}}
@@ -91,6 +105,11 @@ class _OpenAI(ChatFormat):
             return mode
         tools = [{"type": "function", "function": {"name": one}} for one in among]
         return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+
+
+def answer_schema(output: Mapping[str, Any]) -> Item:
+    """Return the name and the schema of an answer that the provider is held to."""
+    return {"name": ANSWER, "schema": strict_schema(ANSWER, OPENAI.title, output, OPENAI_STRICT), "strict": True}
 
 
 def free_text(tool: Declaration) -> Item | None:

@@ -25,11 +25,13 @@ from toolcrib.formats._json_reading import (
     objects_in,
     text_or_empty,
 )
-from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, free_text
+from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, answer_schema, free_text
+from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
+from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
 
 __all__ = ["OPENAI_RESPONSES"]
@@ -96,6 +98,14 @@ class _Responses(ProviderFormat):
     carried = frozenset(_CARRIED)
     free_texts = frozenset({"custom_tool_call"})
     callers = frozenset({"direct", "programmatic"})
+    client = ProviderClient("openai", "AsyncOpenAI", ("responses", "create"))
+    prices = "openai"
+    usage = UsageKeys(
+        places=(("usage",), ("response", "usage")),
+        input=(("input_tokens",),),
+        output=(("output_tokens",),),
+        cached=("input_tokens_details", "cached_tokens"),
+    )
     returns = True
 
     def define(self, tool: Declaration) -> Item:
@@ -249,6 +259,11 @@ class _Responses(ProviderFormat):
         return following is not None and not _answered(following) and str(following.get("role")) not in _CLIENTS
 
     # --- requests
+
+    def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
+        made: Item = {"input": [*messages], **({"instructions": system} if system else {})}
+        held = None if output is None else {"format": {"type": "json_schema", **answer_schema(output)}}
+        return {**made, "text": held} if held else made
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         if kind == "specific":

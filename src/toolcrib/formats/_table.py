@@ -23,6 +23,7 @@ from toolcrib.formats._openai import OPENAI
 from toolcrib.formats._openai_responses import OPENAI_RESPONSES
 from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_schema
+from toolcrib.formats._usage import Tokens
 from toolcrib.formats._wire import Item
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "definitions",
     "detected",
     "text_delta",
+    "tokens_in",
 ]
 
 WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama"]
@@ -125,6 +127,15 @@ def text_delta(chunk: object, format: WireFormat | None = None) -> str:
     return PROVIDERS[name].text_delta(json_shape(chunk))
 
 
+def tokens_in(reply: object, format: WireFormat) -> Tokens | None:
+    """Return the tokens that a reply or a chunk says were used; None for one that says nothing."""
+    keys = PROVIDERS[format].usage
+    try:
+        return keys.read(json_shape(reply)) if keys.may_be_in(reply) else None
+    except TypeError:  # no reply at all, which is for `decode` to refuse
+        return None
+
+
 class Definable(Protocol):
     """What a definition is made from: a tool, or a toolset's entry of it."""
 
@@ -180,7 +191,7 @@ def definitions(
     format: FormatName,
     strict: bool = False,
     return_schemas: bool = False,
-    refused: Refused = "leave_out",
+    refused: Refused | Literal["not_strict"] = "leave_out",
 ) -> list[dict[str, Any]]:
     """Return what the provider's `tools` parameter takes for these tools.
 
@@ -191,7 +202,8 @@ def definitions(
         return_schemas: Show the model what the tools return, as far as that is known.
         refused: What becomes of a tool that the provider cannot be offered, or with which strict ones are more than a
             request takes: it is left out, and an error in the log of `toolcrib.formats` names it and what would mend
-            it; or that error is raised.
+            it; or that error is raised. With `not_strict` it is offered without strict mode where it can be, and the
+            log has a line of the level INFO.
 
     Raises:
         FormatError: Tools are refused, and `refused` says to raise it.
@@ -199,15 +211,27 @@ def definitions(
         ValueError: There is no such format.
     """
     made: list[dict[str, Any]] = []
+    strictly: list[dict[str, Any]] = []
     known = FORMATS[format]
+
+    def made_of(tool: Definable, strict: bool) -> dict[str, Any]:
+        shown = return_schemas or (known.returns and tool.provider.output_schema)
+        returns = tool.return_schema if shown else None
+        one = definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
+        if strict:
+            known.check_strict(strictly, one)
+            strictly.append(one)
+        return one
+
     for tool in tools:
         try:
-            shown = return_schemas or (known.returns and tool.provider.output_schema)
-            returns = tool.return_schema if shown else None
-            one = definition(tool.name, tool.description, tool.parameters, format, strict, returns, tool.provider)
-            if strict:
-                known.check_strict(made, one)
-            made.append(one)
+            try:
+                made.append(made_of(tool, strict))
+            except FormatError as error:
+                if not strict or refused != "not_strict" or not known.strict:
+                    raise
+                made.append(made_of(tool, False))
+                _log.info("%s. It is offered without strict mode.", str(error).removesuffix("."))
         except (FormatError, SchemaError) as error:
             if refused == "raise" or (strict and not known.strict):
                 raise

@@ -14,14 +14,17 @@ from toolcrib.rounds._call import (
     SuspendedTool,
 )
 from toolcrib.rounds._call_progress import CallListener, CallProgress
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest
+from toolcrib.rounds._client_model import ClientModel, client_model
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._recalled import recall_transcript
-from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason, unfenced
+from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
-from toolcrib.rounds._session import ChatModel, ChatRequest, Session, StepKeywords
+from toolcrib.rounds._session import Session, StepKeywords
 from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._unhandled import Unhandled
+from toolcrib.rounds._usage import Usage
 
 __all__ = [
     "Answer",
@@ -29,6 +32,7 @@ __all__ = [
     "CallProgress",
     "ChatModel",
     "ChatRequest",
+    "ClientModel",
     "Continue",
     "DecodeKeywords",
     "DecodedCall",
@@ -48,12 +52,13 @@ __all__ = [
     "ToolRoundPlan",
     "Transcript",
     "Unhandled",
+    "Usage",
     "WireFormat",
+    "client_model",
     "decode",
     "decode_stream",
     "detected",
     "recall_transcript",
     "rejection_reason",
     "text_delta",
-    "unfenced",
 ]

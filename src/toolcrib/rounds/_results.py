@@ -1,28 +1,19 @@
-"""Results of the calls of a round: the host's answers, and what the model is shown; and a model's own answer."""
+"""Results of the calls of a round: the host's answers, and what the model is shown."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Failed, Media, Outcome, Rejected, render, value_class
-from toolcrib.errors import FieldProblem, InvalidOutput
 from toolcrib.formats import WireCall, WireResult
-from toolcrib.schema import modern
 
 __all__ = [
     "ToolCallIssue",
     "ToolResult",
     "rejection_reason",
     "rendered",
-    "typed_answer",
-    "unfenced",
 ]
-
-_FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
 
 
 @value_class
@@ -62,30 +53,6 @@ def rejection_reason(text: str) -> str | None:
     A tool's own text is never taken for a refusal: where it begins like one, it has a mark before it in the transcript.
     """
     return text.removeprefix(REJECTION_PREFIX) if text.startswith(REJECTION_PREFIX) else None
-
-
-# --- the answer of a model
-
-
-def typed_answer(text: str, output: Any) -> Any:
-    """Return a model's answer as a value of the type that was asked for; models like to put JSON between fences.
-
-    Raises:
-        InvalidOutput: It is no such value; every problem is named.
-    """
-    if output is None or output is str:
-        return text
-    try:
-        return TypeAdapter(modern(output)).validate_json(unfenced(text))
-    except ValidationError as error:
-        problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
-    raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along
-
-
-def unfenced(text: str) -> str:
-    """Return what is between the fences of a text that is one block of code; any other text as it is."""
-    found = _FENCED.fullmatch(text)
-    return text if found is None else found["inner"]
 
 
 # --- showing it to the model

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
-from typing import Any, TypedDict, Unpack, cast
+from inspect import isawaitable
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
+from toolcrib._run_sync import run_sync
 from toolcrib.calls import CallMetadata, Failed
-from toolcrib.errors import RoundError
+from toolcrib.errors import NotCallable, RoundError
 from toolcrib.formats import FINISHED, PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run, run_for
-from toolcrib.rounds._call import Answer, DecodedCall, RoundHooks
+from toolcrib.rounds._call import Answer, DecodedCall, HandledTool, RejectedTool, RoundHooks
 from toolcrib.rounds._call_progress import CallListener, CallWatcher
-from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, suggestion
+from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, functionless, suggestion
 from toolcrib.rounds._recalled import recall_transcript
-from toolcrib.rounds._results import ToolCallIssue
+from toolcrib.rounds._results import ToolCallIssue, ToolResult
 from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState, pipeline_of
 from toolcrib.rounds._transcript import taken_ids
 from toolcrib.rounds._unhandled import Unhandled, unhandled_in
 from toolcrib.toolsets import ToolAvailability, ToolsetLike
 
-__all__ = ["DecodeKeywords", "ToolRound", "decode", "decode_stream"]
+__all__ = ["DecodeKeywords", "Dispatch", "ToolRound", "decode", "decode_stream"]
+
+Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
 
 
 class ToolRound(StoredRound):
@@ -34,12 +38,12 @@ class ToolRound(StoredRound):
         items: The turn as it will stand in the transcript.
         format: The name of the wire format.
         container: The id of the provider's sandbox in which a program waits; the next request has to name it.
-        run: The run that the calls belong to.
+        host_run: The run that the calls belong to.
     """
 
     def __init__(self, state: RoundState) -> None:
         super().__init__(state)
-        self.format, self.run = state.format.title, state.run
+        self.format, self.host_run = state.format.title, state.run
         reply = state.reply
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
         self.stop_kind, self.container = reply.stop_kind, reply.container
@@ -126,8 +130,58 @@ class ToolRound(StoredRound):
         plan = await self.apply_hooks()
         return await plan.commit(transcript, results)
 
+    async def run(
+        self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
+    ) -> ToolRoundPlan:
+        """Ask every gate, execute the calls, and add their results to the transcript: the whole of a usual round.
+
+        Args:
+            transcript: The provider's message list, or a session.
+            dispatch: Executes a call, as for `Session.run`; the tools' own functions when None.
+            hooks: Decision hooks, as for `apply_hooks`.
+
+        Returns:
+            The plan. Where calls are suspended or something is unhandled, it is not committed, and the round is not
+            `settled`: answer, then go on as with the plan of `apply_hooks`.
+
+        Raises:
+            NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round was executed.
+            CommitError: The transcript would not be valid; it is as it was.
+        """
+        plan = await self.apply_hooks(hooks)
+        if plan.suspended or plan.unhandled:
+            return plan
+        if dispatch is None and (names := functionless(plan)):
+            raise NotCallable(names[0])
+        results = await _results(plan, dispatch)
+        if not plan.suspended:  # a tool may ask itself
+            await plan.commit(transcript, results)
+        return plan
+
+    def run_sync(
+        self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
+    ) -> ToolRoundPlan:
+        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        return run_sync(self.run(transcript, dispatch, hooks=hooks), instead="await round.run(...)")
+
     def __repr__(self) -> str:
         return f"<ToolRound of {len(self._calls)} calls and {len(self._unread)} issues>"
+
+
+async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
+    if dispatch is None:
+        return [*await plan.run_pending()]
+    return [await _dispatched(call, dispatch) for call in plan.pending]
+
+
+async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult | HandledTool[Any] | RejectedTool[Any]:
+    """Return the answer that the host's own code gives to a call."""
+    made = dispatch(call)
+    if isawaitable(made):
+        made = await made
+    if isinstance(made, ToolResult | HandledTool | RejectedTool):
+        return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", made)
+    return call.complete(made)
 
 
 def _others(state: RoundState) -> tuple[WireCall, ...]:

@@ -1,70 +1,42 @@
-"""Session: a conversation with a model, and what it needs of one. Only a commit adds to its transcript."""
+"""Session: a conversation with a model. Only a commit adds to its transcript."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
-from pydantic import TypeAdapter
-
+from toolcrib._run_sync import run_sync
 from toolcrib.calls import StoredFields
-from toolcrib.errors import NotCallable, RoundError, closest
-from toolcrib.formats import FINISHED, PROVIDERS, Item, WireFormat, json_shape, read_stored, stored, text_delta
+from toolcrib.errors import RoundError, closest
+from toolcrib.formats import (
+    FINISHED,
+    PROVIDERS,
+    WireFormat,
+    json_shape,
+    read_stored,
+    stored,
+    text_delta,
+)
 from toolcrib.pipeline import Pipeline, Run, run_for
-from toolcrib.rounds._call import DecodedCall, HandledTool, RejectedTool, RoundHooks
+from toolcrib.rounds._call import RoundHooks
 from toolcrib.rounds._call_progress import CallListener
-from toolcrib.rounds._plan import ToolRoundPlan, functionless
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest
+from toolcrib.rounds._client_model import as_chat_model
+from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._recalled import recall_transcript
-from toolcrib.rounds._results import ToolResult, typed_answer
-from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
+from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, decode_stream
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
 from toolcrib.rounds._transcript import Transcript
-from toolcrib.schema import modern
+from toolcrib.rounds._typed_answer import answer_schema, typed_answer
+from toolcrib.rounds._usage import Usage, UsageCounter
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
-__all__ = ["ChatModel", "ChatRequest", "Session", "StepKeywords"]
-
-Dispatch: TypeAlias = Callable[[DecodedCall[Any]], Any]
-
+__all__ = ["Session", "StepKeywords"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
-    """One request, in the session's wire format.
-
-    Attributes:
-        format: The wire format of everything in it.
-        messages: The transcript.
-        system: The instructions.
-        tools: What the provider's `tools` parameter takes; empty when none are offered.
-        tool_choice: What its parameter for the choice of a tool takes; None when no tools are offered.
-        output: The JSON schema of the answer; None for text.
-        parallel: Whether the model may make several calls in its answer.
-        container: The id of the provider's sandbox to go on in; empty for none. Anthropic's parameter `container`.
-    """
-
-    format: WireFormat
-    messages: tuple[Item, ...]
-    system: str = ""
-    tools: tuple[Item, ...] = ()
-    tool_choice: Any = None
-    output: Mapping[str, Any] | None = None
-    parallel: bool = True
-    container: str = ""
-
-
-class ChatModel(Protocol):
-    """A model that a session talks to."""
-
-    async def reply(self, request: ChatRequest) -> object:
-        """Return the provider's reply as `decode` takes it, or an async iterator of a stream's chunks."""
-        ...
 
 
 class StepOptions(TypedDict, total=False):
@@ -103,28 +75,41 @@ class Session:
     """A conversation: its transcript, its model, and the run that its calls belong to.
 
     Args:
-        model: The model.
-        format: The wire format that the transcript and the requests are in, and the model's replies.
+        model: The model by its name, `"openai:gpt-5"` or `"anthropic:claude-opus-5"`; or a client of these providers;
+            or any `ChatModel`.
+        model_name: The model's name, where `model` is a client.
+        format: The wire format that the transcript and the requests are in, and the model's replies. The model's own
+            when None, or `openai`.
         system: The instructions.
         transcript: What came before.
         run: The run; a new one when None.
         defaults: Options of every step, unless the step has others.
+
+    Attributes:
+        usage: The requests, tokens and cost so far.
+
+    Raises:
+        TypeError: The model is none, or there is no such option.
+        ValueError: A client without the model's name, or a name of no known provider.
+        MissingExtraError: The provider's package is not installed.
     """
 
     def __init__(
         self,
-        model: ChatModel,
+        model: ChatModel | str | object,
         *,
-        format: WireFormat = "openai",
+        model_name: str = "",
+        format: WireFormat | None = None,
         system: str = "",
         transcript: Iterable[Any] = (),
         run: Run | None = None,
         **defaults: Unpack[StepKeywords],
     ) -> None:
         _require_known(defaults)
-        self.model, self.system = model, system
-        self.format: WireFormat = format
-        self.transcript = Transcript(transcript, format)
+        self.model, self.system = as_chat_model(model, model_name, format), system
+        self.format: WireFormat = format or getattr(self.model, "format", next(iter(PROVIDERS)))
+        self.transcript = Transcript(transcript, self.format)
+        self.usage = self._took = Usage()
         self.host_run = run_for(run, "session")
         self.defaults: StepKeywords = defaults
         self._staged: ToolRound | None = None
@@ -190,11 +175,18 @@ class Session:
         reading = DecodeKeywords(
             format=self.format, run=self.host_run, transcript=self.transcript, strict=asked.get("strict", False)
         )
-        if isinstance(reply, AsyncIterable):
-            chunks, on_chunk = cast("AsyncIterable[object]", reply), _chunk_listener(on_chunk, on_text, self.format)
-            round = await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
-        else:
-            round = decode(pipeline, reply, available, **reading)
+        counter = UsageCounter(self.format)
+        try:
+            if isinstance(reply, AsyncIterable):
+                chunks = counter.counted(cast("AsyncIterable[object]", reply))
+                listener = _chunk_listener(on_chunk, on_text, self.format)
+                round = await decode_stream(pipeline, chunks, available, on_chunk=listener, on_call=on_call, **reading)
+            else:
+                counter.count(reply)
+                round = decode(pipeline, reply, available, **reading)
+        finally:
+            self._took = counter.usage()
+            self.usage += self._took
         self._container = round.container or self._container
         if _asks(round):
             self._staged = round
@@ -203,8 +195,8 @@ class Session:
             await round.commit(self.transcript)
             return Continue(round)
         if round.stop_kind not in FINISHED:
-            return Stopped(round, self.transcript)
-        made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript)
+            return Stopped(round, self.transcript, self._took)
+        made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
         if asked.get("commit", True):
             await made.commit()
         else:
@@ -257,27 +249,56 @@ class Session:
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
                 was executed.
         """
+        took = Usage()
         for _ in range(max_rounds):
             made = await self.step(**keywords)
+            took += self._took
             if isinstance(made, Finished | Stopped):
+                made.usage = took
                 return made
             if isinstance(made, Continue):
                 continue
-            plan = await made.round.apply_hooks(hooks)
-            if plan.suspended or plan.unhandled:
+            plan = await made.round.run(self, dispatch, hooks=hooks)
+            if not made.round.settled:
                 return plan
-            if dispatch is None and (names := functionless(plan)):
-                raise NotCallable(names[0])
-            results = await _results(plan, dispatch)
-            if plan.suspended:  # a tool asked itself
-                return plan
-            await plan.commit(self, results)
         made = await self.step(**keywords)
         if isinstance(made, Finished | Stopped):
+            made.usage = took + self._took
             return made
         if isinstance(made, NeedsTools):
             made.round.discard()
         raise RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
+
+    @overload
+    def run_sync(
+        self,
+        dispatch: Dispatch | None = None,
+        *,
+        output: type[T],
+        max_rounds: int = 10,
+        hooks: RoundHooks = None,
+        **keywords: Unpack[StepOptions],
+    ) -> Finished[T] | Stopped | ToolRoundPlan: ...
+    @overload
+    def run_sync(
+        self,
+        dispatch: Dispatch | None = None,
+        *,
+        max_rounds: int = 10,
+        hooks: RoundHooks = None,
+        **keywords: Unpack[StepKeywords],
+    ) -> Finished[Any] | Stopped | ToolRoundPlan: ...
+    def run_sync(
+        self,
+        dispatch: Dispatch | None = None,
+        *,
+        max_rounds: int = 10,
+        hooks: RoundHooks = None,
+        **keywords: Unpack[StepKeywords],
+    ) -> Finished[Any] | Stopped | ToolRoundPlan:
+        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        work = self.run(dispatch, max_rounds=max_rounds, hooks=hooks, **keywords)
+        return run_sync(work, instead="await session.run(...)")
 
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""
@@ -290,7 +311,7 @@ class Session:
             run=self.host_run,
             **self.defaults,
         )
-        made._container = self._container
+        made._container, made.usage = self._container, self.usage
         return made
 
     # --- another process
@@ -317,6 +338,7 @@ class Session:
                 "format": self.format,
                 "system": self.system,
                 "container": self._container,
+                "usage": self.usage.to_dict(),
                 "transcript": [dict(json_shape(item)) for item in self.transcript],
                 "run": run_of(self.host_run),
                 "round": None if open_round is None else open_round.to_json(),
@@ -325,14 +347,20 @@ class Session:
 
     @classmethod
     async def from_json(
-        cls, model: ChatModel, text: str | bytes, *, run: Run | None = None, **defaults: Unpack[StepKeywords]
+        cls,
+        model: ChatModel | str | object,
+        text: str | bytes,
+        *,
+        model_name: str = "",
+        run: Run | None = None,
+        **defaults: Unpack[StepKeywords],
     ) -> Session:
         """Return the session that `to_json` described; `open_round` has the round that was open, if there was one.
 
         Decision hooks are not asked about its calls a second time; see `ToolRoundPlan.from_json`.
 
         Args:
-            model: The model.
+            model: The model, as for `Session`, and `model_name` with it.
             text: What `to_json` returned.
             run: The run that goes on; what was counted in it before is added. One of the same id when None.
             defaults: As for `Session`; the tools have to be among them when a round is open.
@@ -343,9 +371,16 @@ class Session:
         data = StoredFields(cls, read_stored(text))
         run = run_from(data["run"], run, "session")
         made = cls(
-            model, format=data["format"], system=data["system"], transcript=data["transcript"], run=run, **defaults
+            model,
+            model_name=model_name,
+            format=data["format"],
+            system=data["system"],
+            transcript=data["transcript"],
+            run=run,
+            **defaults,
         )
         made._container = data.get("container", "")
+        made.usage = Usage.from_dict(data["usage"]) if "usage" in data else Usage()
         recall_transcript(made.host_run, pipeline_of(defaults.get("tools", ())).toolset, made.transcript, made.format)
         if data["round"] is not None:
             if "tools" not in defaults:
@@ -382,7 +417,7 @@ class Session:
             system=self.system,
             tools=tuple(tools),
             tool_choice=require.tool_choice(self.format) if tools else None,
-            output=None if output is None or output is str else TypeAdapter(modern(output)).json_schema(),
+            output=answer_schema(output),
             parallel=require.parallel,
             container=self._container,
         )
@@ -414,19 +449,3 @@ def _chunk_listener(
             on_text(text)
 
     return listener
-
-
-async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
-    if dispatch is None:
-        return [*await plan.run_pending()]
-    return [await _dispatched(call, dispatch) for call in plan.pending]
-
-
-async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult | HandledTool[Any] | RejectedTool[Any]:
-    """Return the answer that the host's own code gives to a call."""
-    made = dispatch(call)
-    if isawaitable(made):
-        made = await made
-    if isinstance(made, ToolResult | HandledTool | RejectedTool):
-        return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", made)
-    return call.complete(made)

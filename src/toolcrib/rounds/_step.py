@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from toolcrib.formats import Item
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._transcript import Transcript
+from toolcrib.rounds._usage import Usage
 
 __all__ = ["Continue", "Finished", "NeedsTools", "Stopped"]
 
@@ -34,10 +35,11 @@ class _Answer:
     Attributes:
         text: The text as it came.
         problems: What was wrong with the reply, a sentence each.
+        usage: What the step took; after `Session.run`, what the whole run took.
     """
 
-    def __init__(self, round: ToolRound, transcript: Transcript) -> None:
-        self._round, self._transcript = round, transcript
+    def __init__(self, round: ToolRound, transcript: Transcript, usage: Usage) -> None:
+        self._round, self._transcript, self.usage = round, transcript, usage
         self.text, self.problems = round.text, round.problems
 
     async def commit(self) -> list[Item]:
@@ -58,8 +60,8 @@ class Finished(_Answer, Generic[T]):
 
     __match_args__ = ("result",)
 
-    def __init__(self, round: ToolRound, result: T, transcript: Transcript) -> None:
-        super().__init__(round, transcript)
+    def __init__(self, round: ToolRound, result: T, transcript: Transcript, usage: Usage) -> None:
+        super().__init__(round, transcript, usage)
         self.result = result
 
     def __repr__(self) -> str:
@@ -77,8 +79,8 @@ class Stopped(_Answer):
 
     __match_args__ = ("reason",)
 
-    def __init__(self, round: ToolRound, transcript: Transcript) -> None:
-        super().__init__(round, transcript)
+    def __init__(self, round: ToolRound, transcript: Transcript, usage: Usage) -> None:
+        super().__init__(round, transcript, usage)
         self.reason = round.stop_kind
 
     def __repr__(self) -> str:

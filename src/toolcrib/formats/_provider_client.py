@@ -1,0 +1,29 @@
+"""Provider client: which Python package asks a provider, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+__all__ = ["ProviderClient"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderClient:
+    """A provider's own client.
+
+    Attributes:
+        package: Its Python package, which is the extra and the provider's name in `"openai:gpt-5"`, too.
+        name: The class of its async client, which takes its key from the environment.
+        endpoint: The path of the method that takes a request.
+        settings: What every request needs, unless the host says otherwise.
+        streaming: What a request for a stream needs.
+    """
+
+    package: str
+    name: str
+    endpoint: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType[str, Any]({}))
+    streaming: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType[str, Any]({"stream": True}))

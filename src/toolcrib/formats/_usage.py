@@ -1,0 +1,98 @@
+"""Usage: the tokens that a request took, read from a reply or from the chunks of a streamed one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from toolcrib.formats._json_reading import object_or_empty, text_or_empty
+
+__all__ = ["Tokens", "UsageKeys"]
+
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one request, as its provider counted them.
+
+    Attributes:
+        input: What the model read, with what came from a cache or was written into one.
+        output: What the model wrote, with its thoughts.
+        cached: How many of the input came from a cache.
+        cache_written: How many of the input were written into one.
+        model: The name of the model that answered; empty where it is not said.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cache_written: int = 0
+    model: str = ""
+
+    def later(self, other: Tokens) -> Tokens:
+        """Return what is known after another chunk: providers count up while a reply comes."""
+        return Tokens(
+            max(self.input, other.input),
+            max(self.output, other.output),
+            max(self.cached, other.cached),
+            max(self.cache_written, other.cache_written),
+            self.model or other.model,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UsageKeys:
+    """Where a provider's replies and chunks say how many tokens were used.
+
+    Attributes:
+        places: The paths to the object that says it; the first one that is there counts.
+        input: The counts that make up the input.
+        output: The counts that make up the output.
+        cached: The count of the input that came from a cache.
+        cache_written: The count of the input that was written into one.
+    """
+
+    places: tuple[Path, ...]
+    input: tuple[Path, ...]
+    output: tuple[Path, ...]
+    cached: Path = ()
+    cache_written: Path = ()
+
+    def may_be_in(self, reply: object) -> bool:
+        """Return whether a reply or a chunk may say something: most chunks of an SDK's say nothing."""
+        if isinstance(reply, Mapping):
+            return True
+        first = {path[0] for path in (*self.places, *self.input) if path}
+        return any(getattr(reply, name, None) is not None for name in first)
+
+    def read(self, shape: Mapping[str, Any]) -> Tokens | None:
+        """Return what a reply or a chunk says; None for one that says nothing."""
+        for place in self.places:
+            said = object_or_empty(_at(shape, place))
+            if any(_at(said, path) is not None for path in (*self.input, *self.output)):
+                return Tokens(
+                    sum(_count(said, path) for path in self.input),
+                    sum(_count(said, path) for path in self.output),
+                    _count(said, self.cached),
+                    _count(said, self.cache_written),
+                    _model(object_or_empty(_at(shape, place[:-1]))),
+                )
+        return None
+
+
+def _model(said: Mapping[str, Any]) -> str:
+    return text_or_empty(said.get("model") or said.get("modelVersion") or said.get("model_version"))
+
+
+def _at(shape: Mapping[str, Any], path: Path) -> Any:
+    found: Any = shape
+    for key in path:
+        found = object_or_empty(found).get(key)
+    return found
+
+
+def _count(shape: Mapping[str, Any], path: Path) -> int:
+    value = _at(shape, path) if path else None
+    return value if type(value) is int and value > 0 else 0

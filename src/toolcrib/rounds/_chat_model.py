@@ -1,0 +1,54 @@
+"""Chat model: what a session asks, and the request that it is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolcrib.formats import Item, WireFormat
+
+__all__ = ["ChatModel", "ChatRequest"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request, in the session's wire format.
+
+    Attributes:
+        format: The wire format of everything in it.
+        messages: The transcript.
+        system: The instructions.
+        tools: What the provider's `tools` parameter takes; empty when none are offered.
+        tool_choice: What its parameter for the choice of a tool takes; None when no tools are offered.
+        output: The JSON schema of the answer, an object; None for text. Where the type that was asked for is no object,
+            the answer stands in one, under `value`; a reply without that object is read, too.
+        parallel: Whether the model may make several calls in its answer.
+        container: The id of the provider's sandbox to go on in; empty for none. Anthropic's parameter `container`.
+    """
+
+    format: WireFormat
+    messages: tuple[Item, ...]
+    system: str = ""
+    tools: tuple[Item, ...] = ()
+    tool_choice: Any = None
+    output: Mapping[str, Any] | None = None
+    parallel: bool = True
+    container: str = ""
+
+    def output_text(self) -> str:
+        """Return what the model is told of `output` where the provider cannot hold it to a schema."""
+        schema = json.dumps(self.output, ensure_ascii=False)
+        return "" if self.output is None else f"Answer with JSON alone, which fits this schema: {schema}"
+
+
+class ChatModel(Protocol):
+    """A model that a session talks to.
+
+    It may have an attribute `format`, the wire format that its sessions take over.
+    """
+
+    async def reply(self, request: ChatRequest) -> object:
+        """Return the provider's reply as `decode` takes it, or an async iterator of a stream's chunks."""
+        ...

@@ -1,0 +1,134 @@
+"""Client model: a provider's own client, OpenAI's or Anthropic's, as the model of a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import reduce
+from importlib import import_module
+from typing import Any, cast
+
+from toolcrib.errors import FormatError, MissingExtraError
+from toolcrib.formats import PROVIDERS, Item, ProviderClient, WireFormat
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest
+
+__all__ = ["ClientModel", "as_chat_model", "client_model"]
+
+
+def client_model(
+    client: Any, model: str = "", *, format: WireFormat | None = None, stream: bool = False, **settings: Any
+) -> ClientModel:
+    """Return a `ChatModel` that asks a provider through its own client.
+
+    Args:
+        client: `OpenAI()`, `AsyncOpenAI()`, `Anthropic()`, `AsyncAnthropic()`, or another of these packages. Or the
+            name of the provider and of the model, `"openai:gpt-5"`: the client is made then, and takes its key from
+            the environment, as the provider says.
+        model: The model's name, where `client` is a client.
+        format: `openai_responses` for OpenAI's Responses API; its Chat Completions when None.
+        stream: Have the answer come in pieces, for the `on_text` of a step. It takes an async client.
+        settings: What every request is sent with, as the client takes it: `temperature=0`, `max_tokens=2000`.
+
+    Raises:
+        TypeError: The client is of another package.
+        ValueError: No model is named, or the provider is not known.
+        MissingExtraError: The provider's package is not installed.
+    """
+    if isinstance(client, str):
+        client, model = _named(client, model)
+    packages = (base.__module__.partition(".")[0] for base in type(client).__mro__)
+    found = (_formats_of(package) for package in packages)
+    formats = next((known for known in found if known), dict[WireFormat, ProviderClient]())
+    if not formats:
+        mend = "give a client of `openai` or `anthropic`, a ChatModel, or a name such as 'openai:gpt-5'"
+        raise TypeError(f"a {type(client).__qualname__} is no model: {mend}")
+    if not model:
+        raise ValueError(f"{type(client).__name__}() says no model: give its name, Session(client, model_name='...')")
+    chosen = format or next(iter(formats))
+    if chosen not in formats:
+        known = " or ".join(map(repr, formats))
+        raise ValueError(f"{type(client).__name__}() has no format {chosen!r}: leave `format` out, or write {known}")
+    if stream and not _is_async(client):
+        raise ValueError(f"an answer comes in pieces from an async client: give Async{type(client).__name__}()")
+    return ClientModel(client, model, chosen, formats[chosen], stream=stream, settings=settings)
+
+
+class ClientModel:
+    """A provider's client, as a session asks it. Made by `client_model`.
+
+    Attributes:
+        format: The wire format of its requests and replies, which the session takes over.
+        model: The model's name.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        model: str,
+        format: WireFormat,
+        known: ProviderClient,
+        *,
+        stream: bool,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.format: WireFormat = format
+        self.model = model
+        self._create, self._is_async = reduce(getattr, known.endpoint, client), _is_async(client)
+        self._settings = {**known.settings, **(known.streaming if stream else {}), **settings}
+
+    async def reply(self, request: ChatRequest) -> object:
+        """Ask the model once, and return what the client returned.
+
+        Raises:
+            ValueError: The session has another format than the client.
+        """
+        if request.format != self.format:
+            raise ValueError(f"the session's format is {request.format!r}, and the client's {self.format!r}")
+        sent = {"model": self.model, **self._parameters(request), **self._settings}
+        if not self._is_async:
+            return await asyncio.to_thread(self._create, **sent)
+        return await self._create(**sent)
+
+    def _parameters(self, request: ChatRequest) -> Item:
+        rules = PROVIDERS[self.format]
+        try:
+            made = rules.request(request.messages, request.system, request.output)
+        except FormatError:  # a schema that the provider cannot be held to: the model is told of it
+            made = rules.request(request.messages, f"{request.system}\n\n{request.output_text()}".strip(), None)
+        if request.tools:
+            choice = request.tool_choice
+            made |= {"tools": [*request.tools]}
+            made |= rules.choice_parameters(choice) if request.parallel else rules.one_call(choice)
+        return {**made, "container": request.container} if request.container else made
+
+
+def as_chat_model(model: Any, name: str, format: WireFormat | None) -> ChatModel:
+    """Return the model of a session, from what its host gave."""
+    if hasattr(model, "reply") and not name:
+        return cast("ChatModel", model)
+    return client_model(model, name, format=format)
+
+
+def _formats_of(package: str) -> dict[WireFormat, ProviderClient]:
+    """Return the formats in which the clients of a package ask, the usual one first."""
+    return {name: rules.client for name, rules in PROVIDERS.items() if rules.client and rules.client.package == package}
+
+
+def _is_async(client: object) -> bool:
+    return type(client).__name__.startswith("Async")
+
+
+def _named(name: str, model: str) -> tuple[Any, str]:
+    """Return the client and the model of a name such as `openai:gpt-5`."""
+    provider, colon, rest = name.partition(":")
+    known = next(iter(_formats_of(provider).values()), None)
+    if not (colon and rest) or model:
+        raise ValueError(f"{name!r} is no name of a model: write 'openai:...' or 'anthropic:...'")
+    if known is None:
+        mend = f"for others, Session(toolcrib.adapters.pydantic_ai.chat_model({name!r}))"
+        raise ValueError(f"{provider!r} is no provider with a client here: openai, anthropic; {mend}")
+    try:
+        package = import_module(provider)
+    except ImportError as error:
+        raise MissingExtraError(f"Session({name!r})", provider) from error
+    return getattr(package, known.name)(), rest

@@ -1,0 +1,74 @@
+"""Typed answer: the schema that a model's answer is held to, and the value that is read from its text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from toolcrib.errors import FieldProblem, InvalidOutput
+from toolcrib.formats import without_filler
+from toolcrib.schema import modern
+
+__all__ = ["answer_schema", "typed_answer"]
+
+_FENCED = re.compile(r"\s*```\w*\s*\n(?P<inner>.*?)\n?\s*```\s*", re.DOTALL)
+_VALUE = "value"
+
+
+def typed_answer(text: str, output: Any) -> Any:
+    """Return a model's answer as a value of the type that was asked for; models like to put JSON between fences.
+
+    Raises:
+        InvalidOutput: It is no such value; every problem is named.
+    """
+    if output is None or output is str:
+        return text
+    adapter = TypeAdapter[Any](modern(output))
+    schema = adapter.json_schema()
+    try:
+        return adapter.validate_json(_answer_in(_unfenced(text), schema))
+    except ValidationError as error:
+        problems = tuple(FieldProblem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors(include_url=False))
+    raise InvalidOutput("the answer", problems)  # out here, so that it does not carry pydantic's error along
+
+
+def answer_schema(output: Any) -> dict[str, Any] | None:
+    """Return the JSON schema of an answer as providers want it, an object: any other stands in one, under `value`."""
+    if output is None or output is str:
+        return None
+    schema = TypeAdapter[Any](modern(output)).json_schema()
+    if _is_object(schema):
+        return schema
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    made = {"type": "object", "properties": {_VALUE: inner}, "required": [_VALUE], "additionalProperties": False}
+    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
+
+
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "object"
+
+
+def _answer_in(text: str, schema: Mapping[str, Any]) -> str:
+    """Return the JSON of an answer, out of the object in which it stands, and without what strict mode filled in."""
+    try:
+        read: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return text  # which pydantic refuses, in better words
+    match read:
+        case {"value": inner} if len(read) == 1 and not _is_object(schema):
+            return json.dumps(inner)
+        case dict() if _is_object(schema):
+            kept = without_filler(cast("dict[str, Any]", read), schema)
+            return text if kept == read else json.dumps(kept)
+        case _:
+            return text
+
+
+def _unfenced(text: str) -> str:
+    """Return what is between the fences of a text that is one block of code; any other text as it is."""
+    found = _FENCED.fullmatch(text)
+    return text if found is None else found["inner"]

@@ -1,0 +1,103 @@
+"""Usage: requests, tokens and cost of a session, or of a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from importlib.util import find_spec
+from typing import Any
+
+from toolcrib.formats import PROVIDERS, Tokens, WireFormat, tokens_in
+
+__all__ = ["Usage", "UsageCounter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What requests took.
+
+    Attributes:
+        requests: How many replies came.
+        input_tokens: What the model read, with what came from a cache.
+        output_tokens: What it wrote, with its thoughts.
+        cached_tokens: How many of the input came from a cache.
+        cost: In US dollars, by the list prices in the package `genai-prices` (the extra `models`); None where that is
+            not installed, or does not know the model of one of the replies.
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: Decimal | None = Decimal(0)
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
+        )
+
+    @classmethod
+    def of_reply(cls, tokens: Tokens | None, format: WireFormat) -> Usage:
+        """Return the usage of one reply; `tokens` is None where it says nothing."""
+        if tokens is None:
+            return cls(1, cost=None)
+        return cls(1, tokens.input, tokens.output, tokens.cached, _cost(tokens, format))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the usage as JSON shapes, for `from_dict`."""
+        return {**asdict(self), "cost": None if self.cost is None else str(self.cost)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Usage:
+        """Return the usage that `to_dict` described."""
+        made = cls(**data)
+        return replace(made, cost=None if made.cost is None else Decimal(made.cost))
+
+
+class UsageCounter:
+    """Counts the tokens of one reply, whole or streamed."""
+
+    def __init__(self, format: WireFormat) -> None:
+        self._format: WireFormat = format
+        self._tokens: Tokens | None = None
+
+    def count(self, shape: object) -> None:
+        """Take up what a reply or a chunk says."""
+        said = tokens_in(shape, self._format)
+        if said is not None:
+            self._tokens = said if self._tokens is None else self._tokens.later(said)
+
+    async def counted(self, chunks: AsyncIterable[object]) -> AsyncIterator[object]:
+        """Pass a reply's chunks on, and count them."""
+        async for chunk in chunks:
+            self.count(chunk)
+            yield chunk
+
+    def usage(self) -> Usage:
+        """Return what came so far."""
+        return Usage.of_reply(self._tokens, self._format)
+
+
+def _cost(tokens: Tokens, format: WireFormat) -> Decimal | None:
+    """Return the price of a request in US dollars; None where it cannot be known."""
+    provider = PROVIDERS[format].prices
+    if not (provider and tokens.model) or find_spec("genai_prices") is None:
+        return None
+    from genai_prices import Usage as Counts  # noqa: PLC0415 -- an extra, and slow to load
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    counts = Counts(
+        input_tokens=tokens.input,
+        output_tokens=tokens.output,
+        cache_read_tokens=tokens.cached,
+        cache_write_tokens=tokens.cache_written,
+    )
+    try:
+        return calc_price(counts, tokens.model, provider_id=provider).total_price
+    except (LookupError, ValueError):
+        return None
