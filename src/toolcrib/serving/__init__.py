@@ -3,10 +3,15 @@
 Servers of every protocol need these; a protocol is an adapter's. Only `serving.http` needs an extra.
 """
 
+from toolcrib.serving._decisions import answer_of, is_as_seen
 from toolcrib.serving._entries import run_reporting, shown_entries
+from toolcrib.serving._framework_media import media_at
+from toolcrib.serving._framework_tools import Answer, FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.serving._guard_policy import GuardPolicy
 from toolcrib.serving._original_results import OriginalResults
 from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
-from toolcrib.serving._principals import Principal, Principals, acting_as, local_user
+from toolcrib.serving._principals import Principal, Principals, acting_as
+from toolcrib.serving._server_states import SERVER_STATE_TABLES, ServerStates
 from toolcrib.serving._single_flight import Flight, SingleFlight
 from toolcrib.serving._suspended_calls import (
     SUSPENDED_CALL_TABLES,
@@ -17,20 +22,29 @@ from toolcrib.serving._suspended_calls import (
 )
 
 __all__ = [
+    "SERVER_STATE_TABLES",
     "SUSPENDED_CALL_TABLES",
+    "Answer",
     "Flight",
+    "FrameworkRuns",
+    "FrameworkTools",
+    "GuardPolicy",
     "ListsRequests",
     "MemorySuspendedCalls",
+    "OpenFrameworkRun",
     "OriginalResults",
     "PendingApprovals",
     "Principal",
     "Principals",
+    "ServerStates",
     "SingleFlight",
     "SqlSuspendedCalls",
     "SqliteSuspendedCalls",
     "acting_as",
+    "answer_of",
     "check_countable",
-    "local_user",
+    "is_as_seen",
+    "media_at",
     "run_reporting",
     "shown_entries",
     "suspended_calls_beside",

@@ -12,7 +12,7 @@ from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
 
-__all__ = ["run_reporting", "shown_entries"]
+__all__ = ["is_shown", "run_reporting", "shown_entries"]
 
 _log = logging.getLogger("toolcrib.adapters")
 
@@ -29,10 +29,11 @@ async def shown_entries(toolset: Toolset, run: Run, *, broken: bool = True) -> l
     allowed = toolset.offered() if run.available is None else run.available
     names = [name for name in entries if name in allowed]
     found = [name for name in run.revealed if name in entries and name not in names]
-    return [entries[name] for name in (*names, *found) if await _is_shown(entries[name], ctx, broken)]
+    return [entries[name] for name in (*names, *found) if await is_shown(entries[name], ctx, broken=broken)]
 
 
-async def _is_shown(entry: ToolEntry, ctx: RunContext[Any], broken: bool) -> bool:
+async def is_shown(entry: ToolEntry, ctx: RunContext[Any], *, broken: bool = True) -> bool:
+    """Return whether a tool is available now; `broken` when its condition fails."""
     try:
         return await is_available(entry, ctx) or not entry.skip_unavailable
     except Exception:  # the condition is the user's code

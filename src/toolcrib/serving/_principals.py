@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-import getpass
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from toolcrib.approvals import ApprovalStore
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Access, Run
 from toolcrib.serving._pending_limit import PendingApprovals
 
-__all__ = ["Principal", "Principals", "acting_as", "local_user"]
+__all__ = ["Principal", "Principals", "acting_as"]
 
 _MOST = 10_000  # principals that are kept; of more, those that made no request for longest start anew
 
-_acting: ContextVar[str | None] = ContextVar("toolcrib_principal", default=None)
+_acting: ContextVar[tuple[str, Access | None] | None] = ContextVar("toolcrib_principal", default=None)
 
 
 @contextmanager
-def acting_as(principal: str) -> Generator[None]:
-    """Handle the requests inside on behalf of `principal`, for a transport that knows who makes them."""
-    token = _acting.set(principal)
+def acting_as(principal: str, access: Access | None = None) -> Generator[None]:
+    """Handle the requests inside on behalf of `principal`, for a transport that knows who makes them.
+
+    Args:
+        access: What their token allows; without it, scopes of tools are not asked for.
+    """
+    token = _acting.set((principal, access))
     try:
         yield
     finally:
         _acting.reset(token)
-
-
-def local_user() -> str:
-    """Return the name of the user that this process belongs to."""
-    try:
-        return getpass.getuser()
-    except (ImportError, KeyError, OSError):  # a container's user may have no name
-        return "local"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -44,7 +39,7 @@ class Principal:
     """A name that requests are made on behalf of, with the state of that principal alone.
 
     Attributes:
-        run: The run of all its calls.
+        run: The run of all its calls, with what the token of the request allows.
         pending: The approval store as its calls see it, which the run has.
     """
 
@@ -59,7 +54,8 @@ class Principals:
     Args:
         approvals: The approval store of the server.
         open_run: Opens the run of a principal, given its name.
-        caller: Returns the principal of the request that is handled now.
+        caller: Returns the principal of the request that is handled now, and what its token allows: two tokens of one
+            principal may allow different things.
         max_pending: How many requests of one principal may wait for an answer; None for any number.
         kept_for: How long a request counts.
     """
@@ -68,7 +64,7 @@ class Principals:
         self,
         approvals: ApprovalStore,
         open_run: Callable[[str], Run],
-        caller: Callable[[], str],
+        caller: Callable[[], tuple[str, Access | None]],
         max_pending: int | None,
         kept_for: timedelta,
     ) -> None:
@@ -78,19 +74,18 @@ class Principals:
 
     def name(self) -> str:
         """Return the name of the principal of the request that is handled now."""
-        acting = _acting.get()
-        return self._caller() if acting is None else acting
+        return (_acting.get() or self._caller())[0]
 
     def current(self) -> Principal:
         """Return the principal of the request that is handled now."""
-        name = self.name()
+        name, access = _acting.get() or self._caller()
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = self._open(name)
             if len(self._known) > _MOST:
                 self._known.popitem(last=False)
         self._known.move_to_end(name)
-        return known
+        return known if access is None else replace(known, run=known.run.view(access=access))
 
     def _open(self, name: str) -> Principal:
         given = self._open_run(name)

@@ -60,6 +60,11 @@ class MemorySuspendedCalls:
         self._calls: dict[str, SuspendedCall] = {}
         self._lock = threading.Lock()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no call is kept."""
+        return not self._calls
+
     async def keep(self, call: SuspendedCall) -> None:
         """Keep a call, in place of the one with its key."""
         with self._lock:

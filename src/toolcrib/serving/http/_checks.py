@@ -105,6 +105,11 @@ class HttpGuard:
         if cancel.cancelled_caught:
             await reply.end()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether new requests are taken."""
+        return not self._closing
+
     async def close(self, grace: float = 0.0) -> None:
         """Refuse new requests, end streams (GET) at once, and other requests after `grace` seconds."""
         self._closing = True

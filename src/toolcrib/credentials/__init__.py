@@ -1,0 +1,48 @@
+"""Credentials for other servers, for each principal: kept encrypted, obtained by OAuth, refreshed and revoked.
+
+Nothing here runs a tool or serves a page, and nothing here is shown to a model. The extra `credentials`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import cryptography as _cryptography
+    import httpx2 as _httpx2
+except ModuleNotFoundError as error:
+    if error.name not in ("cryptography", "httpx2"):
+        raise
+    raise MissingExtraError("credentials for other servers", "credentials") from error
+
+from toolcrib.credentials._api_keys import ApiKeys
+from toolcrib.credentials._auth import PrincipalAuth
+from toolcrib.credentials._consent import Arrival, ConsentFlow, Departure
+from toolcrib.credentials._credentials import Credentials, server_key
+from toolcrib.credentials._guarded_http import AddressError, guarded_client
+from toolcrib.credentials._keys import CredentialKeys, new_key
+from toolcrib.credentials._oauth import OAuth
+from toolcrib.credentials._sqlite import CREDENTIAL_TABLES, MemoryCredentialStore, SqliteCredentialStore
+from toolcrib.credentials._store import CredentialStore, KeptCredential
+
+__all__ = [
+    "CREDENTIAL_TABLES",
+    "AddressError",
+    "ApiKeys",
+    "Arrival",
+    "ConsentFlow",
+    "CredentialKeys",
+    "CredentialStore",
+    "Credentials",
+    "Departure",
+    "KeptCredential",
+    "MemoryCredentialStore",
+    "OAuth",
+    "PrincipalAuth",
+    "SqliteCredentialStore",
+    "guarded_client",
+    "new_key",
+    "server_key",
+]
+
+del _cryptography, _httpx2

@@ -1,0 +1,70 @@
+"""Signature of the requests to one server on behalf of one principal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import httpx2
+
+from toolcrib.credentials._credentials import QUERY, Credentials
+from toolcrib.credentials._guarded_http import shared_tls
+from toolcrib.errors import CredentialError
+
+__all__ = ["PrincipalAuth"]
+
+
+class PrincipalAuth(httpx2.Auth):
+    """Signs the requests to one server, and nothing that goes elsewhere; one that is refused is renewed once.
+
+    Args:
+        principal: Returns on whose behalf a request is, or None where nobody is known yet.
+    """
+
+    def __init__(
+        self, credentials: Credentials, server: str, principal: Callable[[httpx2.Request], Awaitable[str | None]]
+    ) -> None:
+        self._credentials, self._server, self._principal = credentials, server, principal
+        url = httpx2.URL(server)
+        self._origin = (url.scheme, url.host, url.port)
+
+    def client_options(self) -> dict[str, Any]:
+        """Return what a client for such requests needs: a key in an address is put there after that was logged."""
+        own = {"transport": _QueryTransport()} if self._credentials.in_query else {}
+        return {"auth": self, "verify": shared_tls(), **own}
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Yield the request signed, and once more after the credential was renewed."""
+        principal = await self._principal(request)
+        if principal is None or (request.url.scheme, request.url.host, request.url.port) != self._origin:
+            yield request
+            return
+        try:
+            used = await self._credentials.sign(principal, self._server, request)
+        except CredentialError as error:
+            raise httpx2.ConnectError(str(error), request=request) from error
+        response = yield request
+        if response.status_code == 401 and await self._credentials.renew(principal, self._server, used):
+            await self._credentials.sign(principal, self._server, request)
+            yield request
+
+
+class _QueryTransport(httpx2.AsyncBaseTransport):
+    """Sends requests with the key in their address, which nothing before it has seen."""
+
+    def __init__(self) -> None:
+        self._inner = httpx2.AsyncHTTPTransport(verify=shared_tls())
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        found = request.extensions.get(QUERY)
+        if found is None:
+            return await self._inner.handle_async_request(request)
+        extensions = {name: value for name, value in request.extensions.items() if name != QUERY}
+        url = request.url.copy_set_param(*found)
+        sent = httpx2.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=extensions
+        )
+        return await self._inner.handle_async_request(sent)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,293 @@
+"""Tools inside an agent of another framework: their calls, which of these are suspended, and how they go on."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from toolcrib.approvals import AgentContext, SuspendedCall, SuspendedCallStore, digest
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
+from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
+from toolcrib.record import Sink
+from toolcrib.serving._entries import is_shown, run_reporting
+from toolcrib.serving._suspended_calls import MemorySuspendedCalls, suspended_calls_beside
+from toolcrib.toolsets import ToolEntry, ToolsetLike
+
+__all__ = ["Answer", "FrameworkRuns", "FrameworkTools", "OpenFrameworkRun"]
+
+_MOST = 1_000
+"""Runs, admitted calls and outcomes that are kept of each; of more, the oldest are forgotten."""
+
+OpenFrameworkRun: TypeAlias = Callable[[Any], Run]
+"""Opens the run that the calls of one run of an agent belong to, given the framework's own context."""
+
+Answer: TypeAlias = Callable[[ApprovalRequest], Grant | Denial | None]
+"""Returns the answer to the request of a suspended call, as the framework has it; None when it has none."""
+
+
+class FrameworkRuns:
+    """The runs of agents of one framework, each opened when its first call comes, and where suspended calls are kept.
+
+    Args:
+        entry: Which way the calls come, for the record.
+        run: The run of all calls, or a function that opens one for each run of an agent; without it, the run of the
+            tool that the agent runs in, or a new one for each run of an agent.
+        suspended: Where suspended calls are kept; when None, beside the approval store of their run, or in memory.
+    """
+
+    def __init__(self, entry: str, run: Run | OpenFrameworkRun | None, suspended: SuspendedCallStore | None) -> None:
+        self.entry = entry
+        self._given, self._suspended = run, suspended
+        self._memory = MemorySuspendedCalls()
+        self._opened: OrderedDict[Hashable, tuple[Run, object]] = OrderedDict()
+        self._stores: OrderedDict[int, tuple[object, SuspendedCallStore]] = OrderedDict()
+        self._given_answers: OrderedDict[str, Grant] = OrderedDict()
+
+    def find(self, key: Hashable, context: Any, *, run_id: str = "", **options: Any) -> Run:
+        """Return the run of the calls of one run of an agent.
+
+        Args:
+            key: What tells this run of the agent from others.
+            context: The framework's context, for the host's function; it is kept as long as the run.
+            run_id: The id of a new run: the framework's own, where it has one.
+            options: Options of the run; `deps` are those of the host's run, where it has some.
+        """
+        known = self._opened.get(key)
+        if known is None:
+            given = self._given(context) if callable(self._given) else self._given
+            if given is not None and given.deps is not None:
+                options.pop("deps", None)
+            known = self._opened[key] = run_for(given, self.entry, run_id=run_id, **options), context
+            if len(self._opened) > _MOST:
+                self._opened.popitem(last=False)
+        self._opened.move_to_end(key)
+        return known[0]
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a run itself may ask for approval: by its policy of provenance, or by its `deps`."""
+        given = self._given
+        if isinstance(given, Run):
+            return given.provenance is not None or isinstance(given.deps, AgentContext)
+        return given is not None
+
+    def give(self, request: ApprovalRequest, grant: Grant) -> None:
+        """Keep the answer to a request until the framework makes its call again."""
+        self._given_answers[request.id] = grant
+        if len(self._given_answers) > _MOST:
+            self._given_answers.popitem(last=False)
+
+    def answer_to(self, request: ApprovalRequest) -> Grant | None:
+        """Return the answer that was given to a request in this process."""
+        return self._given_answers.get(request.id)
+
+    def store_of(self, run: Run) -> SuspendedCallStore:
+        """Return where the suspended calls of a run are kept."""
+        if self._suspended is not None or run.approvals is None:
+            return self._suspended or self._memory
+        known = self._stores.get(id(run.approvals))
+        if known is None:
+            known = self._stores[id(run.approvals)] = run.approvals, suspended_calls_beside(run.approvals)
+            if len(self._stores) > _MOST:
+                self._stores.popitem(last=False)
+        return known[1]
+
+
+class FrameworkTools:
+    """The tools of an open toolset inside an agent of another framework.
+
+    A call is known by the id that the framework gave it, its arguments and the conversation. One that is suspended is
+    kept, so that it goes on when the framework makes it again, in this process or in another with the same store. It
+    is not forgotten then: its request is answered once, so that a second process which resumes it is refused.
+
+    Attributes:
+        pipeline: A pipeline of the tools.
+        runs: The runs of the calls, which several of these may share.
+    """
+
+    def __init__(self, tools: ToolsetLike, runs: FrameworkRuns, sinks: Iterable[Sink] = ()) -> None:
+        self.pipeline = Pipeline(tools, sinks=sinks)
+        self.runs = runs
+        self._admitted: OrderedDict[str, Call | Outcome] = OrderedDict()
+        self._ended: OrderedDict[str, Outcome] = OrderedDict()
+
+    @property
+    def entries(self) -> Mapping[str, ToolEntry]:
+        """The tools, by name."""
+        return self.pipeline.toolset.entries
+
+    def may_ask(self, name: str) -> bool:
+        """Return whether a call of a tool may need approval, as far as is known before its run."""
+        entry = self.entries[name]
+        return bool(entry.approvals or entry.hook_sets) or self.runs.may_ask
+
+    async def shows(self, name: str, run: Run) -> bool:
+        """Return whether a model is shown a tool now; the pipeline asks again when it is called."""
+        entry = self.entries[name]
+        allowed = self.pipeline.toolset.offered() if run.available is None else run.available
+        return (name in allowed or name in run.revealed) and await is_shown(entry, run.context())
+
+    async def find_suspended(self, call: ToolCall, run: Run) -> Suspended | None:
+        """Return the suspended call that an equal one goes on with."""
+        store = self.runs.store_of(run)
+        if isinstance(store, MemorySuspendedCalls) and store.is_empty:
+            return None  # without the key, which takes as long as the gates
+        found = await store.find(self._key(call, run))
+        outcome = None if found is None else outcome_from_dict(found.state)
+        return outcome if isinstance(outcome, Suspended) else None
+
+    async def admit(self, call: ToolCall, run: Run, *, answer: Answer | None = None) -> Suspended | None:
+        """Take a call through every gate before its tool, for a framework that asks first whether a person has to.
+
+        Args:
+            answer: Gives the answer to a suspended call, for a framework that asks again when it goes on; the run's
+                store and approver are asked then, too.
+
+        Returns:
+            The suspended call; or None where `call` goes on with what came of it.
+        """
+        key = self._key(call, run)
+        if key in self._admitted:
+            return None
+        found = await self.find_suspended(call, run)
+        if found is not None and answer is None:
+            return found
+        grant = None if found is None or answer is None else answer(found.request)
+        made = await self.pipeline.admit(found or call, run, grant=grant)
+        if isinstance(made, Suspended):
+            await self._keep(key, made, run)
+            return made
+        self._admitted[key] = made
+        if len(self._admitted) > _MOST:
+            left = self._admitted.popitem(last=False)[1]
+            if is_call(left):
+                self.pipeline.discard(left)
+        return None
+
+    def take(self, call: ToolCall, run: Run) -> Call | Outcome | None:
+        """Return what came of the admission of a call, for a framework that runs the tool itself; None without one."""
+        return self._admitted.pop(self._key(call, run), None)
+
+    async def call(
+        self,
+        call: ToolCall,
+        run: Run,
+        *,
+        answer: Answer | None = None,
+        report: Callable[[Any], Awaitable[object]] | None = None,
+    ) -> Outcome:
+        """Make a call, or go on with the equal one that was admitted or suspended, and return the outcome.
+
+        Args:
+            answer: Gives the answer to a suspended call; without one, the run's store and approver are asked.
+            report: Receives the values that the tool yields.
+        """
+        made = self._admitted.pop(self._key(call, run), None) if self._admitted else None
+        if made is not None:
+            outcome = await self._go_on(made)
+        else:
+            suspended = await self.find_suspended(call, run)
+            grant = None if suspended is None or answer is None else answer(suspended.request)
+            outcome = await self._run(suspended or call, run, grant, report)
+        if isinstance(outcome, Suspended):
+            await self._keep(self._key(call, run), outcome, run)
+        return outcome
+
+    async def call_once(
+        self,
+        call: ToolCall,
+        run: Run,
+        *,
+        answer: Answer | None = None,
+        report: Callable[[Any], Awaitable[object]] | None = None,
+    ) -> Outcome:
+        """Make a call as `call` does, and return the same outcome when a framework replays it in this process."""
+        key = self._key(call, run)
+        ended = self._ended.get(key)
+        if ended is not None:
+            return ended
+        outcome = await self.call(call, run, answer=answer, report=report)
+        if not isinstance(outcome, Suspended):
+            self._ended[key] = outcome
+            if len(self._ended) > _MOST:
+                self._ended.popitem(last=False)
+        return outcome
+
+    def forget(self, call: ToolCall, run: Run) -> None:
+        """Forget what came of a call, so that it is made anew when a framework replays it."""
+        self._ended.pop(self._key(call, run), None)
+
+    async def take_up(
+        self, request_id: str, answer: Grant | Denial | None, run: Run
+    ) -> tuple[ApprovalRequest, Outcome] | None:
+        """Make a suspended call that a framework does not make again, and return its request and the outcome.
+
+        Args:
+            answer: The answer; None where the run's store has it.
+
+        Returns:
+            None where no call that waits for this request is kept.
+
+        Raises:
+            ApprovalError: The answer is for another call, or the request was answered before.
+        """
+        kept = await self.runs.store_of(run).find_request(run.principal or "", request_id)
+        suspended = None if kept is None else outcome_from_dict(kept.state)
+        if kept is None or not isinstance(suspended, Suspended) or suspended.tool not in self.entries:
+            return None
+        outcome = await self._settled(suspended, answer, run)
+        if isinstance(outcome, Suspended):
+            await self._keep(kept.key, outcome, run)
+        return suspended.request, outcome
+
+    async def deny(self, suspended: Suspended, denial: Denial, run: Run) -> Outcome:
+        """End a suspended call with a denial, for a framework that does not make the call again then.
+
+        Raises:
+            ApprovalError: The denial is for another call, or the request was answered before.
+        """
+        if run.principal is None:
+            run = run.view(principal=suspended.request.principal)
+        return await self._settled(suspended, denial, run)
+
+    # --- inside
+
+    async def _settled(self, suspended: Suspended, answer: Grant | Denial | None, run: Run) -> Outcome:
+        outcome = await self.pipeline.run(suspended, run, grant=answer)
+        if isinstance(outcome, Failed) and isinstance(outcome.exception, ApprovalError):
+            raise outcome.exception
+        return outcome
+
+    async def _run(
+        self,
+        call: ToolCall | Suspended,
+        run: Run,
+        grant: Grant | Denial | None,
+        report: Callable[[Any], Awaitable[object]] | None,
+    ) -> Outcome:
+        entry = self.entries.get(call.tool if isinstance(call, Suspended) else call.name)
+        if report is None or entry is None or not entry.tool.is_watched:
+            return await self.pipeline.run(call, run, grant=grant)
+        return await run_reporting(self.pipeline, call, run, report, grant=grant)
+
+    async def _go_on(self, made: Call | Outcome) -> Outcome:
+        if not is_call(made):
+            return made
+        executed = await self.pipeline.execute(made)
+        return await self.pipeline.finish(executed) if is_call(executed) else executed
+
+    async def _keep(self, key: str, suspended: Suspended, run: Run) -> None:
+        state = json.loads(json.dumps(suspended.to_dict()))
+        kept = SuspendedCall(key, run.principal or "", suspended.tool, (suspended.request.id,), state)
+        await self.runs.store_of(run).keep(kept)
+
+    def _key(self, call: ToolCall, run: Run) -> str:
+        raw = call.arguments
+        if isinstance(raw, Mapping):
+            raw = json.dumps(dict(raw), default=str)
+        text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+        about = {"entry": self.runs.entry, "id": call.id, "arguments": text}
+        return digest(call.name, {**about, "principal": run.principal, "conversation": run.conversation_id})

@@ -1,0 +1,56 @@
+"""Policy of a guard: the gates that are put around tools which another framework's agent already has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolcrib.approvals import ApprovalPolicy
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline import Run
+from toolcrib.record import Sink
+from toolcrib.toolsets import Toolset
+
+__all__ = ["GuardPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardPolicy:
+    """The gates that `guard` of an adapter puts around each tool of an agent.
+
+    Attributes:
+        approve: Which calls need approval: True for all, the names of tools, or a function of the final arguments and
+            the run context, as for `requires_approval` of a tool.
+        run: The run of the calls, or a function that opens one for each run of the agent, given the framework's own
+            context: its limits, approver, approval store, principal and provenance policy.
+        sinks: Where the events and records of calls go.
+        hooks: Decision hooks that are asked about each call.
+        timeout: Seconds for one execution.
+        leave: Names of tools that stay as they are. A tool that the framework does not let us guard, such as one that
+            a provider runs, is an error unless it is named here.
+    """
+
+    approve: ApprovalPolicy | Collection[str] = False
+    run: Run | Callable[[Any], Run] | None = None
+    sinks: tuple[Sink, ...] = ()
+    hooks: HookSet | None = None
+    timeout: float | None = None
+    leave: Collection[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        if isinstance(self.approve, str):
+            raise TypeError(f"GuardPolicy: approve takes several names, as in approve=[{self.approve!r}]")
+        if isinstance(self.leave, str):
+            raise TypeError(f"GuardPolicy: leave takes several names, as in leave=[{self.leave!r}]")
+
+    def around(self, tools: Toolset) -> Toolset:
+        """Return a toolset with the gates around its tools."""
+        if isinstance(self.approve, bool) or callable(self.approve):
+            guarded = tools if self.approve is False else tools.with_approval(self.approve)
+        else:
+            asked = [name for name in tools.entries if name in self.approve]
+            guarded = tools.with_approval(names=asked) if asked else tools
+        if self.hooks is not None:
+            guarded = guarded.with_hooks(self.hooks)
+        return guarded if self.timeout is None else guarded.with_timeout(self.timeout)

@@ -1,0 +1,80 @@
+"""States of the servers behind gateways, in the file where their approvals are: the console shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from toolcrib._sqlite import sqlite3
+from toolcrib._tables import StoreTables, make_file
+from toolcrib.calls import now
+
+__all__ = ["SERVER_STATE_TABLES", "ServerStates"]
+
+_BUSY_SECONDS: Final = 30.0
+_SILENT: Final = timedelta(seconds=30)  # after which a gateway that has said nothing is taken for gone
+_FORGOTTEN: Final = timedelta(hours=1)  # after which it is not shown any more
+SERVER_STATE_TABLES: Final = StoreTables(
+    "server states",
+    (
+        (
+            "CREATE TABLE IF NOT EXISTS toolcrib_server_states (gateway TEXT PRIMARY KEY, servers TEXT NOT NULL, "
+            "seen_at TEXT NOT NULL)",
+        ),
+    ),
+)
+"""The table of `ServerStates`."""
+
+
+class ServerStates:
+    """What each gateway last said of the servers behind it, in a SQLite file.
+
+    Args:
+        path: The file; it is made when missing.
+
+    Raises:
+        DatabaseError: A newer version of Toolcrib wrote it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        make_file(self.path, SERVER_STATE_TABLES)
+
+    def keep(self, gateway: str, servers: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what a gateway says of its servers, in place of what it said before; and that it lives."""
+        self._write(
+            "INSERT INTO toolcrib_server_states (gateway, servers, seen_at) VALUES (?, ?, ?) ON CONFLICT (gateway) "
+            "DO UPDATE SET servers = excluded.servers, seen_at = excluded.seen_at",
+            (gateway, json.dumps([dict(one) for one in servers]), now().isoformat()),
+        )
+        self._write("DELETE FROM toolcrib_server_states WHERE seen_at < ?", ((now() - _FORGOTTEN).isoformat(),))
+
+    def forget(self, gateway: str) -> None:
+        """Forget a gateway that ends."""
+        self._write("DELETE FROM toolcrib_server_states WHERE gateway = ?", (gateway,))
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return each gateway with its servers, by name; `silent` is one that may have been killed."""
+        query = "SELECT gateway, servers, seen_at FROM toolcrib_server_states WHERE seen_at > ? ORDER BY gateway"
+        with closing(self._connect()) as connection:
+            rows = connection.execute(query, ((now() - _FORGOTTEN).isoformat(),)).fetchall()
+        return [
+            {
+                "gateway": gateway,
+                "seen_at": seen_at,
+                "silent": now() - datetime.fromisoformat(seen_at) > _SILENT,
+                "servers": json.loads(servers),
+            }
+            for gateway, servers, seen_at in rows
+        ]
+
+    def _write(self, sql: str, values: Sequence[str]) -> None:
+        with closing(self._connect()) as connection:
+            connection.execute(sql, values)
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)

@@ -1,0 +1,36 @@
+"""OAuth 2.1 of a resource server: access tokens checked by the keys, or the word, of one authorization server.
+
+Nothing here follows an address that a token names. Needs the extra `mcp`, which brings the libraries for JWT and HTTP.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import httpx2 as _httpx2
+    import jwt as _jwt
+except ModuleNotFoundError as error:
+    if error.name not in ("httpx2", "jwt"):
+        raise
+    raise MissingExtraError("checking tokens of an authorization server", "mcp") from error
+
+from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
+from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable
+from toolcrib.serving.oauth._metadata import metadata_path, metadata_url
+from toolcrib.serving.oauth._token import CheckedToken, TokenRefused
+from toolcrib.serving.oauth._token_check import TokenCheck, token_check
+
+__all__ = [
+    "ALGORITHMS",
+    "AuthorizationServer",
+    "AuthorizationServerUnavailable",
+    "CheckedToken",
+    "TokenCheck",
+    "TokenRefused",
+    "metadata_path",
+    "metadata_url",
+    "token_check",
+]
+
+del _httpx2, _jwt

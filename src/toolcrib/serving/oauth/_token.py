@@ -1,0 +1,96 @@
+"""CheckedToken: what is known of an access token that was checked, read from its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+from toolcrib.pipeline import Access
+from toolcrib.serving.oauth._authorization_server import AuthorizationServer
+
+__all__ = ["CheckedToken", "TokenRefused", "checked_token", "is_for"]
+
+_LONGEST_NAME = 500
+_READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
+
+
+class TokenRefused(Exception):
+    """A token is not accepted; the text says why, and holds nothing of the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedToken:
+    """An access token that was checked, without the token itself.
+
+    Attributes:
+        principal: On whose behalf its requests are made.
+        client_id: The client that it was issued to.
+        subject: Its holder, unique for the issuer.
+        expires_at: The time until which it is valid, in seconds since 1970.
+    """
+
+    principal: str
+    client_id: str
+    issuer: str
+    subject: str | None
+    expires_at: float
+    access: Access
+
+
+def checked_token(claims: Mapping[str, Any], server: AuthorizationServer) -> CheckedToken:
+    """Return what the claims of a valid token say; raises TokenRefused where they do not say whose it is."""
+    if "cnf" in claims:
+        raise TokenRefused("the token is bound to a key of its client, which is not checked here")
+    subject = _text(claims, "sub")
+    client = next((found for name in ("client_id", "azp", "appid", "cid") if (found := _text(claims, name))), None)
+    return CheckedToken(
+        principal=_principal(claims, server, subject, client),
+        client_id=client or subject or "",
+        issuer=server.issuer,
+        subject=subject,
+        expires_at=float(claims["exp"]),
+        access=Access(_scopes(claims), dict(claims)),
+    )
+
+
+def is_for(claims: Mapping[str, Any], audiences: Collection[str]) -> bool:
+    """Return whether the audience in claims is one of these; an address may have a slash more at its end."""
+    given = claims.get("aud")
+    several = cast("list[Any]", given) if isinstance(given, list) else [given]
+    wanted = {audience.removesuffix("/") for audience in audiences}
+    return any(isinstance(one, str) and one.removesuffix("/") in wanted for one in several)
+
+
+def _principal(claims: Mapping[str, Any], server: AuthorizationServer, subject: str | None, client: str | None) -> str:
+    """Return a name that no other principal has: `=` and `;` are escaped in its parts."""
+    if server.principal_claim is not None:
+        name = quote(_text(claims, server.principal_claim) or "", _READABLE)
+        if not name:
+            raise TokenRefused(f"the token has no claim {server.principal_claim}")
+    elif subject is not None:
+        name = f"{quote(subject, _READABLE)};iss={quote(server.issuer, _READABLE)}"
+    elif client is not None:
+        name = f"client={quote(client, _READABLE)};iss={quote(server.issuer, _READABLE)}"
+    else:
+        raise TokenRefused("the token names neither a subject nor a client")
+    if len(name) > _LONGEST_NAME:
+        raise TokenRefused("the token has too long a name for its principal")
+    return name
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str | None:
+    found = claims.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
+    """Return the scopes of a token: a text or a list, in `scope`, or in `scp` as some servers have it."""
+    found: set[str] = set()
+    for name in ("scope", "scp"):
+        given: Any = claims.get(name)
+        several: Any = given.split() if isinstance(given, str) else given
+        if isinstance(several, list):
+            found.update(one for one in cast("list[Any]", several) if isinstance(one, str))
+    return frozenset(found)

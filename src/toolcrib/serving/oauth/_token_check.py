@@ -1,0 +1,248 @@
+"""Checks of access tokens: by the signature of a JWT, or by the word of the authorization server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar, cast
+from urllib.parse import quote_plus
+
+import jwt
+
+from toolcrib.serving import SingleFlight
+from toolcrib.serving.oauth._authorization_server import AuthorizationServer
+from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
+from toolcrib.serving.oauth._keys import KeySet
+from toolcrib.serving.oauth._metadata import find_jwks
+from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, checked_token, is_for
+
+__all__ = ["TokenCheck", "token_check"]
+
+_LONGEST = 16 * 1024  # characters of a token
+_REMEMBERED = 4096  # answers
+_JWT_SECONDS = 60.0  # for which a signature that was checked is not checked again
+_ASKED_AT_ONCE = 32
+_WAIT = 6.0  # seconds for an answer, with the wait for others' before it
+_TYPES = ("at+jwt", "application/at+jwt", "jwt", "application/jwt", None)
+T = TypeVar("T")
+
+
+class TokenCheck(Protocol):
+    """Checks the access tokens of one authorization server."""
+
+    async def check(self, token: str) -> CheckedToken:
+        """Return what is known of a valid token.
+
+        Raises:
+            TokenRefused: It is not valid, or not for this server.
+            AuthorizationServerUnavailable: Nobody can say.
+        """
+        ...
+
+    async def is_ready(self) -> bool:
+        """Return whether tokens can be checked now."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections to the authorization server."""
+        ...
+
+
+def token_check(
+    server: AuthorizationServer,
+    resource: str,
+    *,
+    fetch: Fetch | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> TokenCheck:
+    """Return the check of the tokens of an authorization server.
+
+    Args:
+        server: The authorization server.
+        resource: The address of the served endpoint: the audience, where `server` names none.
+        fetch: Makes the requests.
+        clock: The time, in seconds.
+    """
+    audiences = server.audiences or (resource,)
+    made = _Introspection if server.introspect is not None else _Signatures
+    return made(server, audiences, fetch or Fetch(), clock)
+
+
+class _Signatures:
+    """Checks JWTs with the published keys."""
+
+    def __init__(
+        self, server: AuthorizationServer, audiences: Sequence[str], fetch: Fetch, clock: Callable[[], float]
+    ) -> None:
+        self._server, self._audiences, self._fetch = server, audiences, fetch
+        self._keys = KeySet(self._read_keys, clock)
+        self._known = _Remembered[CheckedToken](clock)
+
+    async def check(self, token: str) -> CheckedToken:
+        mark = _mark(token)
+        known = self._known.get(mark)
+        if known is None:
+            known = checked_token(await self._claims(token), self._server)
+            self._known.put(mark, known, _JWT_SECONDS)
+        if known.expires_at <= time.time() - self._server.leeway:
+            raise TokenRefused("the token has expired")
+        return known
+
+    async def is_ready(self) -> bool:
+        return await self._keys.is_ready()
+
+    async def close(self) -> None:
+        await self._fetch.close()
+
+    async def _read_keys(self) -> dict[str, Any]:
+        return await self._fetch.json(self._server.jwks or await find_jwks(self._server.issuer, self._fetch))
+
+    async def _claims(self, token: str) -> dict[str, Any]:
+        algorithm, key_id = self._signed_with(token)
+        keys = await self._keys.find(algorithm, key_id)
+        for key in keys:
+            claims = self._verified(token, key, algorithm)
+            if claims is not None:
+                break
+        else:
+            raise TokenRefused("the token is not signed with a key of its authorization server")
+        if not is_for(claims, self._audiences):
+            raise TokenRefused("the token is for another audience")
+        return claims
+
+    def _signed_with(self, token: str) -> tuple[str, str | None]:
+        """Return the algorithm of a token, and its key's id; nothing else in its header is followed."""
+        try:
+            header: dict[str, Any] = jwt.get_unverified_header(token)
+        except Exception:  # the library's, about what a stranger sent
+            raise TokenRefused("the token is no JWT") from None
+        algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ")
+        if algorithm not in self._server.algorithms:
+            raise TokenRefused("the token is signed with an algorithm that is not accepted")
+        if (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:
+            raise TokenRefused("the token is no access token")
+        return cast("str", algorithm), key_id if isinstance(key_id, str) else None
+
+    def _verified(self, token: str, key: jwt.PyJWK, algorithm: str) -> dict[str, Any] | None:
+        """Return the claims of a token, None where the key is another; raises TokenRefused."""
+        try:
+            return jwt.decode(
+                token,
+                key,
+                [algorithm],
+                issuer=self._server.issuer,
+                leeway=self._server.leeway,
+                options={"require": ["exp", "iss", "aud"], "verify_aud": False},  # the audience has its own check
+            )
+        except jwt.InvalidSignatureError:
+            return None
+        except jwt.ExpiredSignatureError:
+            raise TokenRefused("the token has expired") from None
+        except jwt.ImmatureSignatureError:
+            raise TokenRefused("the token is not valid yet") from None
+        except jwt.InvalidIssuerError:
+            raise TokenRefused("the token is of another issuer") from None
+        except jwt.MissingRequiredClaimError as error:
+            raise TokenRefused(f"the token has no claim {error.claim}") from None
+        except Exception:  # the library's, about what a stranger sent
+            raise TokenRefused("the token is no valid JWT") from None
+
+
+class _Introspection:
+    """Asks the authorization server about each token, and remembers its answer for a short time."""
+
+    def __init__(
+        self, server: AuthorizationServer, audiences: Sequence[str], fetch: Fetch, clock: Callable[[], float]
+    ) -> None:
+        self._server, self._audiences, self._fetch = server, audiences, fetch
+        self._known = _Remembered[CheckedToken | str](clock)
+        self._flights = SingleFlight()
+        self._asking = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+    async def check(self, token: str) -> CheckedToken:
+        mark = _mark(token)
+        known = self._known.get(mark)
+        if known is None:
+            async with self._flights.one(mark.hex()):
+                known = self._known.get(mark) or await self._ask(token, mark)
+        if isinstance(known, str):
+            raise TokenRefused(known)
+        if known.expires_at <= time.time() - self._server.leeway:
+            raise TokenRefused("the token has expired")
+        return known
+
+    async def is_ready(self) -> bool:
+        return True  # nobody is asked but about a token
+
+    async def close(self) -> None:
+        await self._fetch.close()
+
+    async def _ask(self, token: str, mark: bytes) -> CheckedToken | str:
+        try:
+            async with asyncio.timeout(_WAIT), self._asking:
+                claims = await self._introspected(token)
+        except TimeoutError:
+            raise AuthorizationServerUnavailable("the authorization server is asked about too many tokens") from None
+        try:
+            known: CheckedToken | str = self._read(claims)
+        except TokenRefused as error:
+            known = str(error)
+        self._known.put(mark, known, self._server.remember_seconds)
+        return known
+
+    async def _introspected(self, token: str) -> dict[str, Any]:
+        server = self._server
+        form, headers = {"token": token, "token_type_hint": "access_token"}, dict[str, str]()
+        client, secret = server.client_id, server.client_secret or ""
+        if client is None:
+            headers["authorization"] = f"Bearer {secret}"
+        elif server.client_auth == "post":
+            form |= {"client_id": client, "client_secret": secret}
+        else:
+            pair = f"{quote_plus(client)}:{quote_plus(secret)}".encode()
+            headers["authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        return await self._fetch.json(server.introspect or "", form=form, headers=headers)
+
+    def _read(self, claims: dict[str, Any]) -> CheckedToken:
+        """Return what an answer says of a token; raises TokenRefused."""
+        if claims.get("active") is not True:
+            raise TokenRefused("the token is not valid, or not any more")
+        if claims.get("iss", self._server.issuer) != self._server.issuer:
+            raise TokenRefused("the token is of another issuer")
+        if not is_for(claims, self._audiences):
+            raise TokenRefused("the token is for another audience")
+        since, until = claims.get("nbf", 0), claims.get("exp", time.time() + 300)
+        if not isinstance(since, int | float) or not isinstance(until, int | float):
+            raise TokenRefused("the token has times that are none")
+        if since > time.time() + self._server.leeway:
+            raise TokenRefused("the token is not valid yet")
+        return checked_token({**claims, "exp": until}, self._server)
+
+
+class _Remembered(Generic[T]):
+    """Answers by the hash of a token, for some seconds; of too many, the oldest are forgotten."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._answers: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
+
+    def get(self, mark: bytes) -> T | None:
+        until, answer = self._answers.get(mark, (0.0, None))
+        return answer if self._clock() < until else None
+
+    def put(self, mark: bytes, answer: T, seconds: float) -> None:
+        self._answers.pop(mark, None)
+        self._answers[mark] = self._clock() + seconds, answer
+        while len(self._answers) > _REMEMBERED:
+            self._answers.popitem(last=False)
+
+
+def _mark(token: str) -> bytes:
+    """Return the hash of a token; raises TokenRefused for one that is too long."""
+    if len(token) > _LONGEST:
+        raise TokenRefused(f"the token is longer than {_LONGEST} characters")
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
