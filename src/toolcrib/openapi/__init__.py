@@ -1,0 +1,41 @@
+"""OpenAPI: the operations of an HTTP API as a toolset. The extra `openapi`.
+
+The code here reads a document, makes tools of its operations and turns calls to requests. It has no gate, no limit and
+no record of a call: those are the pipeline's.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import httpx as _httpx
+    import yaml as _yaml
+
+    from toolcrib.schema import checker as _checker
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("httpx", "yaml", "jsonschema", "referencing"):
+        raise
+    raise MissingExtraError("tools of an OpenAPI document", "openapi") from error
+
+from toolcrib.openapi._credentials import Credential, Credentials, CredentialsOf, KeptCredentials
+from toolcrib.openapi._operations import Operation
+from toolcrib.openapi._options import Approval, Choice, OpenApiOptions, Options
+from toolcrib.openapi._pages import Pages
+from toolcrib.openapi._toolset import toolset
+
+__all__ = [
+    "Approval",
+    "Choice",
+    "Credential",
+    "Credentials",
+    "CredentialsOf",
+    "KeptCredentials",
+    "OpenApiOptions",
+    "Operation",
+    "Options",
+    "Pages",
+    "toolset",
+]
+
+del _checker, _httpx, _yaml

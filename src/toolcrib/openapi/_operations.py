@@ -1,0 +1,217 @@
+"""Operations of an OpenAPI document: what each takes, where it goes, who may make it and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from toolcrib.openapi._bodies import Body, body_of, is_json
+from toolcrib.openapi._document import Document
+from toolcrib.openapi._schemas import Schemas
+from toolcrib.openapi._shapes import list_of, mapping_of
+from toolcrib.openapi._styles import Parameter, style_of
+from toolcrib.openapi._texts import argument_name, brief
+
+__all__ = ["SAFE", "Endpoint", "Operation", "Requirement", "Route", "endpoint_of", "routes_of", "schemes_of"]
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+_PLACES = ("path", "query", "header", "cookie")
+_NOT_ARGUMENTS = frozenset(  # header parameters that OpenAPI ignores, and those that say where a request goes or ends
+    {"accept", "authorization", "content-type"}
+    | {"connection", "content-length", "cookie", "expect", "host", "keep-alive", "proxy-authorization", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+
+Requirement: TypeAlias = Mapping[str, Sequence[str]]
+"""Security schemes by name, each with its scopes; all of them are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation, as an option of `toolset` is given it to choose by.
+
+    Attributes:
+        name: Its tool's name.
+        method: In capitals: `GET`.
+        path: As the document has it: `/users/{id}`.
+        operation_id: The document's name for it; may be empty.
+        tags: The document's groups that it is in.
+        summary: What it does, on one line.
+        deprecated: Whether the document says that it is going away.
+        effect: What it does, by its method: `none` for `GET`, `HEAD` and `OPTIONS`, which read, else `write`.
+    """
+
+    name: str
+    method: str
+    path: str
+    operation_id: str = ""
+    tags: tuple[str, ...] = ()
+    summary: str = ""
+    deprecated: bool = False
+    effect: Literal["none", "write"] = "write"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path, as the document has it."""
+
+    method: str
+    path: str
+    item: Mapping[str, Any]
+    base: str
+    spec: Mapping[str, Any]
+
+    @property
+    def operation_id(self) -> str:
+        """The document's name for it; empty where it has none."""
+        found = self.spec.get("operationId")
+        return found if isinstance(found, str) else ""
+
+    def operation(self, name: str) -> Operation:
+        """Return it as options are given it."""
+        return Operation(
+            name,
+            self.method,
+            self.path,
+            self.operation_id,
+            tuple(map(str, list_of(self.spec.get("tags")))),
+            brief(self.spec.get("summary") or self.spec.get("description"), 200),
+            self.spec.get("deprecated") is True,
+            "none" if self.method in SAFE else "write",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a request of an operation is made of, and what its answer is.
+
+    Attributes:
+        parameters: By the name of the argument.
+        servers: The addresses that the operation has in the place of the document's; None where it has none.
+        security: The requirements, one of which is enough; none of them for an operation that needs no credentials.
+        accepts: The media types of its answers, those of success.
+        answer: The schema of its answer with its place, if it is JSON.
+        links: Whether its answers have a `Link` header.
+    """
+
+    parameters: Mapping[str, Parameter]
+    body: Body | None
+    servers: Sequence[Any] | None
+    security: tuple[Requirement, ...]
+    accepts: tuple[str, ...]
+    answer: tuple[Any, str] | None
+    links: bool
+    schema: dict[str, Any] = field(repr=False)
+
+
+def routes_of(document: Document) -> Iterator[Route]:
+    """Yield each method of each path of a document."""
+    for path, item in mapping_of(document.root.get("paths")).items():
+        if not path.startswith("/"):
+            continue  # an extension
+        place = document.place(item)
+        found = mapping_of(place.value)
+        for method in _METHODS:
+            if isinstance(found.get(method), Mapping):
+                yield Route(method.upper(), path, found, place.base, found[method])
+
+
+def endpoint_of(document: Document, route: Route, schemas: Schemas) -> Endpoint:
+    """Return what requests of an operation are made of.
+
+    Raises:
+        DocumentError: Something in it cannot be read.
+    """
+    parameters = _parameters(document, route, schemas)
+    body = body_of(document, route.spec.get("requestBody"), route.base, schemas)
+    accepts, answer, links = _answers(document, route)
+    own: Any = route.spec.get("security", document.root.get("security"))
+    return Endpoint(
+        parameters=parameters,
+        body=body,
+        servers=next((found for part in (route.spec, route.item) if (found := list_of(part.get("servers")))), None),
+        security=tuple(cast("Any", each) for each in list_of(own) if isinstance(each, Mapping)),
+        accepts=accepts,
+        answer=answer,
+        links=links,
+        schema=_arguments(parameters, body),
+    )
+
+
+def _parameters(document: Document, route: Route, schemas: Schemas) -> dict[str, Parameter]:
+    found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+    for listed in (route.item.get("parameters"), route.spec.get("parameters")):  # the operation's own come last
+        for each in list_of(listed):
+            place = document.place(each, route.base)
+            spec = mapping_of(place.value)
+            if spec:
+                found[str(spec.get("in")), str(spec.get("name"))] = spec, place.base
+    secret = _of_credentials(document)
+    named: dict[str, Parameter] = {}
+    for (where, name), (spec, base) in found.items():
+        key = name.lower() if where == "header" else name
+        is_ignored = (where == "header" and key in _NOT_ARGUMENTS) or (where, key) in secret
+        if where in _PLACES and not is_ignored:
+            argument = argument_name(name, where, named | {"body": None})
+            named[argument] = style_of(document, schemas, spec, base)
+    for name in _names_in(route.path):
+        if not any(each.place == "path" and each.name == name for each in named.values()):
+            argument = argument_name(name, "path", named | {"body": None})
+            named[argument] = Parameter(name, "path", {"type": "string"}, required=True)
+    return {key: each for key, each in named.items() if each.place != "path" or f"{{{each.name}}}" in route.path}
+
+
+def _names_in(path: str) -> list[str]:
+    """Return the names of the parameters in a path, some of which a document may not describe."""
+    return [part.partition("}")[0] for part in path.split("{")[1:] if "}" in part]
+
+
+def _of_credentials(document: Document) -> set[tuple[str, str]]:
+    """Return the parameters that carry credentials, which a model does not give."""
+    made: set[tuple[str, str]] = set()
+    for scheme in schemes_of(document).values():
+        if scheme.get("type") == "apiKey":
+            where, name = str(scheme.get("in")), str(scheme.get("name"))
+            made.add((where, name.lower() if where == "header" else name))
+    return made
+
+
+def schemes_of(document: Document) -> dict[str, Mapping[str, Any]]:
+    """Return the security schemes of a document by name."""
+    table = mapping_of(mapping_of(document.root.get("components")).get("securitySchemes"))
+    return {name: mapping_of(document.place(scheme).value) for name, scheme in table.items()}
+
+
+def _arguments(parameters: Mapping[str, Parameter], body: Body | None) -> dict[str, Any]:
+    properties = {name: each.described() for name, each in parameters.items()}
+    required = [name for name, each in parameters.items() if each.required]
+    if body is not None:
+        properties["body"] = body.described()
+        required += ["body"] if body.required else []
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": required} if required else schema
+
+
+def _answers(document: Document, route: Route) -> tuple[tuple[str, ...], tuple[Any, str] | None, bool]:
+    """Return the media types of success, the schema of a JSON answer, and whether a header links to the next page."""
+    table = mapping_of(route.spec.get("responses"))
+    good = [code for code in map(str, table) if code.startswith("2")] or ["default"]
+    kinds: dict[str, None] = {}
+    answer: tuple[Any, str] | None = None
+    several, links = False, False
+    for code in good:
+        place = document.place(table.get(code), route.base)
+        spec = mapping_of(place.value)
+        links = links or any(name.lower() == "link" for name in mapping_of(spec.get("headers")))
+        content = mapping_of(spec.get("content"))
+        for kind, said in content.items():
+            kinds[kind] = None
+            if is_json(kind) and "schema" in mapping_of(said):
+                several = several or (answer is not None and answer[0] is not said["schema"])
+                answer = said["schema"], place.base
+            else:
+                several = several or not is_json(kind)
+        several = several or not content
+    return tuple(kinds), None if several else answer, links

@@ -1,0 +1,91 @@
+"""Requests of operations: the address, headers and body that arguments come to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote
+
+from toolcrib.errors import ModelRetry
+from toolcrib.openapi._bodies import Content
+from toolcrib.openapi._credentials import Signing
+from toolcrib.openapi._operations import Endpoint
+
+__all__ = ["Prepared", "prepared"]
+
+_PART = re.compile(r"\{([^{}]+)\}")
+_PATH = "/:@!$&'()*+,;=-._~%"  # of what a document's own path has
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that is ready to be sent.
+
+    Attributes:
+        headers: But for those of credentials, the host and the body.
+        signing: What credentials add.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: Content | None
+    signing: Signing = field(repr=False)
+
+
+def prepared(
+    method: str, server: str, path: str, endpoint: Endpoint, arguments: Mapping[str, Any], signing: Signing
+) -> Prepared:
+    """Return the request that arguments come to.
+
+    Raises:
+        ModelRetry: An argument cannot be written where it has to go.
+    """
+    parts: dict[str, str] = {}
+    query: list[str] = []
+    headers: dict[str, str] = {"Accept": _accept(endpoint)}
+    cookies: list[str] = []
+    for name, parameter in endpoint.parameters.items():
+        value = arguments.get(name)
+        if (value is None and name not in arguments) or (value is None and parameter.place != "path"):
+            continue
+        if parameter.place == "path":
+            parts[parameter.name] = _path_part(name, parameter.in_path(value))
+        elif parameter.place == "query":
+            query += parameter.in_query(value)
+        elif parameter.place == "header":
+            headers[parameter.name] = parameter.in_header(value)
+        else:
+            cookies += parameter.in_cookie(value)
+    has_body = endpoint.body is not None and "body" in arguments
+    content = endpoint.body.content(arguments["body"]) if endpoint.body is not None and has_body else None
+    query += signing.query
+    if cookies or signing.cookies:
+        headers["Cookie"] = "; ".join([*cookies, *signing.cookies])
+    whole = server.rstrip("/") + _filled(path, parts)
+    return Prepared(method, f"{whole}?{'&'.join(query)}" if query else whole, headers, content, signing)
+
+
+def _path_part(name: str, text: str) -> str:
+    if not text:
+        raise ModelRetry(f"`{name}` is a part of the address: it cannot be empty.")
+    return text
+
+
+def _filled(path: str, parts: Mapping[str, str]) -> str:
+    """Return a path with its parameters; raises ModelRetry where one would lead to another path."""
+    made = _PART.sub(lambda found: parts.get(found[1], ""), path)
+    segments: list[str] = []
+    for wanted, segment in zip(path.split("/"), made.split("/"), strict=True):  # a value has no slash of its own
+        if segment != wanted and unquote(segment) in (".", ".."):
+            name = ", ".join(_PART.findall(wanted))
+            raise ModelRetry(f"`{name}` is a part of the address: it cannot be `{unquote(segment)}`.")
+        segments.append(segment if segment != wanted else quote(segment, safe=_PATH))
+    return "/".join(segments)
+
+
+def _accept(endpoint: Endpoint) -> str:
+    kinds = [kind for kind in endpoint.accepts if kind.isascii() and kind.isprintable() and "*" not in kind]
+    return ", ".join([*(kinds or ["application/json"]), "*/*;q=0.5"])

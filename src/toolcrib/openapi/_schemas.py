@@ -1,0 +1,385 @@
+"""Schemas of an OpenAPI document as JSON Schema: each definition once, references among them kept.
+
+What is said only to people or to other programs (examples, XML, titles) is left out, and what is no JSON Schema, too,
+so that the result always is one. Requests are without the properties that only servers write, answers without those
+that only clients do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from urllib.parse import unquote
+from warnings import catch_warnings, simplefilter
+
+from toolcrib.openapi._document import Document, Place
+from toolcrib.openapi._shapes import list_of
+from toolcrib.openapi._texts import brief
+
+__all__ = ["Direction", "Schemas", "is_binary"]
+
+Direction: TypeAlias = Literal["request", "answer"]
+_HIDDEN: Mapping[str, str] = {"request": "readOnly", "answer": "writeOnly"}
+_DEEPEST = 60
+_TEXT_CHARS = 160  # of the description of one argument or property
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_NUMBERS = ("multipleOf", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum")
+_COUNTS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties")
+_SCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_TABLES = ("properties", "patternProperties", "dependentSchemas")
+
+
+class _Cut(NamedTuple):
+    """A definition as deep as some levels, its characters, and the levels that are left at its references."""
+
+    schema: dict[str, Any]
+    size: int
+    reached: dict[str, int]
+
+
+class Schemas:
+    """The schemas of a document, in one direction."""
+
+    def __init__(self, document: Document, direction: Direction) -> None:
+        self._document, self._hidden = document, _HIDDEN[direction]
+        self._names: dict[str, str] = {}
+        self._places: dict[str, Place] = {}
+        self._made: dict[str, dict[str, Any]] = {}
+        self._sizes: dict[str, int] = {}
+        self._refs: dict[str, tuple[str, ...]] = {}
+        self._cuts: dict[tuple[str, int], _Cut] = {}
+
+    # --- converting
+
+    def converted(self, schema: Any, base: str) -> dict[str, Any]:
+        """Return a schema as JSON Schema, whose references lead to `#/$defs/NAME`.
+
+        Raises:
+            DocumentError: It is nested too deep, or refers to nothing.
+        """
+        return self._of(schema, base, 0)
+
+    def _of(self, schema: Any, base: str, depth: int) -> dict[str, Any]:
+        if depth > _DEEPEST:
+            raise self._document.error(f"has a schema that is nested more than {_DEEPEST} levels deep")
+        if schema is False:
+            return {"not": {}}
+        if not isinstance(schema, Mapping):
+            return {}
+        named = cast("Mapping[str, Any]", schema)
+        ref = named.get("$ref")
+        if not isinstance(ref, str):
+            return self._written(named, base, depth)
+        made = {"$ref": f"#/$defs/{self._name(ref, base)}"}
+        if not self._document.is_3_0:
+            return {**made, **self._written(named, base, depth)}
+        text = brief(named.get("description"), _TEXT_CHARS)  # 3.0 ignores what stands beside a reference
+        return {**made, "description": text} if text else made
+
+    def _written(self, schema: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
+        made = {key: value for key, value in schema.items() if (fits := _PLAIN.get(key)) and fits(value)}
+        text = brief(schema.get("description"), _TEXT_CHARS)
+        made |= {"description": text} if text else {}
+        for key in _SCHEMAS:
+            if isinstance(schema.get(key), Mapping | bool):
+                made[key] = self._of(schema[key], base, depth + 1)
+        for key in _LISTS:
+            if isinstance(schema.get(key), list) and schema[key]:
+                made[key] = [self._of(part, base, depth + 1) for part in schema[key]]
+        for key in _TABLES:
+            if isinstance(schema.get(key), Mapping):
+                made[key] = self._table(schema[key], base, depth)
+        if "patternProperties" in made:
+            made["patternProperties"] = {
+                key: part for key, part in made["patternProperties"].items() if _is_pattern(key)
+            }
+        self._drop_hidden(schema, made, base)
+        if "discriminator" in schema and "oneOf" in made:
+            made = _discriminated(schema["discriminator"], made)
+        return _of_3_0(schema, made) if self._document.is_3_0 else made
+
+    def _table(self, table: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
+        return {str(name): self._of(part, base, depth + 1) for name, part in table.items()}
+
+    def _drop_hidden(self, schema: Mapping[str, Any], made: dict[str, Any], base: str) -> None:
+        """Leave out the properties that the other side writes."""
+        parts: Any = schema.get("properties")
+        if not isinstance(parts, Mapping):
+            return
+        table = cast("Mapping[str, Any]", parts)
+        hidden = {name for name, part in table.items() if self._is_hidden(part, base)}
+        if hidden:
+            made["properties"] = {name: part for name, part in made["properties"].items() if name not in hidden}
+            if required := [name for name in made.pop("required", ()) if name not in hidden]:
+                made["required"] = required
+
+    def _is_hidden(self, part: Any, base: str) -> bool:
+        if isinstance(part, Mapping) and cast("Any", part).get(self._hidden) is True:
+            return True
+        found = self._document.place(part, base).value
+        return isinstance(found, Mapping) and cast("Any", found).get(self._hidden) is True
+
+    # --- definitions
+
+    def _name(self, ref: str, base: str) -> str:
+        """Return the name of the definition that a reference leads to; the first reference to it names it."""
+        place = self._document.find(ref, base)
+        if place.key not in self._names:
+            last = re.split(r"[/#]", place.key.rstrip("/#"))[-1]
+            wanted = re.sub(r"[^A-Za-z0-9_]+", "_", unquote(last)).strip("_")[:60] or "Whole"
+            name, number = wanted, 2
+            while name in self._places:
+                name, number = f"{wanted}_{number}", number + 1
+            self._names[place.key], self._places[name] = name, place
+        return self._names[place.key]
+
+    def definition(self, name: str) -> dict[str, Any]:
+        """Return a definition by its name."""
+        if name not in self._made:
+            place = self._places[name]
+            self._made[name] = self.converted(place.value, place.base)
+        return self._made[name]
+
+    def _refs_of(self, name: str) -> tuple[str, ...]:
+        if name not in self._refs:
+            self._refs[name] = tuple(dict.fromkeys(refs_of(self.definition(name))))
+        return self._refs[name]
+
+    def size(self, name: str) -> int:
+        """Return the characters of a definition."""
+        if name not in self._sizes:
+            self._sizes[name] = len(json.dumps(self.definition(name)))
+        return self._sizes[name]
+
+    def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a converted schema with all definitions that it needs."""
+        names = dict.fromkeys(refs_of(schema))
+        waiting = list(names)
+        while waiting:
+            more = [name for name in self._refs_of(waiting.pop()) if name not in names]
+            names.update(dict.fromkeys(more))
+            waiting += more
+        return {**schema, "$defs": {name: self.definition(name) for name in names}} if names else schema
+
+    def shown(self, schema: dict[str, Any], most: int) -> dict[str, Any]:
+        """Return a converted schema with its definitions in at most about `most` characters.
+
+        Where it is longer, what is deepest in it becomes any object or list, and as little of it as possible.
+        """
+        made = self._within(schema, most)
+        if made is not None:
+            return made
+        for levels in (6, 5, 4, 3, 2, 1):
+            cut = self._cut(schema, levels, most)
+            if cut is not None:
+                return cut
+        return _without_texts(self._cut(schema, 1, None))
+
+    def _within(self, schema: dict[str, Any], most: int) -> dict[str, Any] | None:
+        """Return a schema with all of its definitions; None where that is too long."""
+        left = most - len(json.dumps(schema))
+        names = dict.fromkeys(refs_of(schema))
+        waiting = list(names)
+        while waiting and left >= 0:
+            name = waiting.pop(0)
+            left -= self.size(name)
+            more = [other for other in self._refs_of(name) if other not in names]
+            names.update(dict.fromkeys(more))
+            waiting += more
+        if left < 0:
+            return None
+        return {**schema, "$defs": {name: self.definition(name) for name in names}} if names else schema
+
+    def _cut(self, schema: dict[str, Any], levels: int, most: int | None) -> dict[str, Any] | None:
+        """Return a schema with what is at most so many levels deep; None where that is longer than `most`."""
+        reached: dict[str, int] = {}
+        made = _levels(schema, levels + 1, reached)  # the arguments themselves are the first
+        left = None if most is None else most - len(json.dumps(made))
+        definitions: dict[str, Any] = {}
+        while len(definitions) < len(reached):
+            if left is not None and left < 0:
+                return None
+            name = max((name for name in reached if name not in definitions), key=lambda one: reached[one])
+            cut = self._cut_definition(name, reached[name])
+            definitions[name], left = cut.schema, None if left is None else left - cut.size
+            for other, deep in cut.reached.items():
+                reached[other] = max(deep, reached.get(other, 0))
+        if left is not None and left < 0:
+            return None
+        return {**made, "$defs": definitions} if definitions else made
+
+    def _cut_definition(self, name: str, levels: int) -> _Cut:
+        if (name, levels) not in self._cuts:
+            reached: dict[str, int] = {}
+            made = _levels(self.definition(name), levels, reached)
+            self._cuts[name, levels] = _Cut(made, len(json.dumps(made)), reached)
+        return self._cuts[name, levels]
+
+
+def refs_of(schema: Any) -> Iterator[str]:
+    """Yield the names of the definitions that a converted schema refers to by itself."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            named = cast("dict[str, Any]", part)
+            ref = named.get("$ref")
+            if isinstance(ref, str):
+                yield ref.removeprefix("#/$defs/")
+            waiting += [value for key, value in named.items() if key in _HOLDERS]
+            waiting += [each for key in _TABLES for each in named.get(key, {}).values()]
+        elif isinstance(part, list):
+            waiting += cast("list[Any]", part)
+
+
+def is_binary(schema: Any) -> bool:
+    """Return whether a schema is that of bytes: `format: binary`, or text of a media type that is not written down."""
+    if not isinstance(schema, Mapping):
+        return False
+    named = cast("Mapping[str, Any]", schema)
+    if named.get("format") == "binary":
+        return True
+    return "contentMediaType" in named and "contentEncoding" not in named
+
+
+# --- rules
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_type(value: Any) -> bool:
+    if isinstance(value, list):
+        kinds = cast("list[Any]", value)
+        return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
+    return isinstance(value, str) and value in _TYPES
+
+
+def _is_names(value: Any) -> bool:
+    names = list_of(value)
+    return isinstance(value, list) and all(isinstance(name, str) for name in names)
+
+
+@lru_cache(maxsize=10_000)
+def _is_pattern(value: Any) -> bool:
+    """Return whether a text is a pattern that a schema may have here; those of ECMAScript alone are left out."""
+    try:
+        with catch_warnings():
+            simplefilter("error")  # Python warns of what it is to read in another way one day
+            re.compile(value)
+    except (re.error, Warning, RecursionError, OverflowError):
+        return False
+    return True
+
+
+_PLAIN: Mapping[str, Callable[[Any], bool]] = {
+    "type": _is_type,
+    "required": _is_names,
+    "enum": lambda value: bool(list_of(value)),
+    "const": lambda value: True,
+    "default": lambda value: True,
+    "format": lambda value: isinstance(value, str),
+    "pattern": lambda value: isinstance(value, str) and _is_pattern(value),
+    "contentEncoding": lambda value: isinstance(value, str),
+    "contentMediaType": lambda value: isinstance(value, str),
+    "uniqueItems": lambda value: isinstance(value, bool),
+    **dict.fromkeys(_NUMBERS, _is_number),
+    **dict.fromkeys(_COUNTS, _is_count),
+}
+_HOLDERS = frozenset({*_SCHEMAS, *_LISTS})
+
+
+def _of_3_0(schema: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """Return what OpenAPI 3.0 says in its own way as JSON Schema: exclusive limits, and null."""
+    for exclusive, limit in (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")):
+        if schema.get(exclusive) is True and limit in made:
+            made[exclusive] = made.pop(limit)
+    if schema.get("nullable") is not True:
+        return made
+    if "enum" in made and None not in made["enum"]:
+        made["enum"] = [*made["enum"], None]
+    if isinstance(made.get("type"), str):
+        made["type"] = [made["type"], "null"]
+    elif "type" not in made:
+        choices = next((key for key in ("anyOf", "oneOf") if key in made), None)
+        if choices is not None:
+            made[choices] = [*made[choices], {"type": "null"}]
+        elif "allOf" in made:
+            text = {key: made.pop(key) for key in ("description", "default") if key in made}
+            made = {"anyOf": [made, {"type": "null"}], **text}
+    return made
+
+
+def _discriminated(said: Any, made: dict[str, Any]) -> dict[str, Any]:
+    """Return a choice that a property decides: it may look like several of them, and the text says how to choose."""
+    choices = {key: value for key, value in made.items() if key != "oneOf"} | {"anyOf": made["oneOf"]}
+    facts: Any = cast("Any", said) if isinstance(said, Mapping) else {}
+    name, table = facts.get("propertyName"), facts.get("mapping")
+    if not isinstance(name, str):
+        return choices
+    values = ", ".join(map(str, cast("Mapping[str, Any]", table))) if isinstance(table, Mapping) else ""
+    text = f"`{name}` says which{f': {values}' if values else ''}."[:_TEXT_CHARS]
+    return {**choices, "description": " ".join(filter(None, (made.get("description"), text)))}
+
+
+# --- cutting
+
+
+def _levels(schema: Any, left: int, reached: dict[str, int]) -> Any:
+    """Return a schema as deep as `left` levels of objects and lists; notes how much is left at each reference."""
+    if not isinstance(schema, dict):
+        return schema
+    named = cast("dict[str, Any]", schema)
+    ref = named.get("$ref")
+    if isinstance(ref, str):
+        name = ref.removeprefix("#/$defs/")
+        reached[name] = max(left, reached.get(name, 0))
+    if left <= 0:
+        return _any_of_its_kind(named)
+    made = dict(named)
+    for key, part in named.items():
+        if key in _LISTS:
+            made[key] = [_levels(one, left if key != "prefixItems" else left - 1, reached) for one in part]
+        elif key in _SCHEMAS:
+            made[key] = _levels(part, left - 1, reached)
+        elif key in _TABLES:
+            made[key] = {name: _levels(one, left - 1, reached) for name, one in part.items()}
+    return made
+
+
+def _any_of_its_kind(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without what is inside it."""
+    inside = schema.keys() & {*_HOLDERS, *_TABLES}
+    if not inside:
+        return schema
+    kept = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
+    if "type" not in kept and "properties" in inside and "$ref" not in kept:
+        kept["type"] = "object"
+    text = schema.get("description", "")
+    return {**kept, "description": f"{text} Its parts are in the API's documentation.".strip()}
+
+
+def _without_texts(schema: Any) -> Any:
+    """Return a schema without descriptions, which say nothing that a call needs."""
+    if isinstance(schema, list):
+        return [_without_texts(part) for part in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    made: dict[str, Any] = {}
+    for key, part in cast("dict[str, Any]", schema).items():
+        if key in _TABLES or key == "$defs":
+            made[key] = {name: _without_texts(one) for name, one in part.items()}
+        elif key in _HOLDERS:
+            made[key] = _without_texts(part)
+        elif key != "description":
+            made[key] = part
+    return made

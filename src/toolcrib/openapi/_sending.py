@@ -1,0 +1,169 @@
+"""Sending of requests: deadline, limit in bytes, retries of what may be done twice, redirects without secrets."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import cache
+from ssl import SSLContext
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
+from toolcrib.openapi._operations import SAFE
+from toolcrib.openapi._requests import Prepared
+from toolcrib.openapi._servers import is_inside, origin_of
+
+__all__ = ["IDEMPOTENT", "Answer", "Sender"]
+
+IDEMPOTENT: Final = SAFE | {"PUT", "DELETE"}
+"""The methods that may be sent again: twice is as good as once."""
+
+_FOLLOWED = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTS = 5
+_AGAIN = frozenset({429, 502, 503, 504})
+_LONGEST_PAUSE = 10.0
+_FIRST_PAUSE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a server."""
+
+    status: int
+    reason: str
+    headers: httpx.Headers
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """How requests are sent.
+
+    Attributes:
+        server: The name of the server in messages.
+        headers: Of the host, for each request to the server itself.
+        timeout: Seconds for a call, with all its retries.
+        max_bytes: Of an answer.
+        retries: Of requests that may be made twice.
+        client: The host's own client; else each call has one of its own, and no cookie of one is sent in another.
+    """
+
+    server: str
+    headers: dict[str, str]
+    timeout: float
+    max_bytes: int
+    retries: int
+    client: httpx.AsyncClient | None
+
+    async def answer(self, request: Prepared) -> Answer:
+        """Return the answer to a request, of any status.
+
+        Raises:
+            ModelRetry: The answer of an operation that only reads is too large.
+            RemoteToolError: The answer of another one is, or it is a redirect that is not followed.
+            ServerError: The server cannot be reached, or did not answer in time.
+        """
+        try:
+            async with asyncio.timeout(self.timeout):
+                if self.client is not None:
+                    return await self._tried(self.client, request)
+                async with httpx.AsyncClient(verify=_certificates()) as client:
+                    return await self._tried(client, request)
+        except TimeoutError:
+            problem = f"did not answer within {self.timeout:g} s"
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            problem = f"did not answer: {str(error) or type(error).__name__}"
+            if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                raise ServerError(self.server, f"cannot be reached: {str(error) or type(error).__name__}") from None
+        late = "" if request.method in SAFE else ". The request may have taken effect"
+        raise ServerError(self.server, problem + late)
+
+    async def _tried(self, client: httpx.AsyncClient, request: Prepared) -> Answer:
+        left = self.retries if request.method in IDEMPOTENT else 0
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                answer = await self._followed(client, request)
+            except httpx.TransportError:
+                if left <= 0:
+                    raise
+                wanted = pause
+            else:
+                wanted = _wanted_pause(answer, pause)
+                if left <= 0 or answer.status not in _AGAIN or wanted > _LONGEST_PAUSE:
+                    return answer
+            left -= 1
+            await asyncio.sleep(wanted)
+            pause *= 2
+
+    async def _followed(self, client: httpx.AsyncClient, request: Prepared) -> Answer:
+        """Return the answer, after redirects of an operation that only reads."""
+        own = {name.lower() for name in self.headers} | {name.lower() for name in request.signing.headers}
+        given = {name: text for name, text in request.headers.items() if name.lower() not in own}
+        headers = {**self.headers, **given, **request.signing.headers}  # a model does not replace the host's
+        sent, url = self._request(request, request.url, headers), request.url
+        for _ in range(_MOST_REDIRECTS):
+            answer = await self._received(client, sent, request.method)
+            place = answer.headers.get("location")
+            if answer.status not in _FOLLOWED or not place or request.method not in SAFE:
+                return answer
+            further = urljoin(url, place)
+            if origin_of(further) != origin_of(url):
+                if not _may_lead(url, further):
+                    host = urlsplit(further).hostname
+                    raise RemoteToolError(self.server, f"it leads on to {host!r:.100}, which is not followed")
+                headers = {"Accept": request.headers["Accept"]}  # another host is told nothing of who asks
+            url = further
+            sent = httpx.Request(request.method, url, headers=headers)
+        raise RemoteToolError(self.server, f"it leads on more than {_MOST_REDIRECTS} times")
+
+    def _request(self, request: Prepared, url: str, headers: dict[str, str]) -> httpx.Request:
+        content = request.content
+        extra: dict[str, Any] = {}
+        if content is not None and content.data is None:
+            extra = {"files": content.parts} if content.parts else {"files": [("", (None, b""))]}
+        elif content is not None:
+            headers = {**headers, "Content-Type": content.media_type}
+            extra = {"content": content.data}
+        return httpx.Request(request.method, url, headers={"User-Agent": "toolcrib", **headers}, **extra)
+
+    async def _received(self, client: httpx.AsyncClient, request: httpx.Request, method: str) -> Answer:
+        request.extensions = {"timeout": httpx.Timeout(self.timeout).as_dict()}
+        response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+        try:
+            data = bytearray()
+            async for piece in response.aiter_bytes():
+                data += piece
+                if len(data) > self.max_bytes:
+                    raise self._too_large(method)
+        finally:
+            await response.aclose()
+        return Answer(response.status_code, response.reason_phrase, response.headers, bytes(data))
+
+    def _too_large(self, method: str) -> Exception:
+        problem = f"the answer is larger than {self.max_bytes:,} bytes"
+        if method in SAFE:
+            return ModelRetry(f"{problem}. Ask for less: a narrower filter, fewer fields, a smaller page.")
+        return RemoteToolError(self.server, f"{problem}, and was not read; the request has taken effect")
+
+
+@cache
+def _certificates() -> SSLContext:
+    """Return what servers' certificates are checked by; to read them takes a moment."""
+    return httpx.create_ssl_context()
+
+
+def _wanted_pause(answer: Answer, pause: float) -> float:
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() else pause
+
+
+def _may_lead(url: str, further: str) -> bool:
+    """Return whether a redirect to another host may be followed: it stays encrypted, and on the open net."""
+    here, there = urlsplit(url), urlsplit(further)
+    if there.scheme not in ("http", "https") or (here.scheme == "https" and there.scheme != "https"):
+        return False
+    return not is_inside(there.hostname) or is_inside(here.hostname)

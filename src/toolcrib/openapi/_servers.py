@@ -1,0 +1,109 @@
+"""Servers of a document: the address that requests go to, with its variables filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from toolcrib.errors import DocumentError
+from toolcrib.openapi._document import Document
+from toolcrib.openapi._shapes import list_of, mapping_of
+
+__all__ = ["is_elsewhere", "is_inside", "origin_of", "server_of"]
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+
+
+def server_of(
+    document: Document, own: Sequence[Any] | None, server: str | int | None, variables: Mapping[str, str]
+) -> str:
+    """Return the address of the server of an operation.
+
+    Args:
+        document: The document.
+        own: The servers of the operation itself, in the place of the document's.
+        server: The host's own address, or which of the servers it is.
+        variables: Values for variables in the address.
+
+    Raises:
+        DocumentError: There is none, it is none on the web, a variable has no such value, or the document leads into a
+            private net that it is not from itself.
+    """
+    if isinstance(server, str):
+        return _on_the_web(document, server)
+    found = [*(own or list_of(document.root.get("servers")))] or [{"url": "/"}]
+    number = server or 0
+    if number >= len(found):
+        if own is None:
+            raise document.error(f"has {len(found)} servers, and `server` says {number}")
+        number = 0
+    spec = mapping_of(found[number])
+    address = _VARIABLE.sub(lambda part: _value(document, spec, part[1], variables), str(spec.get("url", "/")))
+    made = _on_the_web(document, urljoin(document.address, address) if document.address else address)
+    _require_reach(document, made, None if own is None else server_of(document, None, server, variables))
+    return made
+
+
+def _require_reach(document: Document, address: str, home: str | None) -> None:
+    """Raise DocumentError for an address that the document is not to decide on: the host says it with `server`."""
+    host = urlsplit(address).hostname
+    is_from_net = document.address.startswith(("http://", "https://"))
+    there = [one for one in (document.address if is_from_net else None, home) if one is not None]
+    leads_inside = is_inside(host) and not all(is_inside(urlsplit(one).hostname) for one in there)
+    if leads_inside or _is_link_local(host):
+        mend = "if that is where the API is, say so with server='http://...'"
+        raise document.error(f"has a server in a private net or on this machine, {host!r:.100}; {mend}")
+
+
+def is_elsewhere(document: Document, address: str, server: str | int | None, variables: Mapping[str, str]) -> bool:
+    """Return whether an address is of another host than the API's own server."""
+    return origin_of(address) != origin_of(server_of(document, None, server, variables))
+
+
+def origin_of(address: str) -> tuple[str, str | None, int | None]:
+    """Return the scheme, host and port of an address."""
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def is_inside(host: str | None) -> bool:
+    """Return whether a name is one of a machine's or of a private net, as far as the name says so."""
+    if not host or host == "localhost" or host.endswith((".localhost", ".local", ".internal", ".home.arpa")):
+        return True
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.rpartition(".")[2].isdecimal()  # 127.1 is an address, too
+
+
+def _is_link_local(host: str | None) -> bool:
+    """Return whether a host is one that answers this machine alone about itself, as the metadata of clouds do."""
+    try:
+        return ip_address(host or "").is_link_local
+    except ValueError:
+        return (host or "").rstrip(".") == "metadata.google.internal"
+
+
+def _value(document: Document, spec: Mapping[str, Any], name: str, variables: Mapping[str, str]) -> str:
+    about = mapping_of(mapping_of(spec.get("variables")).get(name))
+    value = variables.get(name, about.get("default"))
+    if value is None:
+        raise document.error(f"has a server with the variable `{name}`; give it with variables={{{name!r}: ...}}")
+    allowed = list_of(about.get("enum"))
+    if allowed and value not in allowed:
+        values = ", ".join(map(str, allowed))
+        raise document.error(f"has a server whose variable `{name}` is one of {values:.300}, and not {value!r:.80}")
+    return str(value)
+
+
+def _on_the_web(document: Document, address: str) -> str:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        mend = "say where it is with server='https://...'"
+        raise document.error(f"names no server on the web ({address!r:.200}); {mend}")
+    if parts.query or parts.fragment or parts.username is not None:
+        raise DocumentError(document.title, f"has a server with more than an address: {parts.hostname}{parts.path}")
+    return address

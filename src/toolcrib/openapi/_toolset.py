@@ -1,0 +1,103 @@
+"""Toolset of an OpenAPI document."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+from toolcrib.errors import DocumentError, SchemaError, ToolConstraintError
+from toolcrib.openapi._credentials import Credentials
+from toolcrib.openapi._document import Document, read_document
+from toolcrib.openapi._operations import routes_of, schemes_of
+from toolcrib.openapi._options import Approval, Choice, OpenApiOptions, Options, chosen
+from toolcrib.openapi._sending import Sender
+from toolcrib.openapi._texts import operation_names
+from toolcrib.openapi._tool import Api, OperationTool
+from toolcrib.toolsets import Toolset
+
+__all__ = ["toolset"]
+
+_log = logging.getLogger("toolcrib.openapi")
+
+
+def toolset(
+    document: str | Path | Mapping[str, Any],
+    *,
+    prefix: str = "",
+    include: Choice | None = None,
+    exclude: Choice = (),
+    approval: Approval = False,
+    server: str | int | None = None,
+    credentials: Credentials | None = None,
+    **keywords: Unpack[OpenApiOptions],
+) -> Toolset:
+    """Return a toolset with a tool for each operation of an OpenAPI document, of version 3.0 or 3.1.
+
+    The document is read at once. Operations that only read (`GET`, `HEAD`, `OPTIONS`) have the effect `none`, others
+    `write`. Arguments are checked against the document before anything is sent.
+
+    Args:
+        document: A path or an address of JSON or YAML, or the document as a dict.
+        prefix: What the name of each tool begins with.
+        include: The operations that become tools, by tag, path and name; all when None.
+        exclude: Those that do not.
+        approval: Those that need approval: `"writes"` are all that do not only read.
+        server: An address in the place of the document's, or which of its servers it is.
+        credentials: By the name of the document's security scheme; or a function of the principal of the run.
+        keywords: What else `Options` has.
+
+    Raises:
+        DocumentError: The document cannot be read or used.
+        ToolConstraintError: An option names an operation that the document does not have.
+    """
+    options = Options(
+        prefix=prefix,
+        include=include,
+        exclude=exclude,
+        approval=approval,
+        server=server,
+        credentials=credentials,
+        **keywords,
+    )
+    read = read_document(document, options.allow_refs)
+    schemes = schemes_of(read)
+    _require_schemes(credentials, schemes)
+    routes = list(routes_of(read))
+    names = operation_names([(route.operation_id, route.method, route.path) for route in routes], prefix)
+    operations = {route.operation(name): route for name, route in zip(names, routes, strict=True)}
+    wanted = chosen(operations, options)
+    if not wanted:
+        raise read.error("has no operation that could become a tool; look at `include` and `exclude`")
+    name = options.name or read.title
+    sender = Sender(name, dict(options.headers), options.timeout, options.max_bytes, options.retries, options.client)
+    api = Api(read, options, schemes, sender)
+    tools: list[Any] = []
+    for operation in wanted:
+        try:
+            tools.append(OperationTool(api, operations[operation], operation).tool())
+        except (DocumentError, SchemaError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            # a document may be anything, and is not to take the tools along that can be used
+            _refuse(options, read, operation.name, error)
+    if not tools:
+        raise read.error("has no operation that can be used; the log of `toolcrib.openapi` says why")
+    return Toolset(tools, toolset_id=name)
+
+
+def _refuse(options: Options, document: Document, name: str, error: Exception) -> None:
+    problem = (
+        error.problem if isinstance(error, DocumentError) else f"describes it in a way that cannot be read: {error}"
+    )
+    refused = document.error(f"and its operation `{name}`: it {problem}")
+    if options.refused == "raise":
+        raise refused from error
+    _log.error("%s. It is left out of the toolset.", refused)
+
+
+def _require_schemes(credentials: Credentials | None, schemes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise ToolConstraintError for credentials of a security scheme that the document does not have."""
+    for name in () if credentials is None or callable(credentials) else credentials:
+        if name not in schemes:
+            problem = "`credentials` has it, and the document has no such security scheme"
+            raise ToolConstraintError(name, problem, tuple(schemes))

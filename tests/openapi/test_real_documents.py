@@ -1,0 +1,38 @@
+"""Documents of real APIs from npm: all of their operations become tools, as `make apis` shows of thousands more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.npm.programs import MODULES, NotInstalledError
+from tests.openapi.directory import faults_of
+from toolcrib.openapi import toolset
+
+DOCUMENTS = {
+    "@blockfrost/openapi": ("openapi.yaml", 120),
+    "@directus/specs": ("dist/openapi.json", 136),
+}
+
+
+def found(package: str) -> Path:
+    path = MODULES / package / DOCUMENTS[package][0]
+    if not path.exists():
+        raise NotInstalledError(package)
+    return path
+
+
+@pytest.mark.parametrize("package", DOCUMENTS)
+def test_all_operations_become_tools_for_every_provider(package: str) -> None:
+    count, faults = faults_of(found(package))
+
+    assert count >= DOCUMENTS[package][1]
+    assert faults == []
+
+
+def test_what_is_shown_to_a_model_is_bounded() -> None:
+    tools = toolset(found("@directus/specs"), server="https://api.test", max_schema_chars=4_000)
+
+    assert max(len(str(entry.parameters)) for entry in tools) <= 5_000
+    assert max(len(entry.description) for entry in tools) <= 240

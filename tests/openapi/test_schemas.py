@@ -1,0 +1,133 @@
+"""Schemas: OpenAPI 3.0 as JSON Schema, what each side does not write, and what is shown of a large one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.openapi.standin import StandIn, document, operation, parameter
+from toolcrib import Completed
+from toolcrib.openapi import toolset
+
+
+def body_schema(schema: Any, version: str = "3.0.3", **schemas: Any) -> dict[str, Any]:
+    """Return the schema of the argument `body` of an operation that takes this one."""
+    parts = {"components": {"schemas": schemas}} if schemas else {}
+    content = {"content": {"application/json": {"schema": schema}}}
+    found = document({"/x": {"post": operation("x", requestBody=content)}}, version, **parts)
+    made = toolset(found)["x"].parameters
+    Draft202012Validator.check_schema(made)
+    return made["properties"]["body"]
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "string", "nullable": True, "enum": ["a"]}, {"type": ["string", "null"], "enum": ["a", None]}),
+        ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, {"type": "integer", "exclusiveMinimum": 1}),
+        ({"type": "string", "example": "x", "xml": {}, "title": "T", "x-y": 1}, {"type": "string"}),
+        ({"type": "string", "pattern": r"^\p{L}+$"}, {"type": "string"}),
+        ({"type": "string", "required": True, "enum": []}, {"type": "string"}),
+        ({"type": "file"}, {}),
+        ({"oneOf": [{"minimum": 1}, {}], "nullable": True}, {"oneOf": [{"minimum": 1}, {}, {"type": "null"}]}),
+    ],
+)
+def test_a_schema_of_3_0_is_json_schema(given: dict[str, Any], made: dict[str, Any]) -> None:
+    assert body_schema(given) == made
+
+
+def test_null_beside_a_reference_is_a_choice() -> None:
+    schema = body_schema({"allOf": [{"$ref": "#/components/schemas/A"}], "nullable": True}, A={"type": "integer"})
+
+    assert schema == {"anyOf": [{"allOf": [{"$ref": "#/$defs/A"}]}, {"type": "null"}]}
+
+
+def test_a_schema_of_3_1_keeps_what_stands_beside_a_reference() -> None:
+    schema = body_schema({"$ref": "#/components/schemas/A", "minimum": 3}, "3.1.0", A={"type": "integer"})
+
+    assert schema == {"$ref": "#/$defs/A", "minimum": 3}
+
+
+def test_a_request_has_nothing_that_only_servers_write() -> None:
+    schema = {
+        "type": "object",
+        "required": ["id", "name"],
+        "properties": {
+            "id": {"type": "string", "readOnly": True},
+            "owner": {"$ref": "#/components/schemas/Owner"},
+            "name": {"type": "string"},
+        },
+    }
+
+    made = body_schema(schema, Owner={"type": "string", "readOnly": True})
+
+    assert made["properties"] == {"name": {"type": "string"}}
+    assert made["required"] == ["name"]
+
+
+def test_an_answer_has_nothing_that_only_clients_write() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"password": {"type": "string", "writeOnly": True}, "id": {"type": "string"}},
+    }
+    answer = {"200": {"description": "x", "content": {"application/json": {"schema": schema}}}}
+
+    made = toolset(document({"/x": {"get": {**operation("x"), "responses": answer}}}))["x"].return_schema
+
+    assert made == {"type": "object", "properties": {"id": {"type": "string"}}}
+
+
+async def test_a_choice_that_a_property_decides_may_fit_several() -> None:
+    cat = {"type": "object", "properties": {"kind": {"type": "string"}, "lives": {"type": "integer"}}}
+    dog = {"type": "object", "properties": {"kind": {"type": "string"}, "barks": {"type": "boolean"}}}
+    refs = [{"$ref": "#/components/schemas/Cat"}, {"$ref": "#/components/schemas/Dog"}]
+    facts = {"propertyName": "kind", "mapping": {"cat": "#/components/schemas/Cat", "dog": "#/components/schemas/Dog"}}
+    content = {"content": {"application/json": {"schema": {"oneOf": refs, "discriminator": facts}}}}
+    found = document({"/p": {"post": operation("p", requestBody=content)}})
+    server = StandIn(found | {"components": {"schemas": {"Cat": cat, "Dog": dog}}}, checks=False)
+
+    outcome = await server.call("p", {"body": {"kind": "cat"}})
+
+    assert isinstance(outcome, Completed)
+    assert server.tools()["p"].parameters["properties"]["body"]["description"] == "kind says which: cat, dog."
+
+
+def large() -> dict[str, Any]:
+    """Return a document of an operation whose body has a thousand properties, some levels deep."""
+    names = [f"property_number_{n}" for n in range(40)]
+    leaf = {"type": "object", "properties": {name: {"type": "string", "description": "Some text."} for name in names}}
+    parts = {f"Part{n}": leaf | {"required": ["property_number_1"]} for n in range(25)}
+    whole = {"type": "object", "properties": {name: {"$ref": f"#/components/schemas/{name}"} for name in parts}}
+    schemas = {**parts, "Whole": whole}
+    content = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Whole"}}}}
+    return document({"/x": {"post": operation("x", requestBody=content)}}, components={"schemas": schemas})
+
+
+async def test_a_large_schema_is_shown_in_part_and_checked_in_whole() -> None:
+    server = StandIn(large(), checks=False)
+
+    shown = json.dumps(server.tools()["x"].parameters)
+    missing = await server.call("x", {"body": {"Part1": {}}})
+    outcome = await server.call("x", {"body": {"Part1": {"property_number_1": "x"}}})
+
+    assert len(shown) <= 12_000
+    assert "Part24" in shown
+    assert "property_number_1" not in shown
+    assert "body.Part1.property_number_1: " in missing.text()
+    assert isinstance(outcome, Completed)
+
+
+def test_descriptions_are_short_and_without_markup() -> None:
+    long = "See [the *guide*](https://x.test/y) <b>first</b>. " + "Then do it. " * 100
+    found = document({"/x": {"get": operation("x", [parameter("q", "query", {"type": "string"}, description=long)])}})
+    found["paths"]["/x"]["get"] |= {"summary": "Find things", "description": long}
+
+    entry = toolset(found)["x"]
+
+    assert entry.description.startswith("Find things. See the guide first. Then do it.")
+    assert len(entry.description) <= 240
+    assert len(entry.parameters["properties"]["q"]["description"]) <= 160

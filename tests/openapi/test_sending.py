@@ -1,0 +1,304 @@
+"""Sending: retries, deadlines, limits, redirects, answers and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.openapi.standin import StandIn, document, operation
+from toolcrib import Completed, Failed, Media, Run
+from toolcrib.openapi import toolset
+
+KEY = {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}
+
+
+def server(answers: Callable[[httpx.Request], httpx.Response], **parts: Any) -> StandIn:
+    """Return a server with an operation for each method, named by it."""
+    methods = {name: operation(name) for name in ("get", "head", "put", "post", "delete")}
+    return StandIn(document({"/x": methods}, **parts), answers, checks=False)
+
+
+def always(*args: Any, **keywords: Any) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(*args, **keywords)
+
+
+def secured() -> dict[str, Any]:
+    return {"components": {"securitySchemes": KEY}, "security": [{"key": []}]}
+
+
+# --- answers
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ({"json": {"a": [1]}}, {"a": [1]}),
+        ({"text": "hello"}, "hello"),
+        ({"content": "é".encode("latin-1"), "headers": {"content-type": "text/csv; charset=latin-1"}}, "é"),
+        ({"content": b"<a/>", "headers": {"content-type": "application/xml"}}, "<a/>"),
+        ({"content": b'{"a": 1}', "headers": {"content-type": "application/problem+json"}}, {"a": 1}),
+        ({"content": b'{"a": 1}'}, {"a": 1}),
+        ({"content": b""}, {"status": 200}),
+        ({"content": b"", "headers": {"location": "/x/7"}}, {"status": 200, "location": "/x/7"}),
+    ],
+)
+async def test_an_answer_is_a_value(answer: dict[str, Any], value: Any) -> None:
+    outcome = await server(always(200, **answer)).call("get", {})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == value
+
+
+async def test_bytes_are_media_with_the_last_part_of_their_name() -> None:
+    headers = {"content-type": "image/png", "content-disposition": 'attachment; filename="../../etc/chart.png"'}
+
+    outcome = await server(always(200, content=b"\x89PNG", headers=headers)).call("get", {})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == Media("image/png", b"\x89PNG", name="chart.png")
+
+
+async def test_head_is_its_headers_without_cookies() -> None:
+    outcome = await server(always(200, headers={"etag": "1", "set-cookie": "s=secret"})).call("head", {})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == {"status": 200, "headers": {"etag": "1"}}
+
+
+# --- errors
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 422])
+async def test_what_a_model_can_mend_is_said_to_it(status: int) -> None:
+    outcome = await server(always(status, json={"message": "no such day", "errors": [{"field": "day"}]})).call(
+        "post", {}
+    )
+
+    assert isinstance(outcome, Failed)
+    assert outcome.retryable
+    assert f"POST /x: the server answered {status}" in outcome.message
+    assert 'no such day [{"field":"day"}]' in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"json": {"detail": [{"loc": ["q"], "msg": "bad"}]}}, '[{"loc":["q"],"msg":"bad"}]'),
+        ({"json": {"error": {"message": "deep"}}}, "deep"),
+        ({"json": ["a"]}, '["a"]'),
+        ({"text": "<html><b>Not</b> found</html>"}, "Not found"),
+        ({"json": {"message": "x" * 5_000}}, "x" * 1_000),
+    ],
+)
+async def test_the_message_of_an_error_is_found_and_bounded(body: dict[str, Any], said: str) -> None:
+    outcome = await server(always(400, **body)).call("get", {})
+
+    assert isinstance(outcome, Failed)
+    assert outcome.message == f"GET /x: the server answered 400 Bad Request: {said}"
+
+
+@pytest.mark.parametrize("status", [401, 403, 500, 501])
+async def test_what_a_model_cannot_mend_is_a_failure(status: int) -> None:
+    outcome = await server(always(status, json={"message": "not now"})).call("get", {})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.retryable, outcome.code) == (False, "remote_tool_error")
+    assert "not now" in outcome.message
+
+
+@pytest.mark.parametrize("content", [b"{", b"NaN", b"[" * 100_000, b"\xff"])
+async def test_an_answer_that_is_no_json_is_a_failure(content: bytes) -> None:
+    outcome = await server(always(200, content=content, headers={"content-type": "application/json"})).call("get", {})
+
+    assert isinstance(outcome, Failed)
+    assert "says that it is JSON, and cannot be read" in outcome.message
+
+
+# --- limits
+
+
+class _Long(httpx.AsyncByteStream):
+    def __init__(self) -> None:
+        self.sent = 0
+
+    async def __aiter__(self) -> Any:
+        while self.sent < 1_000:
+            self.sent += 1
+            yield b"x" * 1_000
+
+
+@pytest.mark.parametrize(("method", "retryable"), [("get", True), ("post", False)])
+async def test_a_long_answer_is_not_read_to_its_end(method: str, retryable: bool) -> None:
+    stream = _Long()
+
+    outcome = await server(always(200, stream=stream)).call(method, {}, max_bytes=10_000)
+
+    assert isinstance(outcome, Failed)
+    assert "larger than 10,000 bytes" in outcome.message
+    assert outcome.retryable is retryable
+    assert stream.sent <= 12
+
+
+@pytest.mark.parametrize(
+    ("method", "late"),
+    [("get", "did not answer within 0.05 s"), ("post", "within 0.05 s. The request may have taken effect")],
+)
+async def test_a_server_that_is_late_is_a_failure(method: str, late: str) -> None:
+    found = document({"/x": {method: operation("x")}})
+
+    async def slow(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(2)
+        return httpx.Response(200)
+
+    made = StandIn(found, checks=False)
+    made.client = httpx.AsyncClient(transport=httpx.MockTransport(slow))
+    outcome = await made.call("x", {}, timeout=0.05)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.message.endswith(late)
+
+
+# --- retries
+
+
+@pytest.mark.parametrize(("method", "times"), [("get", 3), ("head", 3), ("put", 3), ("delete", 3), ("post", 1)])
+async def test_only_what_may_be_done_twice_is_tried_again(method: str, times: int) -> None:
+    made = server(always(503, headers={"retry-after": "0"}))
+
+    outcome = await made.call(method, {})
+
+    assert isinstance(outcome, Failed)
+    assert len(made.requests) == times
+
+
+async def test_a_server_that_asks_for_a_long_pause_is_not_waited_for() -> None:
+    made = server(always(429, headers={"retry-after": "3600"}))
+
+    outcome = await made.call("get", {})
+
+    assert outcome.text().endswith("It says to wait: 3600 s.")
+    assert len(made.requests) == 1
+
+
+async def test_an_answer_after_a_short_pause_is_the_result() -> None:
+    answers = iter([httpx.Response(503, headers={"retry-after": "0"}), httpx.Response(200, json=1)])
+
+    outcome = await server(lambda request: next(answers)).call("get", {})
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == 1
+
+
+# --- redirects
+
+
+def leads(to: str, status: int = 302) -> Callable[[httpx.Request], httpx.Response]:
+    """Answer the first request with a redirect."""
+    answers = iter([httpx.Response(status, headers={"location": to})])
+    return lambda request: next(answers, httpx.Response(200, json="there"))
+
+
+async def test_a_redirect_on_the_same_host_keeps_the_credentials() -> None:
+    made = server(leads("/v2/x"), **secured())
+
+    outcome = await made.call("get", {}, credentials={"key": "secret"})
+
+    assert isinstance(outcome, Completed)
+    assert str(made.last.url) == "http://api.test/v2/x"
+    assert made.last.headers["x-key"] == "secret"
+
+
+@pytest.mark.parametrize(
+    "to", ["http://other.test/x", "//other.test/x", "http://api.test:8080/x", "https://api.test/x"]
+)
+async def test_another_host_is_told_no_credentials(to: str) -> None:
+    made = server(leads(to), **secured())
+
+    outcome = await made.call("get", {}, credentials={"key": "secret"}, headers={"X-Tenant": "secret"})
+
+    assert isinstance(outcome, Completed)
+    assert len(made.requests) == 2
+    assert "secret" not in str(made.last.headers.raw) + str(made.last.url)
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "http://127.0.0.1/x",
+        "http://169.254.169.254/latest",
+        "http://[::1]/x",
+        "http://db.internal/",
+        "file:///etc/passwd",
+        "http://localhost:22/",
+    ],
+)
+async def test_a_redirect_into_the_private_net_is_not_followed(to: str) -> None:
+    made = server(leads(to))
+
+    outcome = await made.call("get", {})
+
+    assert isinstance(outcome, Failed)
+    assert "is not followed" in outcome.message
+    assert len(made.requests) == 1
+
+
+async def test_a_redirect_that_ends_encryption_is_not_followed() -> None:
+    made = server(leads("http://api.test/x"), servers=[{"url": "https://api.test"}])
+
+    outcome = await made.call("get", {})
+
+    assert isinstance(outcome, Failed)
+    assert len(made.requests) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_of_what_writes_is_not_followed(status: int) -> None:
+    made = server(leads("http://api.test/y", status))
+
+    outcome = await made.call("post", {})
+
+    assert isinstance(outcome, Failed)
+    assert "followed for operations that read alone" in outcome.message
+    assert len(made.requests) == 1
+
+
+async def test_redirects_without_end_are_a_failure() -> None:
+    made = server(always(302, headers={"location": "/v1/x"}))
+
+    outcome = await made.call("get", {})
+
+    assert "more than 5 times" in outcome.text()
+
+
+async def test_a_cookie_of_one_answer_is_not_sent_with_the_next_request() -> None:
+    made = server(always(200, json=1, headers={"set-cookie": "session=secret"}))
+
+    await made.call("get", {}, Run(principal="ann"))
+    await made.call("get", {}, Run(principal="bob"))
+
+    assert [request.headers.get("cookie") for request in made.requests] == [None, None]
+
+
+async def test_a_server_that_is_not_there_is_a_failure_that_names_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    made = server(always(200))
+    made.client = None  # type: ignore[assignment]
+
+    outcome = await made.call("get", {}, server="http://127.0.0.1:1", retries=0)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "server_error"
+    assert "the server `Stand-in` cannot be reached" in outcome.message
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"retries": -1}, {"max_bytes": 0}, {"pages": 0}, {"pages": "all"}, {"include": "x"}]
+)
+def test_an_option_that_means_nothing_is_an_error(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        toolset(document({"/x": {"get": operation("x")}}), **options)
