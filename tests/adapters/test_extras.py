@@ -8,10 +8,16 @@ import sys
 import pytest
 
 PARTS = {
+    "toolcrib.adapters.agent_framework": "agent-framework",
+    "toolcrib.adapters.claude_agent_sdk": "claude-agent-sdk",
     "toolcrib.adapters.dbos": "durable",
+    "toolcrib.adapters.google_adk": "google-adk",
+    "toolcrib.adapters.langchain": "langchain",
     "toolcrib.adapters.mcp_client": "mcp",
     "toolcrib.adapters.mcp_server": "mcp",
+    "toolcrib.adapters.openai_agents": "openai-agents",
     "toolcrib.adapters.pydantic_ai": "models",
+    "toolcrib.adapters.smolagents": "smolagents",
     "toolcrib.console": "console",
     "toolcrib.telemetry": "otel",
     "toolcrib.toolsets.search": "search",
@@ -19,7 +25,8 @@ PARTS = {
 WITHOUT = """
 import importlib, sys
 missing = ["bm25s", "dbos", "mcp", "mcp_types", "opentelemetry", "psycopg", "pydantic_ai", "sqlalchemy", "starlette"]
-sys.modules.update(dict.fromkeys([*missing, "uvicorn"]))
+missing += ["agent_framework", "agents", "claude_agent_sdk", "google.adk", "langchain", "smolagents", "uvicorn"]
+sys.modules.update(dict.fromkeys(missing))
 """
 IMPORT = f"""{WITHOUT}
 for part in {list(PARTS)}:
@@ -46,7 +53,7 @@ def test_each_part_names_its_extra() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["serve", "examples/shop/tools.py"], "serving tools over MCP needs"),
+        (["serve", "examples/shop/tools.py"], "the Model Context Protocol needs"),
         (["console"], "the console needs"),
         (["workers", "list"], "durable work needs"),
         (["approvals", "list", "--database", "postgresql://localhost/x"], "a Postgres database needs"),

@@ -15,7 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from tests.adapters.mcp_client import small_server as module
-from tests.adapters.mcp_client.servers import Told, called, failed
+from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, server_statuses
 from toolcrib.errors import ServerError, ToolConstraintError
@@ -169,3 +169,32 @@ async def test_a_call_that_waits_for_a_server_when_the_toolset_closes_is_an_erro
     outcome = await waiting
 
     assert "is closed" in outcome.message
+
+
+async def test_a_server_that_dies_again_and_again_is_not_waited_for(tmp_path: Path) -> None:
+    tools = Toolset([connect([sys.executable, str(module.__file__), str(tmp_path / "notes")], name="small")])
+
+    async with tools.open() as opened:
+        down = server_statuses(tools)[0]
+        while down.retry_in <= 2:
+            await outcome_of(opened, "die", code=1)
+            down = server_statuses(tools)[0]
+        refused = await failed(opened, "add", a=1, b=2)
+
+    assert (down.state, down.reason, down.last_error) == ("down", "has ended", "has ended")
+    assert down.since is not None
+    assert "It is down, and tried again in" in refused.message
+
+
+async def test_views_of_an_open_toolset_outlive_a_server_that_is_started_again(tmp_path: Path) -> None:
+    tools = Toolset([connect([sys.executable, str(module.__file__), str(tmp_path / "notes")], name="small")])
+
+    async with tools.open() as opened:
+        view = opened.with_timeout(30)
+        await outcome_of(opened, "die", code=1)
+        await until(lambda: bool((up := server_statuses(tools)[0]).last_error) and up.state == "up")
+        [up] = server_statuses(tools)
+        added = await called(view, "add", a=1, b=2)
+
+    assert added == {"result": 3}
+    assert up.tools == len([name for name in opened.names() if not name.startswith(("read_", "query_"))])

@@ -546,3 +546,20 @@ async def test_an_answer_that_is_packed_is_not_unpacked() -> None:
 def test_a_size_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="max_message is at least 1 byte, and is 0"):
         connect("http://127.0.0.1:1/mcp", max_message=0)
+
+
+async def test_pages_that_name_each_other_are_listed_once() -> None:
+    asked: list[str | None] = []
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        cursor = None if params is None else params.cursor
+        asked.append(cursor)
+        following = "b" if cursor == "a" else "a"
+        tool = types.Tool(name=f"tool_{cursor}", input_schema={"type": "object"})
+        return types.ListToolsResult(tools=[tool], next_cursor=following)
+
+    async with connect(Server("odd", on_list_tools=list_tools)).open() as tools:
+        names = tools.names()
+
+    assert names == ["tool_None", "tool_a", "tool_b"]
+    assert asked == [None, "a", "b"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,10 @@ from mcp_types import ToolAnnotations
 
 from tests.adapters.mcp_client.servers import Told
 from tests.adapters.mcp_client.small_server import small_server
-from toolcrib.adapters.mcp_client import connect
-from toolcrib.approvals import ToolPins, approve_all
-from toolcrib.calls import Completed, Grant, Rejected, Suspended, ToolCall
+from toolcrib.adapters.mcp_client import connect, pinned_changes
+from toolcrib.approvals import TOOL_PIN_TABLES, ToolPins, approve_all
+from toolcrib.calls import Completed, Grant, Rejected, Suspended, ToolCall, now
+from toolcrib.errors import RemoteToolError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.toolsets import Toolset
 
@@ -38,7 +42,7 @@ def tools_of(folder: Path, made: MCPServer, **options: Any) -> Toolset:
 
 
 async def call(tools: Toolset, run: Run | None = None, name: str = "add", given: Any = None) -> Any:
-    return await Pipeline(tools).run(ToolCall(name, given or {"a": 1, "b": 2}), run)
+    return await Pipeline(tools).run(ToolCall(name, {"a": 1, "b": 2} if given is None else given), run)
 
 
 async def used_before(folder: Path) -> None:
@@ -176,3 +180,109 @@ async def test_a_standing_grant_of_the_hosts_own_is_for_any_definition(tmp_path:
     run.stand(Grant("add", scope="tool", principal="*"))
     async with tools_of(tmp_path, server("Sum up.")).open() as tools:
         assert isinstance(await call(tools, run), Completed)
+
+
+def library(text: str, *, wide: bool = False) -> MCPServer:
+    """A server whose resources, template, prompt and instructions say something; `wide` has one more of each."""
+    made = MCPServer("library", instructions=text, log_level="CRITICAL")
+    made.resource("book://all", name="all", description=text)(lambda: "1984")
+    made.resource("book://{title}", name="one", description=text)(lambda title: title)
+    made.prompt(name="ask", description=text)(lambda title: f"What is {title} about?")
+    if wide:
+        made.resource("book://new", name="new", description=text)(lambda: "Emma")
+        made.prompt(name="new", description=text)(lambda title: title)
+    return made
+
+
+async def kept_library(folder: Path) -> None:
+    async with tools_of(folder, library("Books.")).open():
+        pass
+
+
+@pytest.mark.parametrize(("name", "given"), [("read_all", {}), ("query_one", {"title": "emma"})])
+async def test_resources_and_templates_that_changed_wait_for_a_person(tmp_path: Path, name: str, given: Any) -> None:
+    await kept_library(tmp_path)
+
+    async with tools_of(tmp_path, library(POISON)).open() as tools:
+        before, asked = tools[name].description, await call(tools, name=name, given=given)
+        assert isinstance(asked, Suspended)
+        again = await Pipeline(tools).run(asked, grant=asked.request.grant("ann"))
+
+        assert POISON not in before
+        assert POISON in asked.request.text()
+        assert isinstance(again, Completed)
+        assert isinstance(await call(tools, name=name, given=given), Completed)
+
+
+async def test_so_do_those_that_are_new(tmp_path: Path) -> None:
+    await kept_library(tmp_path)
+
+    async with tools_of(tmp_path, library("Books.", wide=True)).open() as tools:
+        new, known = await call(tools, name="read_new", given={}), await call(tools, name="read_all", given={})
+        shown = tools["read_new"].description
+
+    assert isinstance(new, Suspended)
+    assert isinstance(known, Completed)
+    assert "Books." not in shown
+
+
+async def test_prompts_that_changed_are_shown_as_they_were_and_not_given(tmp_path: Path) -> None:
+    await kept_library(tmp_path)
+    changed = connect(library(POISON, wide=True), pins=tmp_path / "pins.db", include_prompts=True)
+
+    async with changed.open() as tools:
+        listed = await changed.list_prompts()
+        offered = await call(
+            tools, Run(available=frozenset({"prompt_library_ask"})), "prompt_library_ask", {"title": "emma"}
+        )
+        by_tool = await call(tools, name="get_prompt", given={"name": "ask", "arguments": {"title": "emma"}})
+        with pytest.raises(RemoteToolError, match="`toolcrib pins diff` shows how"):
+            await changed.get_prompt("ask", {"title": "emma"})
+        for change in pinned_changes(changed):
+            await change.accept("ann")
+        after = await changed.get_prompt("ask", {"title": "emma"})
+
+    assert [(prompt.name, prompt.description) for prompt in listed] == [("ask", "Books."), ("new", "")]
+    assert isinstance(offered, Suspended)
+    assert "pins accept" in by_tool.text()
+    assert after.messages[0].content == "What is emma about?"
+
+
+async def test_instructions_that_changed_are_as_they_were_until_they_are_accepted(tmp_path: Path) -> None:
+    await kept_library(tmp_path)
+    changed = connect(library(POISON), pins=tmp_path / "pins.db", include_instructions=True)
+
+    async with changed.open() as tools:
+        before = await tools.get_instructions(Run().context())
+        (change,) = [one for one in pinned_changes(changed) if one.kind == "instructions"]
+        await change.accept("ann")
+        after = await tools.get_instructions(Run().context())
+
+    assert [text.content for text in before] == ["Books."]
+    assert [text.content for text in after] == [POISON]
+
+
+async def test_pins_of_an_older_version_are_those_of_tools_and_the_rest_is_kept_at_the_next_use(tmp_path: Path) -> None:
+    path = tmp_path / "pins.db"
+    with closing(sqlite3.connect(path)) as connection:
+        old = replace(TOOL_PIN_TABLES, steps=TOOL_PIN_TABLES.steps[:1])
+        old.make(connection.execute, "sqlite", str(path))
+        rows = [("library", "", "{}", "first use", now().isoformat())]
+        connection.executemany("INSERT INTO toolcrib_tool_pins VALUES (?, ?, ?, ?, ?)", rows)
+        connection.commit()
+
+    async with Toolset([connect(library("Books."), pins=path)]).open() as tools:
+        resource = await call(tools, name="read_all", given={})
+    async with Toolset([connect(server(), name="library", pins=path)]).open() as tools:
+        new_tool = await call(tools)
+
+    assert isinstance(resource, Completed)
+    assert isinstance(new_tool, Suspended)
+
+
+async def test_resources_that_were_not_wanted_at_first_are_kept_when_they_are(tmp_path: Path) -> None:
+    async with tools_of(tmp_path, library("Books."), include_resources=False).open():
+        pass
+
+    async with tools_of(tmp_path, library("Books.")).open() as tools:
+        assert isinstance(await call(tools, name="read_all", given={}), Completed)

@@ -14,7 +14,7 @@ import tests.adapters.mcp_client.small_server as module
 from tests.adapters.mcp_client.servers import called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import Elicitation, connect
-from toolcrib.approvals import approve_all, deny_all
+from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant
 from toolcrib.pipeline import Run
 
@@ -71,17 +71,77 @@ async def test_without_a_callback_the_run_s_approver_is_asked(mode: str) -> None
     assert isinstance(outcome, Completed)
     assert outcome.value == {"result": "2 in Oslo for Ann"}
     assert (asked[0].tool, asked[0].reason) == ("book", "Who sleeps in Oslo?")
-    assert asked[0].metadata == {"asked by the server": "small", "fields": "name, beds"}
+    assert (asked[0].asked_by, asked[0].arguments) == ("small", {"beds": 1})
+    assert asked[0].text() == (
+        "during book, the server small asks: Who sleeps in Oslo?\n  beds = 1\nfields: name* (string), beds (integer)"
+    )
 
 
 @both_generations
-@pytest.mark.parametrize("approver", [None, deny_all, approve_all])
-async def test_nobody_a_denial_and_a_bare_yes_fill_in_no_form(mode: str, approver: Any) -> None:
+@pytest.mark.parametrize(("approver", "words"), [(None, "declin"), (deny_all, "declin"), (approve_all, "cancel")])
+async def test_nobody_a_denial_and_a_bare_yes_fill_in_no_form(mode: str, approver: Any, words: str) -> None:
     async with connect(small_server(), mode=mode).open() as tools:
         outcome = await outcome_of(tools, "book", run=Run(approver=approver), city="Oslo")
 
     assert not isinstance(outcome, Completed)
-    assert "declin" in outcome.text()
+    assert words in outcome.text()
+
+
+@both_generations
+async def test_who_says_yes_and_leaves_out_what_is_required_is_asked_again(mode: str) -> None:
+    asked: list[ApprovalRequest] = []
+
+    async def ann(request: ApprovalRequest) -> Grant:
+        asked.append(request)
+        return request.grant("ann", override_args={"name": "Ann"} if len(asked) == 2 else None)
+
+    async with connect(small_server(), mode=mode).open() as tools:
+        outcome = await outcome_of(tools, "book", run=Run(approver=ann), city="Oslo")
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == {"result": "1 in Oslo for Ann"}
+    assert asked[1].metadata["missing"] == "name: missing, it is required"
+    assert asked[0].id != asked[1].id
+
+
+def test_a_question_of_a_server_is_not_answered_for_good() -> None:
+    request = ApprovalRequest("ask_1", "call_1", "book", {}, "", asked_by="small")
+
+    with pytest.raises(ValueError, match="small asks this during one call"):
+        request.always("ann")
+
+    assert ApprovalRequest.from_dict(request.to_dict()).asked_by == "small"
+
+
+class Answered(MemoryApprovalStore):
+    """A store whose requests are answered as they come."""
+
+    async def put(self, request: ApprovalRequest) -> None:
+        await super().put(request)
+        await self.answer(request.grant("ann (console)", override_args={"name": "Ann"}))
+
+
+@both_generations
+async def test_where_no_approver_is_there_the_question_waits_in_the_store(mode: str) -> None:
+    store = Answered()
+
+    async with connect(small_server(), mode=mode).open() as tools:
+        outcome = await outcome_of(tools, "book", run=Run(approvals=store, principal="ann"), city="Oslo")
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == {"result": "1 in Oslo for Ann"}
+    assert [entry.request.principal for entry in await store.list()] == ["ann"]
+
+
+@both_generations
+async def test_a_question_that_is_not_answered_in_the_store_is_withdrawn(mode: str) -> None:
+    store = MemoryApprovalStore()
+
+    async with connect(small_server(), mode=mode, question_wait=0).open() as tools:
+        outcome = await outcome_of(tools, "book", run=Run(approvals=store), city="Oslo")
+
+    assert "cancel" in outcome.text()
+    assert [entry.state for entry in await store.list()] == ["answered"]
 
 
 async def test_two_runs_on_one_connection_are_each_asked_their_own() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -123,9 +124,23 @@ async def test_an_error_over_http_names_the_server_that_was_lost_and_hides_what_
     async with served(small(tmp_path)) as url, Client(url, mode=OLD, cache=None) as client:
         lost = text_of(await client.call_tool("die", {"code": 3}))
 
-    assert "its server `small` cannot be reached now, or was lost during the call" in lost
+    assert "its server `small` was lost during the call, and whether it took effect is unknown" in lost
     assert "(reference e_" in lost
     assert "it hurts" not in lost
+
+
+async def test_an_error_over_http_says_that_a_server_which_is_down_was_asked_nothing(tmp_path: Path) -> None:
+    program, words = tmp_path / "server", [sys.executable, str(module.__file__), str(tmp_path / "notes")]
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
+    program.chmod(0o700)
+    tools = connect([str(program)], name="small", include_resources=False)
+
+    async with served(tools) as url, Client(url, mode=OLD, cache=None) as client:
+        program.unlink()
+        await client.call_tool("die", {"code": 3})
+        refused = text_of(await client.call_tool("add", {"a": 1, "b": 2}))
+
+    assert "its server `small` cannot be reached now, and was asked nothing" in refused
 
 
 async def test_a_new_tool_can_be_found_by_a_search(tmp_path: Path) -> None:

@@ -212,26 +212,6 @@ async def test_how_long_a_request_is_is_said_in_one_way(url: str) -> None:
     writing.close()
 
 
-async def test_there_are_so_many_sessions_at_a_time_and_so_many_of_one_principal(url: str) -> None:
-    tokens = [ANN, ANN, ANN, BEN, BEN]
-    replies = [await post(url, token=token) for token in tokens]
-    newer = await post(url, content=b"{}", **{"mcp-protocol-version": "2026-07-28"})
-
-    assert [reply.status_code for reply in replies] == [200, 200, 429, 200, 503]
-    assert replies[2].json() == {
-        "error": "ann has 2 sessions open, the most for one principal (max_sessions_each): end one",
-        "code": "sessions",
-    }
-    assert newer.status_code == 400  # it is of the generation without sessions
-    for token, reply in zip(tokens, replies, strict=True):
-        if reply.status_code == 200:
-            await end(url, reply.headers["mcp-session-id"], token)
-    again = await post(url)
-    assert again.status_code == 200
-    await end(url, again.headers["mcp-session-id"])
-    assert (await post(url, content=b"{}", **{"mcp-session-id": "gone"})).status_code == 404
-
-
 async def test_a_session_that_ended_by_itself_makes_room() -> None:
     async with served([buy], tokens={"ann": ANN}, max_sessions_each=1, idle_seconds=0.05) as url:
         first = await post(url)

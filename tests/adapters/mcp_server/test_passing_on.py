@@ -15,6 +15,7 @@ from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Run
 from toolcrib.provenance import Provenance
+from toolcrib.tools import prompt
 from toolcrib.toolsets import Toolset
 
 SCHEMA: dict[str, Any] = {
@@ -85,7 +86,8 @@ async def test_tools_and_results_of_a_server_go_through_unchanged(way: Way) -> N
         bought = await client.call_tool("order", {"phone": "1"})
         refused = await client.call_tool("order", {"name": "rose"})
 
-    assert shape(order) == shape(TOOL)
+    own = {} if way.is_new else {"execution": {"taskSupport": "optional"}}  # the gateway's own tasks
+    assert shape(order) == {**shape(TOOL), **own}
     assert (bare.title, bare.annotations, bare.icons, bare.meta) == (None, None, None, None)
     assert shape(bought) == shape(RESULT)
     assert shape(refused) == shape(REFUSAL)
@@ -140,3 +142,57 @@ async def test_nor_what_provenance_has_not_seen() -> None:
         result = await client.call_tool("order", {"phone": "1"})
 
     assert text_of(result) == '{"a": 1}'
+
+
+# --- prompts
+
+
+def greeter(*names: str) -> Server[Any]:
+    """Return a server with prompts that say their names."""
+
+    async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[types.Prompt(name=name) for name in names])
+
+    async def get_prompt(ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        said = types.PromptMessage(role="user", content=types.TextContent(text=f"this is {params.name}"))
+        return types.GetPromptResult(messages=[said])
+
+    return Server("greeter", on_list_prompts=list_prompts, on_get_prompt=get_prompt)
+
+
+async def prompts_of(client: Client) -> dict[str, Any]:
+    """Return the prompts that are listed, with what each says."""
+    listed = [one.name for one in (await client.list_prompts()).prompts]
+    return {name: (await client.get_prompt(name)).messages[0].content.model_dump()["text"] for name in listed}
+
+
+@every_way
+async def test_prompts_are_served_by_the_names_of_their_listing(way: Way) -> None:
+    north, south = connect(greeter("say hi"), name="n", prefix="n_"), connect(greeter("say hi", "völlig"), name="s")
+
+    async with way(build_server(Toolset([north, south]).prefixed("all_"))) as client:
+        said = await prompts_of(client)
+
+    assert said == {
+        "all_n_say hi": "this is say hi",
+        "all_say hi": "this is say hi",
+        "all_völlig": "this is völlig",
+    }
+
+
+async def test_no_server_takes_the_name_of_another_s_prompt() -> None:
+    @prompt
+    async def welcome() -> str:
+        """Say the host's own."""
+        return "the host's"
+
+    servers = [connect(greeter("welcome"), name=name) for name in ("north", "south")]
+
+    async with Client(build_server(Toolset([*servers, welcome]))) as client:
+        said = await prompts_of(client)
+
+    assert said == {
+        "welcome": "the host's",
+        "prompt_north_welcome": "this is welcome",
+        "prompt_south_welcome": "this is welcome",
+    }

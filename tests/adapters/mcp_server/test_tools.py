@@ -84,7 +84,8 @@ async def test_the_server_says_what_it_can_and_no_more(mode: str) -> None:
         assert client.instructions == "For trips.\n\nWrite every day."
     assert told.tools is not None
     assert not told.tools.list_changed
-    assert (told.resources, told.prompts, told.logging, told.completions) == (None, None, None, None)
+    assert told.logging is not None
+    assert (told.resources, told.prompts, told.completions) == (None, None, None)
 
 
 @every_generation

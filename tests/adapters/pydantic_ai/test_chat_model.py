@@ -139,15 +139,16 @@ async def test_an_answer_that_is_no_object_is_asked_for_in_one(stream: bool) -> 
 
     seen: list[Any] = []
     said: list[str] = []
-    model = chat_model(saying('```json\n{"value": [{"name": "Oslo"}]}\n```', seen=seen), stream=stream)
+    answer = '```json\n{"value": [{"name": "Oslo"}]}\n```'
+    model = chat_model(saying(answer, seen=seen), stream=stream)
 
     done = await Session(model).say("Where?").step(output=list[City], on_text=said.append)
 
     assert isinstance(done, Finished)
-    assert (done.result, done.text) == ([City(name="Oslo")], '[{"name": "Oslo"}]')
+    assert (done.result, done.text) == ([City(name="Oslo")], answer)
     asked = seen[0].model_request_parameters.output_object.json_schema
     assert (asked["type"], asked["required"], "City" in asked["$defs"]) == ("object", ["value"], True)
-    assert said == (['[{"name": "Oslo"}]'] if stream else [])
+    assert said == ([answer] if stream else [])
 
 
 async def test_an_answer_that_is_not_what_was_asked_for_is_refused() -> None:

@@ -13,18 +13,42 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "mcp":
         raise
-    raise MissingExtraError("the MCP client", "mcp") from error
+    raise MissingExtraError("the Model Context Protocol", "mcp") from error
 
-from toolcrib.adapters.mcp_client._connect import ServerToolset, connect, server_statuses
-from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source
-from toolcrib.adapters.mcp_client._server_file import read_document, toolset_of_file
-from toolcrib.adapters.mcp_client._values import Elicitation, Progress, Prompt, PromptMessage, RemoteTool, ServerStatus
+from toolcrib.adapters.mcp_client._connect import (
+    ServerToolset,
+    connect,
+    pin_stores,
+    pinned_changes,
+    server_of,
+    server_statuses,
+)
+from toolcrib.adapters.mcp_client._credentials_section import CredentialsOptions
+from toolcrib.adapters.mcp_client._gateway_section import GatewayOptions
+from toolcrib.adapters.mcp_client._network_section import NetworkOptions
+from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source, ToolLabels
+from toolcrib.adapters.mcp_client._pins import Change
+from toolcrib.adapters.mcp_client._server_file import gateway_options, read_document, toolset_of_file
+from toolcrib.adapters.mcp_client._values import (
+    AskKind,
+    Elicitation,
+    Progress,
+    Prompt,
+    PromptMessage,
+    RemoteTool,
+    ServerStatus,
+)
 
 __all__ = [
     "Approval",
+    "AskKind",
+    "Change",
     "ConnectOptions",
+    "CredentialsOptions",
     "Elicit",
     "Elicitation",
+    "GatewayOptions",
+    "NetworkOptions",
     "Options",
     "Progress",
     "Prompt",
@@ -33,8 +57,13 @@ __all__ = [
     "ServerStatus",
     "ServerToolset",
     "Source",
+    "ToolLabels",
     "connect",
+    "gateway_options",
+    "pin_stores",
+    "pinned_changes",
     "read_document",
+    "server_of",
     "server_statuses",
     "toolset_of_file",
 ]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, cast
 
 from jsonschema.exceptions import SchemaError
 from mcp.client import ClientSession
+from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
-from toolcrib.schema.checker import Checker
+from toolcrib.schema.checker import Checker, checks_of
 
-__all__ = ["check_results", "check_tools_one_by_one", "unreadable_tools"]
+__all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
 
 _LIST_TOOLS = "tools/list"
 unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unreadable_tools", default=None)
@@ -88,3 +89,36 @@ def _problem(version: str, raw: Mapping[str, Any]) -> str:
     except KeyError:  # the SDK reads what it knows no rules for as it comes
         pass
     return ""
+
+
+def argument_checks(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
+    """Return a check of a tool's arguments that leaves out an optional one which is sent as a header, where it is null.
+
+    A header has no null (SEP-2243), and a model may well send null for what it does not want.
+    """
+    check = checks_of(tool, schema)
+    if find_invalid_x_mcp_header(schema) is not None:
+        return check
+    places = [*x_mcp_header_map(schema)]
+    if not places:
+        return check
+
+    def without_nulls(arguments: dict[str, Any]) -> dict[str, Any]:
+        for place in places:
+            arguments = _without_null(arguments, schema, place)
+        check(arguments)
+        return arguments
+
+    return without_nulls
+
+
+def _without_null(values: dict[str, Any], schema: Mapping[str, Any], place: tuple[str, ...]) -> dict[str, Any]:
+    """Return values without the one at a place, where it is null and its schema does not require it."""
+    name, *inside = place
+    if name not in values:
+        return values
+    if inside and isinstance(values[name], dict):
+        return {**values, name: _without_null(values[name], schema["properties"][name], tuple(inside))}
+    if inside or values[name] is not None or name in schema.get("required", ()):
+        return values
+    return {key: value for key, value in values.items() if key != name}

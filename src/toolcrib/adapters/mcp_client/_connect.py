@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Unpack
 
 import httpx2
+import mcp_types as types
 
 from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Options, Source, read_source, server_name
+from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
 from toolcrib.adapters.mcp_client._values import Prompt, ServerStatus, messages_of, prompt_of, resource_of
+from toolcrib.approvals import ToolPins
 from toolcrib.toolsets import Toolset, sources_of
 
-__all__ = ["ServerToolset", "connect", "server_statuses"]
+__all__ = ["ServerToolset", "connect", "pin_stores", "pinned_changes", "server_of", "server_statuses"]
 
 
 def connect(
@@ -79,6 +84,38 @@ def server_statuses(toolset: Toolset) -> list[ServerStatus]:
     return [source.status() for source in sources_of(toolset) if isinstance(source, ServerSource)]
 
 
+def server_of(toolset: Toolset, tool: str) -> str | None:
+    """Return the name of the MCP server that a tool of a toolset is from, while the toolset is open.
+
+    Args:
+        toolset: The one with the servers, not what its `open` gives.
+        tool: The tool's name, as models call it.
+    """
+    sources = (source for source in sources_of(toolset) if isinstance(source, ServerSource))
+    return next((source.server for source in sources if tool in source.tool_names), None)
+
+
+def pinned_changes(toolset: Toolset) -> list[Change]:
+    """Return what the MCP servers of a toolset that is open have changed since a person knew it.
+
+    Args:
+        toolset: The one with the servers, not what its `open` gives.
+    """
+    sources = [source for source in sources_of(toolset) if isinstance(source, ServerSource)]
+    return [change for source in sources if source.opened for change in source.opened[-1].changes()]
+
+
+def pin_stores(toolset: Toolset) -> list[ToolPins]:
+    """Return where what the MCP servers of a toolset have is kept as it was at first; each store once."""
+    stores: dict[Path, ToolPins] = {}
+    for source in sources_of(toolset):
+        given = source.pins if isinstance(source, ServerSource) else None
+        if given is not None:
+            store = given if isinstance(given, ToolPins) else ToolPins(given)
+            stores.setdefault(store.path, store)
+    return [*stores.values()]
+
+
 class ServerToolset(Toolset):
     """The tools of one server, as any toolset; and its prompts. Made by `connect`.
 
@@ -109,10 +146,44 @@ class ServerToolset(Toolset):
             result = await remote.get_prompt(name, given)
         return Prompt(name, result.description or "", dict(given), (), messages_of(result.messages))
 
+    async def complete(self, of: str, argument: str, value: str, given: Mapping[str, str] | None = None) -> list[str]:
+        """Return what an argument of a prompt, or of a template of resources, may go on to be.
+
+        Args:
+            of: The prompt's name, or the template's URI.
+            value: The beginning of the argument.
+            given: The other arguments, as far as they are known.
+        """
+        async with self._remote() as remote:
+            is_template = any(of == template.uri_template for template in remote.listing.templates)
+            reference = types.ResourceTemplateReference(uri=of) if is_template else types.PromptReference(name=of)
+            return (await remote.complete(reference, argument, value, given or {})).values
+
     async def read_resource(self, uri: str) -> Any:
         """Return the contents of a resource, listed or not."""
         async with self._remote() as remote:
             return resource_of(await remote.read_resource(uri, None))
+
+    @asynccontextmanager
+    async def subscribe(self, *uris: str) -> AsyncGenerator[AsyncIterator[str]]:
+        """Give the URIs of resources as they are updated; those of several updates that were not taken yet once.
+
+        Where the server was lost and is there again, each counts as updated.
+
+        Raises:
+            RemoteToolError: The server does not announce updates.
+        """
+        updates = _Updates()
+        async with self._remote() as remote:
+            subscribed: list[str] = []
+            try:
+                for uri in uris:
+                    await remote.subscribe(uri, updates.put)
+                    subscribed.append(uri)
+                yield updates
+            finally:
+                for uri in subscribed:
+                    await remote.unsubscribe(uri, updates.put)
 
     @asynccontextmanager
     async def _remote(self) -> AsyncGenerator[RemoteServer]:
@@ -122,3 +193,26 @@ class ServerToolset(Toolset):
             return
         async with self._source.connect() as (remote, _):
             yield remote
+
+
+class _Updates:
+    """The URIs that are updated and were not taken yet, each once."""
+
+    def __init__(self) -> None:
+        self._uris: dict[str, None] = {}
+        self._is_some = asyncio.Event()
+
+    def put(self, uri: str) -> None:
+        self._uris[uri] = None
+        self._is_some.set()
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._uris:
+            self._is_some.clear()
+            await self._is_some.wait()
+        uri = next(iter(self._uris))
+        del self._uris[uri]
+        return uri

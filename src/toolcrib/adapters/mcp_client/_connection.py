@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httpx2
 import mcp_types as types
 from mcp.client import Client, ClientSession, IncomingMessage
+from mcp.client.extension import ClientExtension
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
+from toolcrib.adapters.mcp_client._task_calls import TasksExtension
+from toolcrib.credentials import PrincipalAuth
 from toolcrib.errors import ServerError
 
-__all__ = ["Connection"]
+__all__ = ["Announcements", "Connection"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them
@@ -33,6 +37,19 @@ _LIST_CHANGES = (
     types.ResourceListChangedNotification,
     types.PromptListChangedNotification,
 )
+
+
+class Announcements(Protocol):
+    """What a server announces on a connection without being asked."""
+
+    def list_changed(self) -> None:
+        """Note that it has other tools, resources or prompts."""
+
+    def updated(self, uri: str) -> None:
+        """Note that a resource is updated."""
+
+    def elicitation_completed(self, elicitation_id: str) -> None:
+        """Note that a person has done what the server asked for at an address."""
 
 
 class Connection:
@@ -50,10 +67,10 @@ class Connection:
     client: Client | None = None
 
     def __init__(
-        self, target: Any, server: str, options: Options, requests: ServerRequests, list_changed: Callable[[], None]
+        self, target: Any, server: str, options: Options, requests: ServerRequests, announced: Announcements
     ) -> None:
         self._target, self._server, self._options = target, server, options
-        self._requests, self._list_changed = requests, list_changed
+        self._requests, self._announced = requests, announced
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._errors: ErrorOutput | None = None
@@ -82,6 +99,15 @@ class Connection:
         except BaseException:
             self._task.cancel()
             raise
+
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
+        """Have a server of the older generation send log lines from this level on; each request tells a newer one."""
+        session = self.session
+        known = session.server_capabilities or types.ServerCapabilities()
+        if known.logging is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
+        await session.send_request(request, types.EmptyResult)
 
     def _ended(self, fault: str) -> None:
         self.fault = self.fault or fault
@@ -176,14 +202,21 @@ class Connection:
         """Return a new client of the target; for a client that was given, one with its settings."""
         target, options, requests = self._target, self._options, self._requests
         given = target if isinstance(target, Client) else Client(target, mode=options.mode, cache=None)
+        sampling = options.sampling or (requests.sample if options.may_ask("sampling") else None)
+        with_tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
+        offered = with_tools if sampling is not None and options.sampling is None else None
+        roots = requests.roots if options.roots is not None or options.may_ask("roots") else None
         return replace(
             given,
             server=self._transport(given.server),
             elicitation_callback=given.elicitation_callback or requests.elicit,
-            sampling_callback=given.sampling_callback or options.sampling,
-            list_roots_callback=given.list_roots_callback or (None if options.roots is None else requests.roots),
+            sampling_callback=given.sampling_callback or sampling,
+            sampling_capabilities=given.sampling_capabilities or offered,
+            list_roots_callback=given.list_roots_callback or roots,
             logging_callback=given.logging_callback or requests.log,
+            log_level=given.log_level or options.log_level,
             message_handler=self._message_handler(given),
+            extensions=_with_tasks(given.extensions) if options.tasks else given.extensions,
         )
 
     def _transport(self, server: Any) -> Any:
@@ -198,8 +231,15 @@ class Connection:
         theirs = given.message_handler
 
         async def handle(message: IncomingMessage) -> None:
-            if isinstance(message, _LIST_CHANGES):
-                self._list_changed()
+            match message:
+                case types.ResourceUpdatedNotification():
+                    self._announced.updated(message.params.uri)
+                case types.ElicitCompleteNotification():
+                    self._announced.elicitation_completed(message.params.elicitation_id)
+                case _ if isinstance(message, _LIST_CHANGES):
+                    self._announced.list_changed()
+                case _:
+                    pass
             if theirs is not None:
                 await theirs(message)
 
@@ -210,12 +250,15 @@ class Connection:
         capabilities = client.server_capabilities
         tools = bool(capabilities.tools and capabilities.tools.list_changed)
         resources = bool(capabilities.resources and capabilities.resources.list_changed)
-        if not (tools or resources):
+        prompts = bool(capabilities.prompts and capabilities.prompts.list_changed)
+        if not (tools or resources or prompts):
             return
         try:
-            async with client.listen(tools_list_changed=tools, resources_list_changed=resources) as events:
+            async with client.listen(
+                tools_list_changed=tools, resources_list_changed=resources, prompts_list_changed=prompts
+            ) as events:
                 async for _ in events:
-                    self._list_changed()
+                    self._announced.list_changed()
         except (ListenNotSupportedError, MCPError, SubscriptionLost, TimeoutError) as error:
             _log.debug("%s: it does not announce changes: %s", self._server, error)
 
@@ -225,11 +268,19 @@ async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
     headers, limit = {**PLAIN, **(options.headers or {})}, options.max_message
     hooks = {"response": [limited_responses(server, limit)]}
     timeout = httpx2.Timeout(_CONNECT, read=_READ)
+    auth = options.auth
+    signed: dict[str, Any] = auth.client_options() if isinstance(auth, PrincipalAuth) else {"auth": auth}
     async with (
-        httpx2.AsyncClient(headers=headers, auth=options.auth, timeout=timeout, event_hooks=hooks) as http,
+        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, **signed) as http,
         streamable_http_client(url, http_client=http, max_sse_event_size=limit) as streams,
     ):
         yield streams
+
+
+def _with_tasks(extensions: Sequence[ClientExtension] | None) -> list[ClientExtension]:
+    """Return the extensions of a client, and that for tasks where it has none of its own."""
+    own = [*(extensions or ())]
+    return own if any(one.identifier == TasksExtension.identifier for one in own) else [*own, TasksExtension()]
 
 
 def _is_entered(client: Client) -> bool:

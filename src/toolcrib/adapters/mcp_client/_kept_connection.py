@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
+import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
@@ -17,7 +18,9 @@ from toolcrib.adapters.mcp_client._listing import Listing, list_server
 from toolcrib.adapters.mcp_client._options import Options, pinned_name
 from toolcrib.adapters.mcp_client._pins import ServerPins
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests
+from toolcrib.adapters.mcp_client._subscriptions import Subscriptions
 from toolcrib.adapters.mcp_client._values import ServerStatus
+from toolcrib.calls import now
 from toolcrib.errors import ServerError
 
 __all__ = ["KeptConnection"]
@@ -37,6 +40,7 @@ class KeptConnection:
         instructions: Those that the server gives for its use.
         on_change: Called when the listing has changed.
         pins: The tools as a person knows them, where they are pinned.
+        subscriptions: Those to its resources.
     """
 
     def __init__(self, target: Any, name: str, options: Options, requests: ServerRequests) -> None:
@@ -45,13 +49,17 @@ class KeptConnection:
         self.instructions: str | None = None
         self.on_change: Callable[[], None] = lambda: None
         self.pins = None if options.pins is None else ServerPins(options.pins, pinned_name(target, options))
+        self.subscriptions = Subscriptions(name)
         self.connection: Connection | None = None
         self._try: asyncio.Task[Connection | ServerError] | None = None
         self._next_try, self._since, self._failures = 0.0, 0.0, 0
         self._fault: ServerError | None = None  # why there is no connection
+        self._loss = ""  # why the last one ended, until there is another
+        self._last_error, self._is_up, self._state_since = "", False, now()
         self._unusable = ""  # why the listing is not that of the toolset
         self._warned: frozenset[tuple[str, str]] = frozenset()  # lists that failed, with the reasons
         self._relisting: asyncio.Task[None] | None = None
+        self._resuming: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -63,23 +71,46 @@ class KeptConnection:
     async def close(self) -> None:
         """End the connection, or the tries to make it."""
         self._closed = True
-        tasks = {task for task in (self._try, self._relisting) if task is not None and not task.done()}
+        mine = (self._try, self._relisting, self._resuming)
+        tasks = {task for task in mine if task is not None and not task.done()}
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self.subscriptions.close()
         if self.connection is not None:
             await self.connection.close()
 
     def status(self) -> ServerStatus:
         """Return how the server is now."""
-        if self.connection is None or self.connection.broken or self._fault is not None:
-            left = self._next_try - time.monotonic()
-            reason = "it is being connected to" if self._fault is None else self._fault.problem
-            return ServerStatus(self._name, "down", reason, max(0.0, left))
+        if not self._has_connection():
+            left = max(0.0, self._next_try - time.monotonic())
+            reason = self._why_down() or "it is being connected to"
+            return ServerStatus(self._name, "down", reason, left, self._state_since, last_error=self._last_error)
         faults = [f"its {name} are left out: {reason}" for name, reason in self.listing.left_out.items()]
         faults += [f"its new listing cannot be used: {self._unusable}"] if self._unusable else []
-        return ServerStatus(self._name, "in part" if faults else "up", "; ".join(faults))
+        state = "in part" if faults else "up"
+        changed = () if self.pins is None else self.pins.changed_in(self.listing.tools)
+        return ServerStatus(
+            self._name,
+            state,
+            "; ".join(faults),
+            since=self._state_since,
+            tools=len(self.listing.tools),
+            changed=changed,
+            last_error=self._last_error,
+        )
+
+    def _has_connection(self) -> bool:
+        return self.connection is not None and not self.connection.broken and self._fault is None
+
+    def _why_down(self) -> str:
+        return self._loss if self._fault is None else self._fault.problem
+
+    def _note_state(self) -> None:
+        """Note when the server came or went."""
+        if self._has_connection() != self._is_up:
+            self._is_up, self._state_since = not self._is_up, now()
 
     async def get(self) -> Connection:
         """Return the connection, made again if it was lost; raises ServerError where it cannot be made now."""
@@ -91,8 +122,8 @@ class KeptConnection:
         if connection is not None and connection.broken:
             self._lost(connection)
         left = self._next_try - time.monotonic()
-        if self._fault is not None and left > _SHORT_PAUSE:
-            raise ServerError(self._name, f"{self._fault.problem}\nIt is down, and tried again in {left:.0f} s")
+        if left > _SHORT_PAUSE:  # also where it was there, and lost again and again
+            raise ServerError(self._name, f"{self._why_down()}\nIt is down, and tried again in {left:.0f} s")
         made = await self._tried()
         if isinstance(made, ServerError):
             raise made
@@ -126,6 +157,8 @@ class KeptConnection:
         """Connect again after a connection has ended; called more than once for it."""
         if self._closed or connection is not self.connection or not self._is_made():
             return
+        self._loss = self._last_error = connection.fault or "has ended"
+        self._note_state()
         if time.monotonic() - self._since > _STEADY:
             self._failures = 0
         pause = self._pause()
@@ -136,7 +169,7 @@ class KeptConnection:
         await asyncio.sleep(pause)
         if self.connection is not None:
             await self.connection.close()
-        made = Connection(self._target, self._name, self._options, self._requests, self._list_changed)
+        made = Connection(self._target, self._name, self._options, self._requests, self)
         made.on_end = self._lost
         self.connection = made
         try:
@@ -150,7 +183,11 @@ class KeptConnection:
         if self._fault is not None:
             _log.warning("the server `%s` is there again", self._name)
         self.instructions = made.session.instructions
-        self._fault, self._since = None, time.monotonic()
+        self._fault, self._loss, self._since = None, "", time.monotonic()
+        self._note_state()
+        if self._options.log_level is not None:
+            await self.set_log_level(self._options.log_level)
+        self._resuming = asyncio.create_task(self.subscriptions.resume(made), name=f"mcp: {self._name}: subscribe")
         if made.broken:  # it ended at once, when nothing waited for its end
             self._failures += 1
             self._try_after(self._pause())
@@ -162,7 +199,8 @@ class KeptConnection:
             _log.warning("%s\n%s.", error, mend)
         else:
             _log.info("%s", error)
-        self._fault = error
+        self._fault, self._last_error = error, error.problem
+        self._note_state()
 
     # --- its listing
 
@@ -180,7 +218,7 @@ class KeptConnection:
             raise ServerError(self._name, f"cannot list what it has: {error}{await connection.last_lines()}") from error
         self._report_left_out()
         if self.pins is not None:
-            await self.pins.read(self.listing.tools)
+            await self.pins.read(self.listing, connection.session.instructions)
         try:
             self.on_change()
             self._unusable = ""
@@ -199,7 +237,26 @@ class KeptConnection:
         if failed:
             self._begin_relisting()
 
-    def _list_changed(self) -> None:
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
+        """Have the server send log lines from this level on; one that does not want to is left as it is."""
+        if self.connection is None or self.connection.broken:
+            return
+        try:
+            await self.connection.set_log_level(level)
+        except (MCPError, ValidationError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            _log.debug("%s: it does not set its log level: %s", self._name, error)
+
+    # --- what it announces
+
+    def updated(self, uri: str) -> None:
+        """Call the listeners of a resource."""
+        self.subscriptions.updated(uri)
+
+    def elicitation_completed(self, elicitation_id: str) -> None:
+        """Have what waits for a person's visit to an address go on."""
+        self._requests.completed(elicitation_id)
+
+    def list_changed(self) -> None:
         """List again what the server has, in a task of its own: the caller may be what reads the replies."""
         self._changed.set()
         self._begin_relisting()

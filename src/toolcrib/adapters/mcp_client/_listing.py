@@ -1,4 +1,4 @@
-"""Listing of a server: its tools, and its resources and templates, page by page."""
+"""Listing of a server: its tools, and its resources, templates and prompts, page by page."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ _MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools and resources of a server, as it listed them.
+    """The tools, resources and prompts of a server, as it listed them.
 
     Attributes:
         unreadable: Why it has no more tools than these: what cannot be read of those left out, by their names.
-        left_out: Why it has no resources or no templates: what went wrong, by the name of the list.
+        left_out: Why it has no resources, templates or prompts: what went wrong, by the name of the list.
+        not_asked: The names of the lists that are not wanted.
     """
 
     tools: tuple[types.Tool, ...] = ()
     resources: tuple[types.Resource, ...] = ()
     templates: tuple[types.ResourceTemplate, ...] = ()
+    prompts: tuple[types.Prompt, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    not_asked: frozenset[str] = frozenset()
 
 
 async def list_server(session: ClientSession, *, resources: bool, seconds: float) -> Listing:
@@ -56,14 +59,19 @@ async def list_server(session: ClientSession, *, resources: bool, seconds: float
             tools = await pages(session.list_tools, lambda page: page.tools) if known.tools or unknown else ()
     finally:
         unreadable_tools.reset(token)
-    if not (resources and (known.resources or unknown)):
-        return Listing(tools, unreadable=unreadable)
     failed: dict[str, str] = {}
-    static = await _optional(pages(session.list_resources, lambda page: page.resources), "resources", seconds, failed)
-    templates = await _optional(
-        pages(session.list_resource_templates, lambda page: page.resource_templates), "templates", seconds, failed
-    )
-    return Listing(tools, static, templates, unreadable, failed)
+    static: tuple[types.Resource, ...] = ()
+    templates: tuple[types.ResourceTemplate, ...] = ()
+    prompts: tuple[types.Prompt, ...] = ()
+    if resources and (known.resources or unknown):
+        found = pages(session.list_resources, lambda page: page.resources)
+        static = await _optional(found, "resources", seconds, failed)
+        filled_in = pages(session.list_resource_templates, lambda page: page.resource_templates)
+        templates = await _optional(filled_in, "templates", seconds, failed)
+    if known.prompts:
+        prompts = await _optional(pages(session.list_prompts, lambda page: page.prompts), "prompts", seconds, failed)
+    not_asked = frozenset[str]() if resources else frozenset({"resources", "templates"})
+    return Listing(tools, static, templates, prompts, unreadable, failed, not_asked)
 
 
 async def _optional(
@@ -88,6 +96,7 @@ async def pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]
     """Return all pages of a list as one, empty where the server does not know the request."""
     found: list[T] = []
     cursor: str | None = None
+    seen: set[str | None] = {None}
     for _ in range(_MAX_PAGES):
         try:
             page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
@@ -96,7 +105,8 @@ async def pages(ask: Callable[..., Awaitable[Any]], of: Callable[[Any], list[T]]
                 break
             raise
         found += of(page)
-        if page.next_cursor in (None, cursor) or len(found) >= _MAX_ITEMS:
-            break
         cursor = page.next_cursor
+        if cursor in seen or len(found) >= _MAX_ITEMS:
+            break
+        seen.add(cursor)
     return tuple(found[:_MAX_ITEMS])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from itertools import count
+from typing import Any, TypeVar, cast
 
 import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._checking import argument_checks
+from toolcrib.adapters.mcp_client._options import Options, ToolLabels
 from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._trust import Warnings, effect_of, source_of, warnings_in
@@ -24,17 +27,20 @@ from toolcrib.adapters.mcp_client._values import (
     result_of,
     texts_of,
 )
-from toolcrib.approvals import ApprovalPolicy
+from toolcrib.approvals import ApprovalPolicy, PinKind
+from toolcrib.calls import Consent
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ambient_context
 from toolcrib.pipeline import Run
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.schema.checker import checks_of
 from toolcrib.serving import OriginalResults
-from toolcrib.tools import BaseTool, Instruction, Tool, ToolOptions
+from toolcrib.tools import Instruction, Offering, PromptOffer, ResourceListener, ResourceOffer, Tool, ToolOptions
 
 __all__ = ["Member", "members_of", "unreadable"]
 
+L = TypeVar("L", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
+
+_log = logging.getLogger("toolcrib.mcp")
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _BOOLS: Mapping[bool, Any] = {True: {}, False: {"not": {}}}
 _NOT_A_TOOL = re.compile(r"[^A-Za-z0-9_-]")
@@ -42,8 +48,8 @@ _NOT_A_WORD = re.compile(r"[^A-Za-z0-9]+")
 _NAMES: Mapping[str, Any] = {"type": "object", "additionalProperties": _TEXT, "default": {}}
 
 
-class Member(BaseTool):
-    """A tool, resource, template or prompt of a server.
+class Member(Offering):
+    """A tool, resource, template or prompt of a server. The latter three are offered to clients as what they are.
 
     Attributes:
         about: The server's description of it.
@@ -62,6 +68,21 @@ class Member(BaseTool):
         self._remote, self._options = remote, options
         self.listed = True
 
+    def is_as(self, other: Member) -> bool:
+        """Return whether the server says of both the same, so that one does for the other."""
+        mine, theirs = (self.label(), self.about, self.change), (other.label(), other.about, other.change)
+        return mine == theirs and self.warned == other.warned and self._said_of() == other._said_of()
+
+    def _said_of(self) -> tuple[Any, ...]:
+        """Return what the server says of it to clients."""
+        return self.get_listing(), self.get_offer()
+
+    def _known(self, kind: PinKind, listed: L) -> L:
+        """Return what is listed; where it is pinned and has changed, as a person knows it."""
+        pins = self._remote.kept.pins
+        self.change = None if pins is None else pins.change_in(kind, listed)
+        return listed if self.change is None else self.change.shown()
+
     def tool(self) -> Tool[..., Any]:
         """Return it as a tool, with the gates of the host, which the server cannot change.
 
@@ -77,28 +98,42 @@ class Member(BaseTool):
         about, options = self.about, self._options
         given = self._override(options.return_schemas)
         text = self._override(options.descriptions)
+        labels: ToolLabels = self._override(options.labels) or options.labels.get("*", {})
         spec = ToolSpec.from_schema(
             self._call,
             about.parameters,
             name=options.prefix + about.name,
             description=about.description if text is None else text,
             returns=about.returns if given is None else given,
-            check=checks_of(about.name, about.parameters),
+            check=argument_checks(about.name, about.parameters),
         )
         made: Tool[..., Any] = Tool(
             spec,
             ToolOptions(
                 tags=about.tags(),
                 requires_approval=self._approval(),
-                effect=effect_of(about, trusted=options.trusted),
-                source=source_of(about, self.warned, trusted=options.trusted),
-                readers=() if self.warned.private else None,
+                effect=labels.get("effect") or effect_of(about, trusted=options.trusted),
+                source=labels.get("source") or source_of(about, self.warned, trusted=options.trusted),
+                content=labels.get("content", ()),
+                readers=labels.get("readers", () if self.warned.private else None),
                 max_result_chars=options.max_result_chars,
+                default=self.is_for_models(),
             ),
             source=self,
         )
         made.origin = f"{self.label()} of the MCP server `{self._remote.name}`"
         return made
+
+    def is_for_models(self) -> bool:
+        """Return whether models are offered it as a tool."""
+        return True
+
+    def keep_original(self, ctx: RunContext[Any] | None, value: Any, result: Any) -> Any:
+        """Return the value of a result, which is kept for a server that passes it on as it came."""
+        originals = None if ctx is None else ctx.provided.get(OriginalResults)
+        if ctx is not None and isinstance(originals, OriginalResults):
+            originals.keep(ctx.call_id, value, result)
+        return value
 
     def label(self) -> str:
         """Return its kind and its name on the server, for messages."""
@@ -111,6 +146,14 @@ class Member(BaseTool):
     def get_definition(self) -> Mapping[str, Any]:
         """Return the server's schema of its arguments and its hints, without its texts for models; all of a change."""
         return self.about.definition() if self.change is None else {"listed": self.change.now}
+
+    @property
+    def may_need_consent(self) -> bool:
+        return self._options.credentials is not None
+
+    async def get_consent(self, ctx: RunContext[Any]) -> Consent | None:
+        """Return what the principal has to do before the server is used for them."""
+        return await self._remote.consent_for(ctx)
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
         """Return the difference between the tool as a person knows it and as it is."""
@@ -155,8 +198,7 @@ class ToolMember(Member):
 
     def __init__(self, remote: RemoteServer, options: Options, listed: types.Tool) -> None:
         super().__init__(remote, options)
-        self.change = None if remote.kept.pins is None else remote.kept.pins.change_in(listed)
-        listed = listed if self.change is None else self.change.shown()
+        listed = self._known("tool", listed)
         self.warned = warnings_in(listed.meta)
         self._name, hints = listed.name, listed.annotations or types.ToolAnnotations()
         self._listed = listed
@@ -194,10 +236,7 @@ class ToolMember(Member):
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.call_tool(self._name, arguments, ctx)
-        value = None if result.is_error else result_of(result)
-        originals = None if ctx is None else ctx.provided.get(OriginalResults)
-        if ctx is not None and isinstance(originals, OriginalResults):
-            originals.keep(ctx.call_id, value, result)
+        value = self.keep_original(ctx, None if result.is_error else result_of(result), result)
         warned, run = warnings_in(result.meta), cast("Run | None", None if ctx is None else ctx.run)
         if ctx is not None and run is not None and run.provenance is not None:
             run.memory.warn(ctx.call_id, untrusted=warned.untrusted, private=warned.private)
@@ -206,11 +245,48 @@ class ToolMember(Member):
         return value
 
 
-class ResourceMember(Member):
+class _ResourceOffering(Member):
+    """What resources and templates have in common: clients see them as resources, and may subscribe to them."""
+
+    _uri: str
+    _said: types.Resource | types.ResourceTemplate
+
+    def is_for_models(self) -> bool:
+        """Return whether the host has resources be tools, too."""
+        return self._options.resource_tools
+
+    def get_offer(self) -> ResourceOffer:
+        """Return the resource as the server lists it."""
+        said = self._said.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"uri", "uri_template"})
+        return ResourceOffer(self._uri, self._said.mime_type, said)
+
+    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str]:
+        """Return what the server says that a variable may go on to be."""
+        reference = types.ResourceTemplateReference(uri=self._uri)
+        return (await self._remote.complete(reference, argument, typed, given)).values
+
+    def listen(self, listener: ResourceListener) -> None:
+        """Have a listener hear of the server's resources that change."""
+        self._remote.listeners.add(listener)
+
+    async def subscribe(self, uri: str) -> None:
+        """Subscribe to a resource; a server that announces no updates is left alone."""
+        try:
+            await self._remote.subscribe(uri, self._remote.announce)
+        except (RemoteToolError, ServerError) as error:
+            _log.info("%s: updates of %s do not come: %s", self._remote.name, uri, error)
+
+    async def unsubscribe(self, uri: str) -> None:
+        """End that."""
+        await self._remote.unsubscribe(uri, self._remote.announce)
+
+
+class ResourceMember(_ResourceOffering):
     """A resource, read without arguments."""
 
     def __init__(self, remote: RemoteServer, options: Options, listed: types.Resource) -> None:
         super().__init__(remote, options)
+        self._said = listed = self._known("resource", listed)
         self._uri, name = listed.uri, _resource_name("read", listed.name, listed.uri)
         text = _description_of("Read", listed.title or listed.name, listed.uri, listed.description)
         self.about = RemoteTool(name, remote.name, "resource", text, _schema({}), title=listed.title, read_only=True)
@@ -220,15 +296,18 @@ class ResourceMember(Member):
         return f"the resource {self._uri}"
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        return resource_of(await self._remote.read_resource(self._uri, ctx))
+        result = await self._remote.read_resource(self._uri, ctx)
+        return self.keep_original(ctx, resource_of(result), result)
 
 
-class TemplateMember(Member):
+class TemplateMember(_ResourceOffering):
     """A template of resources; the variables of its URI are the arguments."""
 
     def __init__(self, remote: RemoteServer, options: Options, listed: types.ResourceTemplate) -> None:
         super().__init__(remote, options)
+        listed = self._known("template", listed)
         self._template = UriTemplate.parse(listed.uri_template)
+        self._uri, self._said = listed.uri_template, listed
         name = _resource_name("query", listed.name, listed.uri_template)
         text = _description_of("Read", listed.title or listed.name, listed.uri_template, listed.description)
         optional, variables = self._template.query_variable_names, self._template.variables
@@ -243,8 +322,43 @@ class TemplateMember(Member):
         return f"the resource template {self._template}"
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
-        uri = self._template.expand(arguments)
-        return resource_of(await self._remote.read_resource(uri, ctx))
+        result = await self._remote.read_resource(self._template.expand(arguments), ctx)
+        return self.keep_original(ctx, resource_of(result), result)
+
+
+class PromptMember(Member):
+    """A prompt, which people choose, and models do not."""
+
+    def __init__(self, remote: RemoteServer, options: Options, listed: types.Prompt, name: str) -> None:
+        super().__init__(remote, options)
+        self._listed = listed = self._known("prompt", listed)
+        arguments = listed.arguments or []
+        parts = {one.name: {**_TEXT, "description": one.description or ""} for one in arguments}
+        schema = _schema(parts, [one.name for one in arguments if one.required])
+        text, title = listed.description or "", listed.title
+        self.about = RemoteTool(name, remote.name, "prompt", text, schema, title=title, read_only=True)
+        self.names = frozenset({name, listed.name})
+
+    def is_for_models(self) -> bool:
+        return False
+
+    def label(self) -> str:
+        return f"the prompt `{self._listed.name}`"
+
+    def get_offer(self) -> PromptOffer:
+        """Return the prompt as the server lists it."""
+        said = self._listed.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return PromptOffer({**said, "name": self._options.prefix + self._listed.name})
+
+    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str]:
+        """Return what the server says that an argument may go on to be."""
+        reference = types.PromptReference(name=self._listed.name)
+        return (await self._remote.complete(reference, argument, typed, given)).values
+
+    async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+        result = await self._remote.get_prompt(self._listed.name, arguments, ctx, accepted=True)
+        messages = [{"role": message.role, "content": message.content} for message in messages_of(result.messages)]
+        return self.keep_original(ctx, messages, result)
 
 
 class PromptList(Member):
@@ -275,6 +389,27 @@ class PromptText(Member):
         return [{"role": message.role, "content": message.content} for message in messages_of(result.messages)]
 
 
+class AccessMember(Member):
+    """A tool in the place of those of a server that nobody has given access to: its call asks for access."""
+
+    def __init__(self, remote: RemoteServer, options: Options) -> None:
+        super().__init__(remote, options)
+        text = (
+            f"Ask for access to the server {remote.name}, whose tools are not known before. The call is suspended "
+            "until the user has given access at a link; then the tools are there."
+        )
+        self.about = RemoteTool("get_access", remote.name, "tool", text, _schema({}))
+        self.names = frozenset({"get_access"})
+
+    def label(self) -> str:
+        return "the access"
+
+    async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+        await self._remote.kept.get()
+        names = [self._options.prefix + _tool_name(tool.name) for tool in self._remote.listing.tools]
+        return f"Access is given. The server has these tools: {', '.join(names) or 'none'}"
+
+
 def unreadable(server: str, name: str, problem: str) -> ServerError:
     """Return the error for a tool whose description by a server cannot be read."""
     return ServerError(server, f"describes its tool `{name:.200}` in a way that cannot be read: {problem:.500}")
@@ -291,6 +426,11 @@ def members_of(remote: RemoteServer, options: Options) -> list[Member]:
         ]
     if options.include_prompts:
         members += [PromptList(remote, options), PromptText(remote, options)]
+    if options.include_prompts is not False:
+        taken = {member.about.name for member in members}
+        for prompt in listing.prompts:
+            members.append(PromptMember(remote, options, prompt, _prompt_name(remote.name, prompt.name, taken)))
+            taken.add(members[-1].about.name)
     return members
 
 
@@ -323,6 +463,12 @@ def _description_of(verb: str, name: str, place: str, text: str | None) -> str:
 def _tool_name(name: str) -> str:
     """Return the name of a tool with `_` for characters that providers do not take: dots, slashes, spaces."""
     return _NOT_A_TOOL.sub("_", name) or "_"
+
+
+def _prompt_name(server: str, name: str, taken: Collection[str]) -> str:
+    """Return a tool's name for a prompt that no other member has, and hardly one of another server."""
+    wanted = f"prompt_{_tool_name(server)}_{_tool_name(name)}"
+    return next(free for number in count(1) if (free := wanted if number == 1 else f"{wanted}_{number}") not in taken)
 
 
 def _resource_name(verb: str, name: str, uri: str) -> str:

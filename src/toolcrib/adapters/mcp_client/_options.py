@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 import httpx2
@@ -17,16 +17,49 @@ from mcp.client.session import SamplingFnT
 from mcp.client.stdio import StdioServerParameters
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
+from mcp_types import LoggingLevel
+from typing_extensions import TypedDict  # pydantic reads it on every Python
 
-from toolcrib.adapters.mcp_client._values import Elicitation, RemoteTool
+from toolcrib.adapters.mcp_client._values import AskKind, Elicitation, RemoteTool
 from toolcrib.approvals import ToolPins
+from toolcrib.credentials import Credentials
 from toolcrib.formats import Refused
+from toolcrib.provenance import Effect, Labels
 
-__all__ = ["Approval", "ConnectOptions", "Elicit", "Options", "Source", "pinned_name", "read_source", "server_name"]
+__all__ = [
+    "DEFAULT_KINDS",
+    "Approval",
+    "ConnectOptions",
+    "Elicit",
+    "Options",
+    "Source",
+    "ToolLabels",
+    "pinned_name",
+    "read_source",
+    "server_name",
+]
 
+ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)
+DEFAULT_KINDS: frozenset[AskKind] = frozenset({"forms", "urls", "logs"})
 Source: TypeAlias = str | Sequence[str] | StdioServerParameters | Client | ClientSession | Server[Any] | MCPServer
 Approval: TypeAlias = bool | Collection[str] | Callable[[RemoteTool], bool]
 Elicit: TypeAlias = Callable[[Elicitation], Awaitable[Mapping[str, Any] | bool | None]]
+
+
+class ToolLabels(TypedDict, total=False):
+    """What the host says of a tool for a `Provenance` policy, as the options of `@tool` have it; each may be left out.
+
+    Attributes:
+        effect: What it does.
+        source: How far its results can be trusted, or each field of them.
+        content: The parameters that say something and decide nothing.
+        readers: To whom its results may be sent.
+    """
+
+    effect: Effect
+    source: Labels
+    content: list[str]
+    readers: list[str]
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -36,18 +69,26 @@ class ConnectOptions(TypedDict, total=False):
     env: Mapping[str, str]
     cwd: str | Path
     mode: str
-    include_prompts: bool
+    include_prompts: bool | None
+    resource_tools: bool
     include_instructions: bool
     elicit: Elicit
     sampling: SamplingFnT
-    roots: Sequence[str | Path]
+    roots: Sequence[str | Path] | None
+    ask_client: bool | Collection[AskKind]
+    approve_sampling: bool
+    question_wait: float
+    log_level: LoggingLevel | None
+    tasks: bool
     connect_timeout: float
     max_message: int
     max_result_chars: int | None
     refused: Refused
     required: bool | None
     trusted: bool
+    labels: Mapping[str, ToolLabels]
     pins: ToolPins | str | Path | None
+    credentials: Credentials | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +101,28 @@ class Options:
         cwd: The working folder of a command.
         mode: The generation of the protocol: `auto` asks the server, `legacy` shakes hands as before 2026, a
             version is used as it is.
-        include_prompts: Offer `list_prompts` and `get_prompt` as tools.
+        include_prompts: Offer `list_prompts` and `get_prompt` as tools. When None, prompts are there for clients that
+            the tools are served to alone, and models see none of them; with False, they are left out.
+        resource_tools: Whether resources that are included are tools for models as well.
         include_instructions: Let `get_instructions` return the server's instructions.
         elicit: Answers a question of the server to a person during a call: the fields by name, True or False for yes or
-            no, None to leave it open. Without it the run's approver is asked; without one, the question is declined.
-        sampling: Answers requests of the server to a model, as the SDK has them; without it they are refused.
-        roots: Folders that the server may work in.
+            no, None to leave it open. Without it the client that made the call is asked, else the run's approver, else
+            the question waits in the approval store; where there is none of these, it is declined.
+        sampling: Answers requests of the server to a model, as the SDK has them; without it they are refused, but for
+            those that `ask_client` lets through.
+        roots: Folders that the server may work in; of a client's roots only what is inside of them.
+        ask_client: What the server may ask the client that made a call for, and send it, where the client is known, as
+            behind a server of yours: `forms`, `urls` to visit, `sampling` by its model, `roots`, `logs`. True for all,
+            False for none; all but `sampling` and `roots` when left out: a stranger's server would spend the user's
+            model, and learn the names of folders. `roots` are passed on, too, where the option `roots` bounds them.
+        approve_sampling: Whether a person has to approve each request to the client's model.
+        question_wait: Seconds that a question waits in the approval store, where nobody else can be asked.
+        log_level: The level from which on the server sends log lines; it chooses that itself when None, and most of the
+            newer generation then send none.
+        tasks: Take tasks where the server may choose: declare them to a server of the newer generation, and call as
+            tasks the tools of an older one that may be called so. A call that waits for a person at the server then
+            lasts until they have answered, where it is else an error that says so. Tools of an older server that have
+            to be called as tasks are in any case.
         connect_timeout: Seconds for starting and for the handshake.
         max_message: Bytes of one message of the server. A command that sends more is stopped; a call over HTTP with a
             longer reply fails.
@@ -77,8 +134,12 @@ class Options:
         trusted: Whether a `Provenance` policy takes the server's hints at their word: a tool that reads only is not
             asked about, and results of one with `openWorldHint: false` are trusted. Other servers' hints count where
             they ask for more care.
+        labels: What a `Provenance` policy goes by for a tool, by its name, in place of the server's hints; `*` is for
+            all others.
         pins: Where the tools are kept as they were when the server was first used, or the path of a SQLite file: a
             change has to be accepted by a person. With a `name`, the server is known by it, else by its source.
+        credentials: Sign the requests to a URL, those of each principal with their own: `OAuth` or `ApiKeys` of
+            `toolcrib.credentials`. A call of a principal who has not consented is suspended, with a link.
     """
 
     prefix: str = ""
@@ -93,22 +154,46 @@ class Options:
     env: Mapping[str, str] | None = None
     cwd: str | Path | None = None
     mode: str = "auto"
-    include_prompts: bool = False
+    include_prompts: bool | None = None
+    resource_tools: bool = True
     include_instructions: bool = False
     elicit: Elicit | None = None
     sampling: SamplingFnT | None = None
     roots: Sequence[str | Path] | None = None
+    ask_client: bool | Collection[AskKind] = DEFAULT_KINDS
+    approve_sampling: bool = False
+    question_wait: float = 60.0
+    log_level: LoggingLevel | None = None
+    tasks: bool = False
     connect_timeout: float = 60.0
     max_message: int = 16 * 1024 * 1024
     max_result_chars: int | None = None
     refused: Refused = "leave_out"
     required: bool | None = None
     trusted: bool = False
+    labels: Mapping[str, ToolLabels] = field(default_factory=dict[str, "ToolLabels"])
     pins: ToolPins | str | Path | None = None
+    credentials: Credentials | None = None
 
     def __post_init__(self) -> None:
         if self.max_message < 1:
             raise ValueError(f"max_message is at least 1 byte, and is {self.max_message}")
+        if self.credentials is not None and self.auth is not None:
+            raise ValueError("give credentials or auth, not both")
+        unknown = set[str]() if isinstance(self.ask_client, bool) else {*self.ask_client} - {*ASK_KINDS}
+        if isinstance(self.ask_client, str) or unknown:
+            given = repr(self.ask_client) if isinstance(self.ask_client, str) else repr(min(unknown))
+            raise ValueError(f"ask_client is True, False, or some of {', '.join(ASK_KINDS)}; and {given} is none")
+        if self.question_wait < 0:
+            raise ValueError(f"question_wait is at least 0 seconds, and is {self.question_wait:g}")
+
+    def may_ask(self, kind: AskKind) -> bool:
+        """Return whether the server may ask the client that made a call for this."""
+        if isinstance(self.ask_client, bool):
+            return self.ask_client
+        return kind in self.ask_client or (
+            kind == "roots" and self.ask_client is DEFAULT_KINDS and self.roots is not None
+        )
 
     def needs_approval(self, tool: RemoteTool, names: Collection[str]) -> bool:
         """Return whether a tool needs approval; `names` are all of its names."""
@@ -124,6 +209,7 @@ class Options:
             "tool_names": frozenset(self.tool_names or ()),
             "descriptions": frozenset(self.descriptions),
             "return_schemas": frozenset(self.return_schemas),
+            "labels": frozenset(self.labels).difference("*"),
         }
         if not isinstance(self.approval, bool) and not callable(self.approval):
             named["approval"] = frozenset(self.approval)
@@ -131,7 +217,7 @@ class Options:
 
     def wants(self, tool: RemoteTool, names: Collection[str]) -> bool:
         """Return whether a tool is included; `names` are all of its names."""
-        if self.tool_names is not None and tool.kind in ("tool", "prompt"):
+        if self.tool_names is not None and tool.kind == "tool":
             return any(name in self.tool_names for name in names)
         if tool.kind in ("resource", "template") and not isinstance(self.include_resources, bool):
             return any(name in self.include_resources for name in names)
@@ -141,6 +227,7 @@ class Options:
 _OPTION_SOURCES = (
     ("headers", "a URL", str),
     ("auth", "a URL", str),
+    ("credentials", "a URL", str),
     ("env", "a command line", StdioServerParameters),
     ("cwd", "a command line", StdioServerParameters),
 )

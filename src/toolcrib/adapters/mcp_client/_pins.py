@@ -1,4 +1,4 @@
-"""Pins of a server: its tools as they were when it was first used, and those that have changed since."""
+"""Pins of a server: what it has as it was when it was first used, and what has changed since."""
 
 from __future__ import annotations
 
@@ -8,19 +8,32 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import mcp_types as types
+from pydantic import BaseModel
 
-from toolcrib.approvals import ToolPins
+from toolcrib.adapters.mcp_client._listing import Listing
+from toolcrib.approvals import PinKind, ToolPins
 from toolcrib.calls import differences
 
 __all__ = ["Change", "ServerPins"]
+
+Listed: TypeAlias = types.Tool | types.Resource | types.ResourceTemplate | types.Prompt
 
 _MOST_LINES: Final = 60  # of a difference that a person is shown
 _MOST_CHARS: Final = 500  # of a line
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
 _NEW: Final = "A tool that is new on its server: a person has to accept it before its description is shown."
+_KINDS: Final[Mapping[PinKind, type[Any]]] = {
+    "tool": types.Tool,
+    "resource": types.Resource,
+    "template": types.ResourceTemplate,
+    "prompt": types.Prompt,
+}
+_VARYING: Final = frozenset({"icons", "size", "annotations"})  # of resources; no model is shown them
+_SHOWN_OF_NEW: Final = ("name", "uri", "uriTemplate")
+_TEXT: Final = "instructions"  # the name and the one field of a server's instructions
 
 
 class ServerPins:
@@ -33,55 +46,100 @@ class ServerPins:
 
     def __init__(self, store: ToolPins | str | Path, server: str) -> None:
         self._given, self.server = store, server
-        self._kept: Mapping[str, Any] = {}
+        self._kept: dict[PinKind, Mapping[str, Any]] = {}
 
-    async def read(self, listed: Iterable[types.Tool]) -> None:
-        """Read what is kept of the server; when it is used for the first time, these tools are kept."""
-        self._kept = await (await self._store()).begin(self.server, {tool.name: _shape(tool) for tool in listed})
+    async def read(self, listing: Listing, instructions: str | None) -> None:
+        """Read what is kept of the server; what it has of a kind for the first time is kept."""
+        store = await self._store()
+        for kind, found in self._found(listing, instructions).items():
+            self._kept[kind] = await store.begin(self.server, found, kind)
+
+    def _found(self, listing: Listing, instructions: str | None) -> dict[PinKind, dict[str, Any]]:
+        """Return what is to be kept, by kind; a list that failed, or was not asked for, is left out."""
+        lists: dict[PinKind, tuple[str, tuple[Any, ...]]] = {
+            "tool": ("tools", listing.tools),
+            "resource": ("resources", listing.resources),
+            "template": ("templates", listing.templates),
+            "prompt": ("prompts", listing.prompts),
+        }
+        said: dict[PinKind, tuple[Any, ...]] = {
+            kind: items
+            for kind, (name, items) in lists.items()
+            if name not in listing.left_out and name not in listing.not_asked
+        }
+        found: dict[PinKind, dict[str, Any]] = {"instructions": {_TEXT: {_TEXT: instructions or ""}}}
+        for kind, items in said.items():
+            found[kind] = {_name_of(item): _shape(item) for item in items}
+        return found
 
     async def _store(self) -> ToolPins:
         if not isinstance(self._given, ToolPins):
             self._given = await asyncio.to_thread(ToolPins, self._given)
         return self._given
 
-    def change_in(self, listed: types.Tool) -> Change | None:
-        """Return how a tool differs from what a person knows of it; None where it does not."""
-        now, before = _shape(listed), self._kept.get(listed.name)
-        return None if now == before else Change(self, listed.name, before, now)
+    def change_in(self, kind: PinKind, listed: Listed) -> Change | None:
+        """Return how something differs from what a person knows of it; None where it does not."""
+        return self._change(kind, _name_of(listed), _shape(listed))
+
+    def _change(self, kind: PinKind, name: str, now: Mapping[str, Any]) -> Change | None:
+        before = self._kept.get(kind, {}).get(name)
+        return None if now == before else Change(self, kind, name, before, now)
+
+    def changes(self, listing: Listing, instructions: str | None) -> list[Change]:
+        """Return all that differs from what a person knows of it."""
+        found = self._found(listing, instructions)
+        made = [self._change(kind, name, now) for kind, items in found.items() for name, now in items.items()]
+        return [change for change in made if change is not None]
+
+    def known_instructions(self) -> str | None:
+        """Return the server's instructions as they were accepted last."""
+        kept = self._kept.get("instructions", {}).get(_TEXT, {})
+        return kept.get(_TEXT) or None
+
+    def changed_in(self, listed: Iterable[types.Tool]) -> tuple[str, ...]:
+        """Return the names of the tools that a person has to accept."""
+        return tuple(tool.name for tool in listed if self.change_in("tool", tool) is not None)
 
     async def is_accepted(self, change: Change) -> bool:
         """Return whether a change has been accepted meanwhile, by another process perhaps."""
-        self._kept = await (await self._store()).of(self.server)
-        return self._kept.get(change.name) == change.now
+        self._kept[change.kind] = await (await self._store()).of(self.server, change.kind)
+        return self._kept[change.kind].get(change.name) == change.now
 
     async def accept(self, change: Change, approver: str) -> None:
-        """Keep a tool as it is now."""
-        await (await self._store()).keep(self.server, change.name, change.now, approver)
-        self._kept = {**self._kept, change.name: change.now}
+        """Keep something as it is now."""
+        await (await self._store()).keep(self.server, change.name, change.now, approver, change.kind)
+        self._kept[change.kind] = {**self._kept.get(change.kind, {}), change.name: change.now}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A tool that a server describes in another way than a person knows it, or that is new.
+    """Something that a server describes in another way than a person knows it, or that is new.
 
     Attributes:
         pins: The pins of the server.
-        name: The tool's name on the server.
-        before: The tool as it was, in the shapes of the protocol; None when it is new.
-        now: The tool as the server lists it.
+        kind: What it is.
+        name: Its name on the server, or its URI.
+        before: What it was, in the shapes of the protocol; None when it is new.
+        now: What the server lists.
     """
 
     pins: ServerPins
+    kind: PinKind
     name: str
     before: Mapping[str, Any] | None
     now: Mapping[str, Any]
 
     @property
+    def server(self) -> str:
+        """The server, as the pins name it."""
+        return self.pins.server
+
+    @property
     def reason(self) -> str:
         """Why a person is asked."""
         if self.before is None:
-            return f"`{self.name}` is new on the server {self.pins.server} since it was first used"
-        return f"the server {self.pins.server} describes `{self.name}` in another way than when it was first used"
+            return f"`{self.name}` is new on the server {self.server} since it was first used"
+        return f"the server {self.server} describes `{self.name}` in another way than when it was first used"
 
     def text(self) -> str:
         """Return the difference in lines, for the person who is asked."""
@@ -91,17 +149,38 @@ class Change:
     def _lines(self) -> Iterator[str]:
         return differences(dict(self.before or {}), dict(self.now))
 
-    def shown(self) -> types.Tool:
-        """Return the tool as models are shown it until a person has accepted it: as it was, or without any text."""
+    def shown(self) -> Any:
+        """Return it as models and people are shown it until it is accepted: as it was, or without any text."""
+        made = _KINDS[self.kind]
         if self.before is not None:
-            return types.Tool.model_validate(self.before)
-        schema = _without_texts(self.now.get("inputSchema") or {})
-        return types.Tool.model_validate({"name": self.name, "description": _NEW, "inputSchema": schema})
+            return made.model_validate(self.before)
+        if self.kind == "tool":
+            schema = _without_texts(self.now.get("inputSchema") or {})
+            return made.model_validate({"name": self.name, "description": _NEW, "inputSchema": schema})
+        shown = {key: self.now[key] for key in _SHOWN_OF_NEW if key in self.now}
+        arguments = cast("list[dict[str, Any]]", self.now.get("arguments") or [])
+        bare = [{key: one[key] for key in ("name", "required") if key in one} for one in arguments]
+        return made.model_validate({**shown, "arguments": bare} if bare else shown)
+
+    async def accept(self, approver: str) -> None:
+        """Keep it as it is now."""
+        await self.pins.accept(self, approver)
 
 
-def _shape(tool: types.Tool) -> dict[str, Any]:
-    """Return a tool as JSON shapes, without what comes and goes and no model is shown."""
-    return json.loads(tool.model_dump_json(by_alias=True, exclude_none=True, exclude={"icons"}))
+def _name_of(listed: Listed) -> str:
+    match listed:
+        case types.Resource():
+            return listed.uri
+        case types.ResourceTemplate():
+            return listed.uri_template
+        case _:
+            return listed.name
+
+
+def _shape(listed: BaseModel) -> dict[str, Any]:
+    """Return it as JSON shapes, without what comes and goes and no model is shown."""
+    left_out = {"icons"} if isinstance(listed, types.Tool | types.Prompt) else {*_VARYING}
+    return json.loads(listed.model_dump_json(by_alias=True, exclude_none=True, exclude=left_out))
 
 
 def _without_texts(schema: Any) -> Any:

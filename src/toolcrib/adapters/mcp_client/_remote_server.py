@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import anyio
 import mcp_types as types
 from mcp.client import ClientRequestContext, ClientSession, InputRequiredRoundsExceededError
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.adapters.mcp_client._kept_connection import KeptConnection
 from toolcrib.adapters.mcp_client._listing import Listing, pages
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
+from toolcrib.adapters.mcp_client._task_calls import TaskCall
 from toolcrib.adapters.mcp_client._values import Progress
+from toolcrib.calls import Consent
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.schema import RunContext
+from toolcrib.tools import ResourceListener
 
 __all__ = ["RemoteServer"]
 
 T = TypeVar("T")
+_PAGE_ROUNDS = 3  # of pages that a server may want visited before it makes a call
+_MAX_PAGES = 5  # of one error
+_PAGE_SECONDS = 120.0  # for a person who said that they visit a page to be done there
 _INPUT_ROUNDS = 10  # of input that a server may ask for in one call
 _STREAM_FAILED = "SSE stream failed: "  # the SDK's error when it stops reading
 _UNKNOWN_SESSION = re.compile(r"session (not found|terminated)|no valid session", re.IGNORECASE)
@@ -37,11 +45,14 @@ class RemoteServer:
     Attributes:
         name: The server's name in messages.
         kept: The connection to it, and its listing.
+        listeners: What hears of its resources that were subscribed to, and are updated.
     """
 
     def __init__(self, target: Any, name: str, options: Options) -> None:
         self.name = name
+        self.listeners: WeakSet[ResourceListener] = WeakSet()
         self._requests = ServerRequests(name, options)
+        self._as_tasks = options.tasks
         self.kept = KeptConnection(target, name, options, self._requests)
 
     @property
@@ -51,8 +62,30 @@ class RemoteServer:
 
     @property
     def instructions(self) -> str | None:
-        """The instructions that the server gives for its use."""
-        return self.kept.instructions
+        """The instructions that the server gives for its use; where they are pinned, as they were accepted last."""
+        return self.kept.instructions if self.kept.pins is None else self.kept.pins.known_instructions()
+
+    def changes(self) -> list[Change]:
+        """Return what has changed since a person knew it; empty where nothing is pinned."""
+        kept = self.kept
+        return [] if kept.pins is None else kept.pins.changes(kept.listing, kept.instructions)
+
+    async def first_try(self) -> ServerError | None:
+        """Connect, and list what the server has; return what went wrong."""
+        return await self.kept.first_try()
+
+    async def close(self) -> None:
+        """End the connection, or the tries to make it."""
+        await self.kept.close()
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether nobody has given the access by which its tools could be listed."""
+        return False
+
+    async def consent_for(self, ctx: RunContext[Any]) -> Consent | None:
+        """Return what the principal of a run has to do before the server is used for them."""
+        return None
 
     # --- requests
 
@@ -70,9 +103,23 @@ class RemoteServer:
             if ctx is not None and ctx.report is not None:
                 ctx.report(Progress(progress, total, message))
 
+        meta = self._requests.meta_of(ctx)
+
+        listed = next((tool for tool in self.listing.tools if tool.name == name), None)
+        task = TaskCall(self.name, listed, self._as_tasks, report)
+
         async def ask(connection: Connection) -> types.CallToolResult:
-            if connection.client is not None:
-                return await connection.client.call_tool(name, arguments, progress_callback=report)
+            client = connection.client
+            if task.id:
+                return await task.follow(connection.session)
+            if task.begins_in(connection.session):
+                result = await self._with_pages(lambda: task.begin(connection.session, arguments, meta))
+                await connection.session.validate_tool_result(name, result)
+                return result
+            if client is not None:
+                return await self._with_pages(
+                    lambda: client.call_tool(name, arguments, progress_callback=report, meta=meta)
+                )
             session = connection.session
             return await _with_input(
                 session,
@@ -86,8 +133,37 @@ class RemoteServer:
                 ),
             )
 
-        with self._as_call(ctx):
-            return await self._request(ask, f"while `{name}` ran. Whether it took effect is unknown", again=False)
+        with self._as_call(ctx), task.current():
+            try:
+                return await self._request(ask, f"while `{name}` ran. Whether it took effect is unknown", again=False)
+            except ServerError:
+                if not task.id:
+                    raise
+                return await task.come_back(lambda: self._request(ask, f"while `{name}` ran as a task", again=True))
+
+    async def _with_pages(self, send: Callable[[], Awaitable[T]]) -> T:
+        """Return a result of the server, once a person has visited the pages that it wants visited before."""
+        asked: set[str] = set()
+        for _ in range(_PAGE_ROUNDS):
+            try:
+                return await send()
+            except MCPError as error:
+                pages = pages_of(error)
+                if not pages:
+                    raise
+                await self._visit(pages, asked)
+        return await send()
+
+    async def _visit(self, pages: Sequence[types.ElicitRequestURLParams], asked: set[str]) -> None:
+        """Have a person visit pages, each once; where the server wants one again, wait until it says that they did."""
+        for page in pages:
+            name = page.elicitation_id or page.url
+            if name in asked:
+                await self._requests.wait_for_page(name, _PAGE_SECONDS)
+            elif not await self._requests.visit(page):
+                text = f"a person has to visit {page.url} first, and then the call can be made again: {page.message}"
+                raise RemoteToolError(self.name, text)
+            asked.add(name)
 
     async def read_resource(self, uri: str, ctx: RunContext[Any] | None) -> types.ReadResourceResult:
         """Read a resource; raises what `call_tool` does."""
@@ -99,9 +175,11 @@ class RemoteServer:
             return await self._request(ask, f"while it was asked for {uri}", again=True)
 
     async def get_prompt(
-        self, name: str, arguments: dict[str, str], ctx: RunContext[Any] | None = None
+        self, name: str, arguments: dict[str, str], ctx: RunContext[Any] | None = None, *, accepted: bool = False
     ) -> types.GetPromptResult:
-        """Return a prompt; raises what `call_tool` does."""
+        """Return a prompt; raises what `call_tool` does, and RemoteToolError for one that has changed."""
+        if not accepted:
+            self._require_known(name)
 
         async def ask(connection: Connection) -> types.GetPromptResult:
             return await (connection.client or connection.session).get_prompt(name, arguments)
@@ -109,13 +187,59 @@ class RemoteServer:
         with self._as_call(ctx):
             return await self._request(ask, f"while it was asked for the prompt `{name}`", again=True)
 
+    def _require_known(self, name: str) -> None:
+        """Raise RemoteToolError for a prompt that has changed since a person knew it."""
+        changed = next((one for one in self.changes() if (one.kind, one.name) == ("prompt", name)), None)
+        if changed is not None:
+            mend = "`toolcrib pins diff` shows how, and `toolcrib pins accept` accepts it"
+            raise RemoteToolError(self.name, f"{changed.reason}; {mend}")
+
     async def list_prompts(self) -> tuple[types.Prompt, ...]:
-        """Return the prompts; raises what `call_tool` does."""
+        """Return the prompts, those that are pinned as a person knows them; raises what `call_tool` does."""
 
         async def ask(connection: Connection) -> tuple[types.Prompt, ...]:
             return await pages(connection.session.list_prompts, lambda page: page.prompts)
 
-        return await self._request(ask, "while it listed prompts", again=True)
+        listed = await self._request(ask, "while it listed prompts", again=True)
+        pins = self.kept.pins
+        changes = [None if pins is None else pins.change_in("prompt", prompt) for prompt in listed]
+        return tuple(
+            prompt if change is None else change.shown() for prompt, change in zip(listed, changes, strict=True)
+        )
+
+    async def complete(
+        self,
+        reference: types.PromptReference | types.ResourceTemplateReference,
+        name: str,
+        value: str,
+        given: Mapping[str, str],
+    ) -> types.Completion:
+        """Return what an argument of a prompt or a template may go on to be; raises what `call_tool` does."""
+
+        async def ask(connection: Connection) -> types.Completion:
+            argument = {"name": name, "value": value}
+            return (await connection.session.complete(reference, argument, dict(given) or None)).completion
+
+        return await self._request(ask, f"while it completed `{name}`", again=True)
+
+    async def subscribe(self, uri: str, listener: Callable[[str], None]) -> None:
+        """Call a listener with the URI whenever a resource is updated; raises what `call_tool` does."""
+
+        async def ask(connection: Connection) -> None:
+            await self.kept.subscriptions.add(connection, uri, listener)
+
+        await self._request(ask, f"while {uri} was subscribed to", again=True)
+
+    def announce(self, uri: str) -> None:
+        """Have the listeners hear that a resource is updated."""
+        for listener in [*self.listeners]:
+            listener.changed(uri)
+
+    async def unsubscribe(self, uri: str, listener: Callable[[str], None]) -> None:
+        """Call the listener no more."""
+        connection = self.kept.connection
+        gone = connection is None or connection.broken
+        await self.kept.subscriptions.remove(None if gone else connection, uri, listener)
 
     @contextmanager
     def _as_call(self, ctx: RunContext[Any] | None) -> Generator[None]:
@@ -124,7 +248,7 @@ class RemoteServer:
             yield
             return
         token = current_call.set(ctx)
-        self._requests.calls.append(ctx)
+        self._requests.call_began(ctx)
         try:
             yield
         finally:
@@ -139,13 +263,15 @@ class RemoteServer:
             connection.drop()
             if not (again or lost.not_done):
                 last = await connection.last_lines()
-                raise ServerError(self.name, f"was lost {when}{last or '.'} It was not called again") from lost
+                problem = f"was lost {when}{last or '.'} It was not called again"
+                raise ServerError(self.name, problem, may_have_run=True) from lost
         connection = await self.kept.get()
         try:
             return await self._send(ask, connection)
         except _ConnectionLostError as lost:
             connection.drop()
-            raise ServerError(self.name, f"was lost twice {when}{await connection.last_lines()}") from lost
+            problem = f"was lost twice {when}{await connection.last_lines()}"
+            raise ServerError(self.name, problem, may_have_run=not lost.not_done) from lost
 
     async def _send(self, ask: Callable[[Connection], Awaitable[T]], connection: Connection) -> T:
         try:
@@ -166,6 +292,16 @@ class RemoteServer:
             raise RemoteToolError(self.name, f"it asked for input more than {error.max_rounds} times") from error
         except RuntimeError as error:  # the SDK: the result does not fit the schema that the server gave for it
             raise RemoteToolError(self.name, str(error)) from error
+
+
+def pages_of(error: MCPError) -> list[types.ElicitRequestURLParams]:
+    """Return the pages that a person has to visit before a request is made again; none for another error."""
+    if error.code != types.URL_ELICITATION_REQUIRED:
+        return []
+    try:
+        return UrlElicitationRequiredError.from_error(error.error).elicitations[:_MAX_PAGES]
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError):  # what it sent beside the code
+        return []
 
 
 class _ConnectionLostError(Exception):

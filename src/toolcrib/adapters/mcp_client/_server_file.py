@@ -7,21 +7,27 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_type_hints
 
+from mcp_types import LoggingLevel
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolcrib.adapters.mcp_client._api_section import ApiEntry, ApiTexts, toolset_of_entry, with_api_defaults
 from toolcrib.adapters.mcp_client._connect import ServerToolset, connect
-from toolcrib.adapters.mcp_client._options import Approval
-from toolcrib.adapters.mcp_client._values import RemoteTool
+from toolcrib.adapters.mcp_client._credentials_section import CredentialsOptions, CredentialsSection, Vault
+from toolcrib.adapters.mcp_client._gateway_section import Checked, GatewayOptions, GatewaySection, gateway_options_of
+from toolcrib.adapters.mcp_client._network_section import network_options_of
+from toolcrib.adapters.mcp_client._options import DEFAULT_KINDS, Approval, ToolLabels
+from toolcrib.adapters.mcp_client._values import AskKind, RemoteTool
 from toolcrib.errors import TargetError, closest
 from toolcrib.toolsets import Toolset
 
-__all__ = ["read_document", "toolset_of_file"]
+__all__ = ["gateway_options", "read_document", "toolset_of_file"]
 
+_M = TypeVar("_M", bound=BaseModel)
 _log = logging.getLogger("toolcrib.mcp")
 _KEYS = ("mcpServers", "servers", "mcp_servers")  # of most clients; of VS Code; of those with TOML
 _OF_CLIENTS = frozenset(  # fields of theirs that say nothing about how a server is reached
@@ -34,11 +40,7 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
-class _Checked(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Limits(_Checked):
+class _Limits(Checked):
     """The limits for one server.
 
     Attributes:
@@ -54,33 +56,53 @@ class _Limits(_Checked):
     connect_timeout: Annotated[float, Field(gt=0)] = 60.0
 
 
-class _Section(_Checked):
+class _Section(Checked):
     """The section `toolcrib` of a server: how its tools are offered, and what gates they have.
 
     Attributes:
         prefix: What the name of each tool begins with; in a file of several servers `NAME_` when left out.
         tools: The tools to take; all of them when left out. An option names a tool as the server does.
+        resource_tools: Whether resources are tools for models, too.
+        prompts: Whether prompts are offered to people at clients; with true, as tools to models, too.
         approval: Which tools need a person: all, none, those named, or `unless_read_only`: all but those that the
             server says change nothing.
+        credentials: Those that its requests are signed with: of each principal, or one key for all.
         bearer_env: An environment variable with the token for the address.
         pass_env: Environment variables of this process that the command gets.
         trusted: Whether a policy of provenance takes the server's hints at their word.
+        labels: What a policy of provenance goes by for a tool, in place of the server's hints; `*` is for all others.
+        record: Whether the calls of its tools are in the gateway's record.
+        telemetry: Whether they are in its telemetry.
         pins: A SQLite file, beside this one, in which the tools are kept as they were when the server was first used.
+        ask_client: What the server may ask the client of a call for, and send it: all, nothing, or some of `forms`,
+            `urls`, `sampling`, `roots` and `logs`; all but `sampling` and `roots` when left out.
+        approve_sampling: Whether a person has to approve each of its requests to the client's model.
+        roots: Folders that the server may work in; of the client's, those inside of them.
+        log_level: The level from which on the server sends log lines.
     """
 
     prefix: str | None = None
     tools: list[str] | None = None
     resources: bool | list[str] = True
-    prompts: bool = False
+    resource_tools: bool = True
+    prompts: bool | None = None
     instructions: bool = False
     descriptions: dict[str, str] = Field(default_factory=dict[str, str])
     approval: bool | list[str] | Literal["unless_read_only"] = False
     limits: _Limits = Field(default_factory=_Limits)
     required: bool = False
+    credentials: CredentialsSection | None = None
     bearer_env: str | None = None
     pass_env: list[str] = Field(default_factory=list[str])
     trusted: bool = False
+    labels: dict[str, ToolLabels] = Field(default_factory=dict[str, ToolLabels])
     pins: str | None = None
+    ask_client: bool | list[AskKind] | None = None
+    approve_sampling: bool = False
+    roots: list[str] | None = None
+    log_level: LoggingLevel | None = None
+    record: bool = True
+    telemetry: bool = True
 
 
 class _ServerEntry(BaseModel):
@@ -117,16 +139,107 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
         TargetError: The file cannot be read, or an entry is wrong: the error names the server, the field and the mend.
     """
     variables = os.environ if environment is None else environment
-    servers = _servers_in(path, read_document(path))
-    several = len(servers) > 1
-    made = [
-        _toolset(_Place(path, name), _checked(_Place(path, name), entry), variables, several)
-        for name, entry in servers.items()
-    ]
+    entries, apis, section = _entries_in(path)
+    several = len(entries) + len(apis) > 1
+    vault = Vault(_kept_credentials(path, section, _Texts(_Place(path), variables)))
+    made = [_toolset(place, entry, _Texts(place, variables), several, vault) for place, entry in entries.items()]
+    for place, entry in apis.items():
+        prefix = f"{_NOT_A_NAME.sub('_', place.server)}_" if several else ""
+        texts = _api_texts(place, _Texts(place, variables))
+        made.append(toolset_of_entry(place.server, entry, texts, prefix, vault))
     toolsets = [one for one in made if one is not None]
     if not toolsets:
         raise TargetError(str(path), f"it has no server that is switched on; add one under `{_KEYS[0]}`")
-    return Toolset(toolsets, toolset_id=path.stem)
+    tools = Toolset(toolsets, toolset_id=path.stem)
+    try:
+        return tools.with_scopes(section.scopes) if section.scopes else tools
+    except ValueError as error:
+        raise _Place(path).wrong("toolcrib.scopes", str(error)) from None
+
+
+def gateway_options(path: Path, environment: Mapping[str, str] | None = None) -> GatewayOptions:
+    """Return what a file of servers says of the gateway as a whole, in its section `toolcrib`.
+
+    Raises:
+        TargetError: The file cannot be read, or an option is wrong: the error names the field and the mend.
+    """
+    entries, apis, section = _entries_in(path, warn=False)
+    place = _Place(path)
+    texts = _Texts(place, os.environ if environment is None else environment)
+    sections = {of.server: entry.toolcrib for of, entry in entries.items()}
+    signed = [one.credentials for one in sections.values() if one.credentials is not None]
+    signed += [given for api in apis.values() for given in api.toolcrib.credentials.values()]
+    return gateway_options_of(
+        section,
+        path.parent,
+        texts.expanded,
+        place.wrong,
+        network=network_options_of(
+            section.http,
+            section.auth,
+            section.tokens_env,
+            bool(section.scopes),
+            texts.expanded,
+            lambda field, name: texts.variable(field, name, name),
+        ),
+        unrecorded=frozenset(server for server, one in sections.items() if not one.record),
+        untraced=frozenset(server for server, one in sections.items() if not one.telemetry),
+        credentials=_kept_credentials(path, section, texts) if any(given.is_kept for given in signed) else None,
+    )
+
+
+def _kept_credentials(path: Path, section: GatewaySection, texts: _Texts) -> CredentialsOptions:
+    given = section.credentials
+    database = texts.expanded("toolcrib.credentials.database", given.database)
+    return CredentialsOptions(path.parent / database, texts.expanded("toolcrib.credentials.pages", given.pages))
+
+
+def _api_texts(place: _Place, texts: _Texts) -> ApiTexts:
+    return ApiTexts(place.path.parent, texts.expanded, lambda at, name: texts.variable(at, name, name), place.wrong)
+
+
+def _entries_in(
+    path: Path, *, warn: bool = True
+) -> tuple[dict[_Place, _ServerEntry], dict[_Place, ApiEntry], GatewaySection]:
+    """Return the servers of a file, its APIs, and its own section."""
+    document = read_document(path)
+    given: Any = document.get("toolcrib", {})
+    section = _valid(_Place(path), GatewaySection, given, "toolcrib.")
+    defaults: Any = given.get("defaults") or {}
+    entries: dict[_Place, _ServerEntry] = {}
+    for name, entry in _servers_in(path, document).items():
+        place = _Place(path, name)
+        entries[place] = _valid(place, _ServerEntry, _with_defaults(entry, defaults))
+        if warn:
+            _warn_of_unknown(place, entries[place])
+    apis: dict[_Place, ApiEntry] = {}
+    for name, entry in _apis_in(path, document).items():
+        place = _Place(path, name, "API")
+        apis[place] = _valid(place, ApiEntry, with_api_defaults(entry, section.defaults))
+    if same := {place.server for place in entries} & {place.server for place in apis}:
+        raise _Place(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
+    return entries, apis, section
+
+
+def _apis_in(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the APIs of a document by name, as they are there."""
+    found: Any = document.get("openapi", {})
+    if not isinstance(found, dict):
+        raise _Place(path).wrong("openapi", 'it has the APIs by name: {"pets": {"document": "pets.yaml"}}')
+    return cast("dict[str, Any]", found)
+
+
+def _with_defaults(entry: Any, defaults: Mapping[str, Any]) -> Any:
+    """Return the entry of a server, whose section has the defaults where it says nothing."""
+    given = dict(cast("dict[str, Any]", entry)) if isinstance(entry, dict) else {}
+    own: Any = given.get("toolcrib", {})
+    if not (given and defaults and isinstance(own, dict)):
+        return cast("Any", entry)
+    said = {**defaults, **cast("dict[str, Any]", own)}
+    if isinstance(said.get("limits"), dict):
+        said["limits"] = {**defaults.get("limits", {}), **said["limits"]}
+    given["toolcrib"] = said
+    return given
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -154,6 +267,8 @@ def _servers_in(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
             found: Any = part.get(key)
             if isinstance(found, dict):
                 return cast("dict[str, Any]", found)
+    if isinstance(document.get("openapi"), dict):
+        return {}
     raise TargetError(str(path), f"it has no servers: give them by name under `{_KEYS[0]}`")
 
 
@@ -168,49 +283,68 @@ def _plain_json(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a server's entry, for errors."""
+    """The place of the entry of a server or an API, for errors."""
 
     path: Path
-    server: str
+    server: str = ""
+    kind: str = "server"
 
     def wrong(self, field: str, problem: str) -> TargetError:
-        return TargetError(str(self.path), f"the server `{self.server}`: `{field}`: {problem}")
+        of = f"the {self.kind} `{self.server}`: " if self.server else ""
+        return TargetError(str(self.path), f"{of}`{field}`: {problem}")
 
 
-def _checked(place: _Place, entry: Any) -> _ServerEntry:
+def _valid(place: _Place, model: type[_M], given: Any, prefix: str = "") -> _M:
+    """Return a part of the file as a model of it has it."""
     try:
-        made = _ServerEntry.model_validate(entry)
+        return model.model_validate(given)
     except ValidationError as error:
-        problems = [_problem(one) for one in error.errors(include_url=False)]
+        problems = [_problem(one, model, prefix) for one in error.errors(include_url=False)]
         more = f" (and {len(problems) - 1} more: {'; '.join(f'`{f}`' for f, _ in problems[1:])})"
         raise place.wrong(problems[0][0], problems[0][1] + (more if len(problems) > 1 else "")) from None
+
+
+def _warn_of_unknown(place: _Place, made: _ServerEntry) -> None:
     fields = [*_ServerEntry.model_fields, "envFile", "serverUrl"]
     for name in made.model_extra or {}:
         if name not in _OF_CLIENTS:
             _log.warning(
                 "%s: the server `%s`: `%s` is not read. %s", place.path, place.server, name, closest(name, fields)
             )
-    return made
 
 
-def _problem(error: Any) -> tuple[str, str]:
+def _problem(error: Any, model: type[BaseModel], prefix: str) -> tuple[str, str]:
     """Return the field of an error of pydantic, and what is wrong with it."""
     parts = [str(part) for part in error["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]
+    name = (prefix + ".".join(parts)).rstrip(".") or "(all of it)"
     if error["type"] == "extra_forbidden":
-        known = _Limits if "limits" in parts[:-1] else _Section
-        return ".".join(parts), f"there is no such option. {closest(parts[-1], known.model_fields)}"
+        return name, f"there is no such option. {closest(parts[-1], _fields_at(model, parts[:-1]))}"
     given = f"; got {error['input']!r:.60}" if error["type"] != "missing" else ""
-    return ".".join(parts) or "(all of it)", f"{error['msg'][:1].lower()}{error['msg'][1:]}{given}"
+    return name, f"{error['msg'][:1].lower()}{error['msg'][1:]}{given}"
+
+
+def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:
+    """Return the names of the fields at a place in a model."""
+    for part in path:
+        fields: Mapping[str, Any] = getattr(model, "model_fields", {})
+        model = _model_in(fields[part].annotation) if part in fields else ToolLabels
+    return getattr(model, "model_fields", None) or get_type_hints(model)
+
+
+def _model_in(annotation: Any) -> Any:
+    """Return the model in an annotation that allows None as well."""
+    parts = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
+    return parts[0] if parts else annotation
 
 
 _BRANCHES = frozenset({"bool", "str", "int", "float", "literal['unless_read_only']"})
 
 
-def _toolset(place: _Place, entry: _ServerEntry, variables: Mapping[str, str], several: bool) -> Toolset | None:
+def _toolset(place: _Place, entry: _ServerEntry, texts: _Texts, several: bool, vault: Vault) -> Toolset | None:
     if entry.disabled or not entry.enabled:
         return None
-    section, texts = entry.toolcrib, _Texts(place, variables)
-    made = _connected(place, entry, texts, _prefix(place.server, section, several))
+    section = entry.toolcrib
+    made = _connected(place, entry, texts, _prefix(place.server, section, several), vault)
     return made if section.limits.timeout is None else made.with_timeout(section.limits.timeout)
 
 
@@ -225,9 +359,11 @@ def _may_change(tool: RemoteTool) -> bool:
     return not tool.read_only
 
 
-def _connected(place: _Place, entry: _ServerEntry, texts: _Texts, prefix: str) -> ServerToolset:
+def _connected(place: _Place, entry: _ServerEntry, texts: _Texts, prefix: str, vault: Vault) -> ServerToolset:
     section = entry.toolcrib
     source, options = _source(place, entry, texts)
+    if section.credentials is not None:
+        options |= _signing(place, section.credentials, source, options, texts, vault)
     approval: Approval = _may_change if section.approval == "unless_read_only" else cast("Any", section.approval)
     return connect(
         source,
@@ -236,17 +372,46 @@ def _connected(place: _Place, entry: _ServerEntry, texts: _Texts, prefix: str) -
         tool_names=section.tools,
         include_resources=section.resources,
         include_prompts=section.prompts,
+        resource_tools=section.resource_tools,
         include_instructions=section.instructions,
         descriptions=section.descriptions,
         approval=approval,
         required=section.required,
         trusted=section.trusted,
+        ask_client=DEFAULT_KINDS if section.ask_client is None else section.ask_client,
+        approve_sampling=section.approve_sampling,
+        roots=None if section.roots is None else [_root(place, texts, root) for root in section.roots],
+        log_level=section.log_level,
+        labels=section.labels,
         pins=None if section.pins is None else place.path.parent / texts.expanded("toolcrib.pins", section.pins),
         connect_timeout=section.limits.connect_timeout,
         max_message=section.limits.max_message,
         max_result_chars=section.limits.max_result_chars,
         **options,
     )
+
+
+def _signing(
+    place: _Place, section: CredentialsSection, source: Any, options: dict[str, Any], texts: _Texts, vault: Vault
+) -> dict[str, Any]:
+    """Return the options of `connect` that sign requests."""
+    field = "toolcrib.credentials"
+    if not isinstance(source, str):
+        raise place.wrong(field, "they are for an address; for a command write `pass_env`")
+    if problem := section.problem():
+        raise place.wrong(field, problem)
+    if section.api_key_env is None:
+        return {"credentials": vault.credentials(section, lambda at, name: texts.variable(at, name, name), place.wrong)}
+    key = texts.variable(f"{field}.api_key_env", section.api_key_env, section.api_key_env)
+    header = section.header or "Authorization"
+    value = f"Bearer {key}" if header.lower() == "authorization" else key
+    return {"headers": {**options.get("headers", {}), header: value}}
+
+
+def _root(place: _Place, texts: _Texts, root: str) -> str | Path:
+    """Return a folder, by the file where it is relative; or a URI as it is."""
+    given = texts.expanded("toolcrib.roots", root)
+    return given if "://" in given else place.path.parent / given
 
 
 def _source(place: _Place, entry: _ServerEntry, texts: _Texts) -> tuple[Any, dict[str, Any]]:

@@ -1,29 +1,47 @@
-"""Requests of a server during a call: for a person's answer, for the folders it may work in, for a log line."""
+"""Requests of a server during a call: for a person's answer, a model's text, folders; and its log lines.
+
+Each goes to the client that made the call where the host lets it (`ask_client`), and to the host else. One that cannot
+be tied to a call that is running reaches no client: it may belong to another person's call.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import mcp_types as types
 from mcp.client import ClientRequestContext
-from pydantic import FileUrl
 
 from toolcrib.adapters.mcp_client._options import Options
-from toolcrib.adapters.mcp_client._values import Elicitation
-from toolcrib.calls import ApprovalRequest, Grant
-from toolcrib.schema import RunContext
-from toolcrib.schema.checker import misfits
+from toolcrib.adapters.mcp_client._questions import Answer, ask_person, elicit_result, oversize, unsafe
+from toolcrib.adapters.mcp_client._roots import common_roots, root_uri
+from toolcrib.adapters.mcp_client._sampling import is_allowed, sample_request, sample_result
+from toolcrib.adapters.mcp_client._values import AskKind, Elicitation
+from toolcrib.errors import ToolcribError
+from toolcrib.pipeline import Asked, AskedKind, PersonAnswer, asking
+from toolcrib.schema import ClientFeature, ClientLink, ClientRoot, ElicitRequest, LogLine, RunContext
+from toolcrib.tools import Deadline, current_deadline, stopped_clocks
 
 __all__ = ["ServerRequests", "current_call"]
 
 _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
-
-_MAX_QUESTIONS = 20  # of a server during one call
+_MAX_REQUESTS: Final = 20  # of a server during one call: questions, and requests to a model
+_MAX_LINES: Final = 1_000  # of its log that reach the client of one call
+_MAX_LINE: Final = 10_000  # characters of one
+_MAX_ROOTS: Final = 100
+_MAX_PAGES: Final = 1_000  # visits that are remembered
+_FEATURES: Final[dict[AskKind, ClientFeature]] = {
+    "forms": "elicit",
+    "urls": "elicit_url",
+    "roots": "roots",
+    "logs": "log",
+}
 
 current_call: ContextVar[RunContext[Any] | None] = ContextVar("toolcrib_mcp_calling", default=None)
 """The call that the current code is part of."""
@@ -39,12 +57,22 @@ class ServerRequests:
     def __init__(self, server: str, options: Options) -> None:
         self._server, self._options = server, options
         self.calls: list[RunContext[Any]] = []
+        self._clocks: dict[int, Deadline | None] = {}
         self._asked: dict[int | None, int] = {}
+        self._lines: dict[int, int] = {}
+        self._pages: dict[str, asyncio.Event] = {}
+
+    def call_began(self, ctx: RunContext[Any]) -> None:
+        """Note a call that the server is about to get, with the deadlines around it."""
+        self.calls.append(ctx)
+        self._clocks[id(ctx)] = current_deadline()
 
     def call_ended(self, ctx: RunContext[Any]) -> None:
         """Forget a call that the server has ended."""
-        self.calls.remove(ctx)
+        self.calls[:] = [one for one in self.calls if one is not ctx]
+        self._clocks.pop(id(ctx), None)
         self._asked.pop(id(ctx), None)
+        self._lines.pop(id(ctx), None)
         if not self.calls:
             self._asked.clear()
 
@@ -56,96 +84,214 @@ class ServerRequests:
         """Return a person's answer to a question of the server."""
         ctx = self._call_of_request()
         if self._too_many(ctx):
-            _log.warning("%s asks more than %d questions; the others are declined", self._server, _MAX_QUESTIONS)
             return types.ElicitResult(action="decline")
         if isinstance(params, types.ElicitRequestURLParams):
             schema, url = dict[str, Any](), params.url
         else:
             schema, url = params.requested_schema, None
+        problem = oversize(params.message, schema) if url is None else unsafe(url) or oversize(params.message, {})
+        if problem:
+            _log.warning("%s asks what is not shown: %s", self._server, problem)
+            return types.ErrorData(code=types.INVALID_PARAMS, message=f"the question is not shown: {problem}")
         asked = Elicitation(self._server, "" if ctx is None else ctx.tool_name, params.message, schema, url)
+        if ctx is None and self._options.elicit is None:
+            return self._untied("question")
         try:
-            answer = await self._answer(asked, ctx)
-        except Exception as error:  # the host's own callback; the server gets an error
+            return await self._answered(asked, ctx, getattr(params, "elicitation_id", None))
+        except Exception as error:  # the host's own callback, a client's reply; the server gets an error
             _log.exception("%s: the question %r was not answered", self._server, params.message)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
-        return _elicit_result(answer, asked)
 
-    async def _answer(self, asked: Elicitation, ctx: RunContext[Any] | None) -> Mapping[str, Any] | bool | None:
-        if self._options.elicit is not None:
-            return await self._options.elicit(asked)
-        if ctx is None or ctx.ask is None:
-            _log.warning("%s asks %r; no approver or connect(elicit=...) can answer", asked.server, asked.message)
-            return False
-        metadata = {"asked by the server": asked.server, "fields": ", ".join(asked.schema.get("properties", {}))}
-        shown = {**metadata, "url": asked.url} if asked.url else metadata
-        given: Any = await ctx.ask(
-            ApprovalRequest(
-                id=f"elicit_{ctx.call_id}",
-                call_id=ctx.call_id,
-                tool=ctx.tool_name,
-                arguments={},
-                digest="",
-                reason=asked.message,
-                metadata=shown,
-                run_id=ctx.run_id,
-            )
-        )
-        if not isinstance(given, Grant):
-            return None if given is None else False
-        filled: Any = given.user_input if given.override_args is None else given.override_args
-        fields: Mapping[str, Any] = cast("Mapping[str, Any]", filled) if isinstance(filled, Mapping) else {}
-        return fields if _fits(fields, asked.schema) else False  # a bare yes does not answer the question
+    async def _answered(
+        self, asked: Elicitation, ctx: RunContext[Any] | None, elicitation_id: str | None
+    ) -> types.ElicitResult | types.ErrorData:
+        """Return the answer of the host's callback, else of the client that made the call, else of its approver."""
+        callback, link = self._options.elicit, self._link_for("forms" if asked.url is None else "urls", ctx)
+        kind: ClientFeature = "elicit" if asked.url is None else "elicit_url"
+        of = "host" if callback is not None else "approver" if link is None else "client"
+        with self._asking(ctx, kind, of, asked.message) as note:
+            if callback is not None:
+                result = elicit_result(await callback(asked), asked)
+            elif link is not None:
+                result = await _asked_of_client(link, asked, elicitation_id)
+            elif ctx is not None:
+                answer = await ask_person(asked, ctx, self._options.question_wait)
+                note.by = answer.by
+                result = elicit_result(_given(answer), asked)
+            else:
+                result = self._untied("question")
+            note.outcome = result.action if isinstance(result, types.ElicitResult) else "failed"
+        return result
+
+    def _asking(
+        self, ctx: RunContext[Any] | None, kind: AskedKind, of: str, text: str
+    ) -> AbstractContextManager[Asked]:
+        """Return what is entered while a request of the server is answered: it belongs to the record of the call."""
+        if ctx is None:
+            return nullcontext(Asked())
+        return asking(ctx, kind, of, {"server": self._server, "text": text}, self._clocks.get(id(ctx)))
+
+    def _untied(self, what: str) -> types.ErrorData:
+        text = f"the {what} cannot be tied to one call that is running, and is refused"
+        _log.warning("%s: %s", self._server, text)
+        return types.ErrorData(code=types.INVALID_REQUEST, message=text)
 
     def _too_many(self, ctx: RunContext[Any] | None) -> bool:
         key = None if ctx is None else id(ctx)
         self._asked[key] = asked = self._asked.get(key, 0) + 1
-        return asked > _MAX_QUESTIONS
+        if asked == _MAX_REQUESTS + 1:
+            _log.warning("%s asks more than %d times during a call; the rest is declined", self._server, _MAX_REQUESTS)
+        return asked > _MAX_REQUESTS
 
     def _call_of_request(self) -> RunContext[Any] | None:
         """Return the call that a request of the server belongs to; None where it may be one of several people's."""
         known = current_call.get()
-        if known is not None:
-            return known
+        if known is not None:  # it may have ended meanwhile
+            return next((ctx for ctx in self.calls if ctx is known), None)
         first = self.calls[0] if self.calls else None
-        return first if all(ctx.ask is first.ask for ctx in self.calls if first is not None) else None
+        return first if all(_is_of_same_party(ctx, first) for ctx in self.calls if first is not None) else None
+
+    def _link_for(
+        self, kind: AskKind, ctx: RunContext[Any] | None, feature: ClientFeature | None = None
+    ) -> ClientLink | None:
+        """Return the client that made a call, where it takes such requests and the host lets the server make them."""
+        link: ClientLink | None = None if ctx is None or ctx.run is None else ctx.run.client
+        if link is None or not self._options.may_ask(kind):
+            return None
+        return link if link.can(feature or _FEATURES[kind]) else None
+
+    def meta_of(self, ctx: RunContext[Any] | None) -> types.RequestParamsMeta | None:
+        """Return what a request says besides: that log lines are wanted, where the client of the call takes them."""
+        if self._link_for("logs", ctx) is None:
+            return None
+        return cast("types.RequestParamsMeta", {types.LOG_LEVEL_META_KEY: self._options.log_level or "debug"})
+
+    # --- pages to visit
+
+    async def visit(self, page: types.ElicitRequestURLParams) -> bool:
+        """Ask a person to visit a page that the server wants visited before a call; return whether they will."""
+        session: Any = None
+        answer = await self.elicit(ClientRequestContext(session=session, request_id=""), page)
+        return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+
+    def completed(self, elicitation_id: str) -> None:
+        """Note that a person is done with a page."""
+        self._page(elicitation_id).set()
+
+    async def wait_for_page(self, elicitation_id: str, seconds: float) -> None:
+        """Wait until the server says that a person is done with a page, and no longer than so many seconds."""
+        try:
+            with stopped_clocks():
+                async with asyncio.timeout(seconds):
+                    await self._page(elicitation_id).wait()
+        except TimeoutError:
+            pass
+
+    def _page(self, elicitation_id: str) -> asyncio.Event:
+        if len(self._pages) >= _MAX_PAGES and elicitation_id not in self._pages:
+            del self._pages[next(iter(self._pages))]
+        return self._pages.setdefault(elicitation_id, asyncio.Event())
+
+    # --- a model
+
+    async def sample(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        """Return what the model of the client that made the call answers to a server."""
+        ctx = self._call_of_request()
+        if ctx is None:
+            return self._untied("request to a model")
+        if self._too_many(ctx):
+            return types.ErrorData(code=types.INVALID_REQUEST, message="there were too many requests during the call")
+        has_tools = bool(params.tools)
+        link = self._link_for("sampling", ctx, "sample_tools" if has_tools else "sample")
+        if link is None:
+            return types.ErrorData(
+                code=types.INVALID_REQUEST, message="the client has no model for this, or none for it"
+            )
+        try:
+            request = sample_request(params, self._server, ctx.tool_name)
+            if self._options.approve_sampling:
+                with self._asking(ctx, "ask", "approver", f"may it ask the model: {request.last_text}") as note:
+                    allowed = await is_allowed(request, self._server, ctx, self._options.question_wait)
+                    note.outcome = "accept" if allowed else "decline"
+                if not allowed:
+                    return types.ErrorData(
+                        code=types.INVALID_REQUEST, message="a person refused the request to a model"
+                    )
+            kind: ClientFeature = "sample_tools" if has_tools else "sample"
+            with self._asking(ctx, kind, "client", request.last_text) as note:
+                sampled = await link.sample(request)
+                note.by = sampled.model
+            return sample_result(sampled, has_tools=has_tools)
+        except ToolcribError as error:
+            return types.ErrorData(code=types.INVALID_REQUEST, message=str(error))
+        except Exception as error:  # a client's reply
+            _log.exception("%s: its request to a model was not answered", self._server)
+            return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the request was not answered: {error}")
 
     # --- folders, log lines
 
     async def roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        """Return the folders that the server may work in."""
-        return types.ListRootsResult(roots=[_root(place) for place in self._options.roots or ()])
+        """Return the folders that the server may work in: of the client's, those that the host allows."""
+        ctx = self._call_of_request()
+        link = self._link_for("roots", ctx)
+        allowed = None if self._options.roots is None else [ClientRoot(root_uri(one)) for one in self._options.roots]
+        if link is None:
+            return _roots(allowed or ())
+        with self._asking(ctx, "roots", "client", ""):
+            found = [*await link.roots()][:_MAX_ROOTS]
+        return _roots(found if allowed is None else common_roots(found, allowed))
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        """Log a line of the server."""
-        _log.log(_LEVELS.get(params.level, logging.ERROR), "%s: %s", self._server, params.data)
+        """Log a line of the server, and give it to the client whose call it belongs to."""
+        _log.log(_LEVELS.get(params.level, logging.ERROR), "%s: %.*s", self._server, _MAX_LINE, params.data)
+        ctx = self._call_of_request()
+        if ctx is not None and ctx.trace is not None:
+            ctx.trace.logged(params.level, params.data, f"{self._server}: {params.logger or ''}".rstrip(": "))
+        link = self._link_for("logs", ctx)
+        if link is None or ctx is None:
+            return
+        self._lines[id(ctx)] = count = self._lines.get(id(ctx), 0) + 1
+        if count > _MAX_LINES + 1:
+            return
+        name = f"{self._server}: {params.logger}" if params.logger else self._server
+        line = LogLine(params.level, _cut(params.data), name)
+        if count > _MAX_LINES:
+            line = LogLine("warning", f"it wrote more than {_MAX_LINES} lines; the rest is left out", self._server)
+        await link.log(line)
 
 
-def _root(place: str | Path) -> types.Root:
-    uri = str(place) if "://" in str(place) else Path(place).resolve().as_uri()
-    return types.Root(uri=FileUrl(uri))
+def _given(answer: PersonAnswer) -> Answer:
+    if answer.action == "accept":
+        return answer.fields
+    return None if answer.action == "cancel" else False
 
 
-def _elicit_result(answer: Mapping[str, Any] | bool | None, asked: Elicitation) -> types.ElicitResult | types.ErrorData:
-    if answer is None:
-        return types.ElicitResult(action="cancel")
-    if answer is False:
-        return types.ElicitResult(action="decline")
-    if asked.url is not None:
-        return types.ElicitResult(action="accept")
-    content = _filled({} if answer is True else answer, asked.schema)
-    problem = next(map(str, misfits(asked.schema, content)), None)
-    if problem is not None:
-        text = f"the answer does not fit what {asked.server} asked: {problem}"
-        _log.error("%s: %s", asked.server, text)
-        return types.ErrorData(code=types.INVALID_PARAMS, message=text)
-    return types.ElicitResult(action="accept", content=content)
+async def _asked_of_client(
+    link: ClientLink, asked: Elicitation, elicitation_id: str | None
+) -> types.ElicitResult | types.ErrorData:
+    """Return the answer of the client that made a call."""
+    name = f"{asked.server}: {elicitation_id or secrets.token_hex(8)}" if asked.url else ""
+    answer = await link.elicit(ElicitRequest(f"{asked.server} asks: {asked.message}", asked.schema, asked.url, name))
+    if not answer.accepted:
+        return types.ElicitResult(action=answer.action)
+    return elicit_result(answer.data or {}, asked)
 
 
-def _filled(content: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with the defaults that the server gave."""
-    parts: Mapping[str, Any] = schema.get("properties", {})
-    return {**{name: part["default"] for name, part in parts.items() if "default" in part}, **content}
+def _is_of_same_party(ctx: RunContext[Any], other: RunContext[Any]) -> bool:
+    """Return whether two calls are made on behalf of one principal; without one, of one client and one approver."""
+    if ctx.run is None or other.run is None:
+        return ctx.run is other.run and ctx.ask is other.ask
+    if ctx.run.principal is not None or other.run.principal is not None:
+        return ctx.run.principal == other.run.principal
+    return ctx.run.client is other.run.client and ctx.run.approver is other.run.approver
 
 
-def _fits(fields: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
-    return not misfits(schema, _filled(fields, schema))
+def _cut(data: Any) -> Any:
+    text = data if isinstance(data, str) else str(data)
+    return data if len(text) <= _MAX_LINE else text[: _MAX_LINE - 1] + "…"
+
+
+def _roots(found: Iterable[ClientRoot]) -> types.ListRootsResult:
+    return types.ListRootsResult.model_validate({"roots": [{"uri": one.uri, "name": one.name} for one in found]})

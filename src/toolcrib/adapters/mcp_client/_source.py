@@ -9,8 +9,9 @@ from typing import Any
 
 import anyio
 
-from toolcrib.adapters.mcp_client._members import Member, members_of, unreadable
+from toolcrib.adapters.mcp_client._members import AccessMember, Member, members_of, unreadable
 from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._principal_servers import PrincipalServers
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._values import ServerStatus
 from toolcrib.errors import DuplicateNameError, ServerError, ToolConstraintError
@@ -29,13 +30,17 @@ class ServerSource:
     Attributes:
         server: The server's name in messages.
         opened: The server as often as it is open now, the last opened last.
+        pins: Where what it has is kept as it was at first, or the path of that file.
+        tool_names: The names of its tools, those before the last change among them: calls of these may go on.
     """
 
     is_concurrent = True
 
     def __init__(self, target: Any, server: str, options: Options) -> None:
         self._target, self.server, self._options = target, server, options
+        self.pins = options.pins
         self.opened: list[RemoteServer] = []
+        self.tool_names: frozenset[str] = frozenset()
 
     def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
         """Connect, and give the tools while the connection is open."""
@@ -51,15 +56,22 @@ class ServerSource:
     async def _open(self) -> AsyncGenerator[Toolset]:
         async with self.connect(required=self._options.required is True) as (remote, fault):
             tools = _ServerTools(remote, self._options, fault)
-            remote.kept.on_change = tools.renew
+            self.tool_names = tools.names()
+
+            def renew() -> None:
+                before = tools.names()
+                tools.renew()
+                self.tool_names = before | tools.names()
+
+            remote.kept.on_change = renew
             yield tools.live
 
     @asynccontextmanager
     async def connect(self, *, required: bool = True) -> AsyncGenerator[tuple[RemoteServer, ServerError | None]]:
         """Open the server with a connection of its own; with what went wrong, where it is not required."""
-        remote = RemoteServer(self._target, self.server, self._options)
+        remote = self._remote()
         try:
-            fault = await remote.kept.first_try()
+            fault = await remote.first_try()
             if fault is not None and required:
                 raise fault
             self.opened.append(remote)
@@ -69,7 +81,11 @@ class ServerSource:
                 self.opened.remove(remote)
         finally:
             with anyio.CancelScope(shield=True):  # a task group that is cancelled would leave processes behind
-                await remote.kept.close()
+                await remote.close()
+
+    def _remote(self) -> RemoteServer:
+        kind = RemoteServer if self._options.credentials is None else PrincipalServers
+        return kind(self._target, self.server, self._options)
 
     def __repr__(self) -> str:
         return f"<MCP server {self.server}>"
@@ -80,23 +96,35 @@ class _ServerTools:
 
     def __init__(self, remote: RemoteServer, options: Options, fault: ServerError | None) -> None:
         self._remote, self._options = remote, options
-        self._made = dict(self._made_of(self._wanted())) if fault is None else {}
+        self._made = dict(self._made_of(self._wanted())) if fault is None or remote.is_locked else {}
         self.live = LiveTools([*self._made.values()], fault=fault, may_be_empty=options.required is False)
+
+    def names(self) -> frozenset[str]:
+        """Return the names of the tools, as models call them."""
+        return frozenset(tool.name for tool in self._made.values())
 
     def renew(self) -> None:
         """Replace the tools by those of the new listing."""
-        made, before = dict(self._made_of(self._wanted())), self._made
-        self.live.renew([*made.values()])
-        known = {member.about.name: member.about for member in before}
-        for member in made:
-            if known.get(member.about.name, member.about) != member.about:
+        before = self._made
+        known = {member.about.name: member for member in before}
+        made: dict[Member, Tool[..., Any]] = {}
+        for member, tool in self._made_of(self._wanted()):
+            old = known.get(member.about.name)
+            if old is not None and old.is_as(member):  # views of the open toolset have it already
+                made[old] = before[old]
+                continue
+            made[member] = tool
+            if old is not None and old.about != member.about:
                 # a grant holds on only where its definition is the same: `Member.get_definition`
                 _log.warning("%s: it describes %s in another way than before", self._remote.name, member.label())
+        self.live.renew([*made.values()])
         self._made = made
         for gone in before:
-            gone.listed = False
+            gone.listed = gone in made
 
     def _wanted(self) -> list[Member]:
+        if self._remote.is_locked:
+            return [AccessMember(self._remote, self._options)]
         has = members_of(self._remote, self._options)
         _require_names(has, self._options, self._remote)
         wanted = [member for member in has if self._options.wants(member.about, member.names)]

@@ -6,7 +6,8 @@ import json
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 import mcp_types as types
@@ -14,6 +15,7 @@ import mcp_types as types
 from toolcrib.calls import Media
 
 __all__ = [
+    "AskKind",
     "Elicitation",
     "Progress",
     "Prompt",
@@ -52,12 +54,20 @@ class ServerStatus:
         state: `down` has no connection; `in part`, where something of what it has is left out; else `up`.
         reason: What is wrong; empty where it is up.
         retry_in: Seconds until it is connected to again.
+        since: When it came, or went; None where its toolset is not open.
+        tools: How many tools it has, as last listed.
+        changed: Its tools that wait for a person, as they are new or changed where tools are pinned.
+        last_error: What went wrong last, also where it is up again.
     """
 
     server: str
     state: Literal["up", "in part", "down"]
     reason: str = ""
     retry_in: float = 0.0
+    since: datetime | None = None
+    tools: int = 0
+    changed: tuple[str, ...] = ()
+    last_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +131,10 @@ class Prompt:
     arguments: dict[str, str] | None = None
     required: tuple[str, ...] = ()
     messages: tuple[PromptMessage, ...] = ()
+
+
+AskKind: TypeAlias = Literal["forms", "urls", "sampling", "roots", "logs"]
+"""What a server may ask the client that made a call for, or send it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,11 @@ def elicitation_approver(ctx: ServerRequestContext[Any, Any], pending: PendingAp
     """
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
+        if request.asked_by is not None:  # a form with approve and deny has no fields for what another server asks
+            return None
         try:
+            if request.consent is not None and request.consent.url and _opens_pages(ctx):
+                return await _by_page(ctx, request, pending)
             async with pending.form(request):
                 result = await ctx.session.elicit_form(clean(request.text()), _FORM, related_request_id=ctx.request_id)
         except (MCPError, ValidationError) as error:  # the client is not ours
@@ -103,6 +107,22 @@ def elicitation_approver(ctx: ServerRequestContext[Any, Any], pending: PendingAp
         return _answer(request, result)
 
     return approver
+
+
+def _opens_pages(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Return whether the client declares that it opens a page for its user."""
+    declared = ctx.session.client_capabilities
+    return declared is not None and declared.elicitation is not None and declared.elicitation.url is not None
+
+
+async def _by_page(
+    ctx: ServerRequestContext[Any, Any], request: ApprovalRequest, pending: PendingApprovals
+) -> Denial | None:
+    """Have the client open the page where its user consents; what counts is what they do there."""
+    link = "" if request.consent is None else request.consent.url
+    async with pending.form(request):
+        result = await ctx.session.elicit_url(clean(request.reason), link, request.id, ctx.request_id)
+    return request.deny("", UNVERIFIED) if result.action == "decline" else None
 
 
 # --- the newer one: forms in a result, answers in the next request
@@ -146,8 +166,10 @@ def suspended_result(suspension: Suspension, answered_in: str, *, because: str =
         answered_in: The place where a person answers.
         because: Why the client itself was not asked.
     """
+    is_consent = all(request.consent is not None for request in suspension.requests)
+    where = f"{because}A person answers it in {answered_in}; no tool and no command of yours does. "
     text = (
-        f"{suspension.text}\n{because}A person answers it in {answered_in}; no tool and no command of yours does. "
+        f"{suspension.text}\n{'' if is_consent else where}"
         "Make exactly the same call again after that: it goes on from here, and runs once."
     )
     asked = [

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from urllib.parse import urlsplit, urlunsplit
 
-from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
-from mcp.server.auth.provider import AccessToken, TokenVerifier
-from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcrib.adapters.mcp_server._bearer import BearerAuth, ScopeChallenge
+from toolcrib.adapters.mcp_server._health import Health
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
+from toolcrib.adapters.mcp_server._known_callers import KnownCallers
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.adapters.mcp_server._session_limit import SessionLimit
-from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, TokenTable, listen, serve_app
+from toolcrib.serving.http import BodyDeadline, HttpGuard, HttpLimits, Site, listen, serve_app
+from toolcrib.serving.oauth import metadata_path
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["HttpApp", "http_app", "serve_http"]
@@ -39,41 +41,53 @@ class HttpApp:
             max_request_body_size=options.max_body,
             max_sessions=options.max_sessions,
         )
-        site = Site(options.host, options.allowed_hosts, options.allowed_origins, local_pages=True)
+        self._sessions = SessionLimit(
+            self._manager.asgi_app,
+            server.principals.name,
+            options.sessions_each,
+            options.max_sessions,
+            options.idle_seconds,
+        )
+        server.middleware.append(self._sessions.count_calls)
+        self._callers = KnownCallers(options) if options.known_callers else None
+        site = Site(options.host, options.names, [*options.allowed_origins, *_own_pages(options)], local_pages=True)
         self._guard = HttpGuard(self._starlette(), site, options.max_headers)
+        self._health = Health(lambda: self._guard.is_open, self._is_ready)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._guard(scope, receive, send)
+        answer = await self._health.answer(scope) or self._guard
+        await answer(scope, receive, send)
 
-    def running(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
         """Serve while the body runs, once; for the lifespan of an application that this one is mounted in."""
-        return self._manager.run()
+        try:
+            async with self._manager.run():
+                yield
+        finally:
+            if self._callers is not None:
+                await self._callers.close()
 
     async def close(self) -> None:
         """End the open requests, so that the server can stop: streams at once, calls after `grace_seconds`."""
         await self._guard.close(self.options.grace_seconds)
 
+    async def _is_ready(self) -> bool:
+        return self._server.tools is not None and (self._callers is None or await self._callers.is_ready())
+
     def _starlette(self) -> Starlette:
-        options = self.options
-        sessions = SessionLimit(
-            self._manager.asgi_app, self._server.principals.name, options.sessions_each, options.idle_seconds
-        )
-        endpoint: ASGIApp = BodyDeadline(sessions, options.body_seconds)
-        verifier = _TokenVerifier(options.tokens) if options.tokens else options.token_verifier
-        middleware = [_cors(options)] if options.allowed_origins else []
-        routes: list[Route] = []
-        if verifier is not None:
-            middleware += _authentication(verifier, options)
-            endpoint = _with_token_required(endpoint, options)
-        if options.auth is not None and options.auth.resource_server_url is not None:
-            auth = options.auth
-            routes += create_protected_resource_routes(
-                resource_url=options.auth.resource_server_url,
-                authorization_servers=[auth.issuer_url],
-                scopes_supported=auth.required_scopes,
-            )
+        options, callers = self.options, self._callers
+        endpoint: ASGIApp = self._sessions
+        routes: list[Route] = [*options.routes]
+        if callers is not None:
+            endpoint = ScopeChallenge(endpoint, self._server, callers.challenge, options.max_body)
+        endpoint = BodyDeadline(endpoint, options.body_seconds)
+        if callers is not None:
+            endpoint = BearerAuth(endpoint, callers.check, callers.challenge)
+            routes += _metadata_routes(callers, options)
         routes.append(Route(options.path, endpoint=endpoint))
-        return Starlette(routes=routes, middleware=middleware, lifespan=lambda _: self._manager.run())
+        middleware = [_cors(options)] if options.allowed_origins else []
+        return Starlette(routes=routes, middleware=middleware, lifespan=lambda _: self.running())
 
 
 def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: HttpOptions | None = None) -> HttpApp:
@@ -110,38 +124,33 @@ async def serve_http(
         OSError: The server cannot listen there.
     """
     given = http or HttpOptions()
-    app = http_app(toolset, options, given)
     limits = HttpLimits(given.max_connections, given.body_seconds, given.read_seconds)
     with listen(given.host, given.port) as listener:
+        app = http_app(toolset, options, replace(given, port=listener.socket.getsockname()[1]))
         url = f"{listener.url}{given.path}"
         async with app.running():
             await serve_app(app, listener, limits, started=lambda: started and started(url))
 
 
-class _TokenVerifier:
-    """Verifies the bearer tokens of `HttpOptions.tokens`, as the SDK asks."""
-
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        self._tokens = TokenTable(tokens)
-
-    async def verify_token(self, token: str) -> AccessToken | None:
-        holder = self._tokens.holder(token)
-        return None if holder is None else AccessToken(token="", client_id=holder, scopes=[])
+def _own_pages(options: HttpOptions) -> list[str]:
+    """Return the origin of this server's pages, as a proxy has it."""
+    if options.public_url is None:
+        return []
+    parts = urlsplit(options.public_url)
+    return [urlunsplit((parts.scheme, parts.netloc, "", "", ""))]
 
 
-def _authentication(verifier: TokenVerifier, options: HttpOptions) -> list[Middleware]:
-    auth = options.auth
-    is_checked = auth is not None and auth.validate_token_resource is not False  # unset counts as True here
-    resource = auth.resource_server_url if auth is not None and is_checked else None
-    backend = BearerAuthBackend(verifier, resource_server_url=resource)
-    return [Middleware(AuthenticationMiddleware, backend=backend), Middleware(AuthContextMiddleware)]
+def _metadata_routes(callers: KnownCallers, options: HttpOptions) -> list[Route]:
+    """Return the metadata at the paths where clients look for it, and at those that a proxy may make of them."""
+    if callers.metadata is None:
+        return []
+    metadata = callers.metadata
 
+    async def answer(request: Request) -> JSONResponse:
+        return JSONResponse(metadata, headers={"access-control-allow-origin": "*", "cache-control": "max-age=300"})
 
-def _with_token_required(endpoint: ASGIApp, options: HttpOptions) -> ASGIApp:
-    auth = options.auth
-    resource = None if auth is None else auth.resource_server_url
-    metadata = None if resource is None else build_resource_metadata_url(resource)
-    return RequireAuthMiddleware(endpoint, [] if auth is None else auth.required_scopes or [], metadata)
+    places = [metadata_path(str(metadata["resource"])), metadata_path(options.path), metadata_path("")]
+    return [Route(place, answer, methods=["GET"]) for place in dict.fromkeys(places)]
 
 
 def _cors(options: HttpOptions) -> Middleware:
@@ -150,5 +159,5 @@ def _cors(options: HttpOptions) -> Middleware:
         allow_origins=list(options.allowed_origins),
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["*", "Authorization"],
-        expose_headers=["Mcp-Session-Id"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
     )

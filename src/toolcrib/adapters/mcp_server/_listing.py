@@ -43,7 +43,8 @@ class ListedTool:
     def tool(self, description: str | None = None) -> types.Tool:
         """Return the tool for `tools/list`; raises SchemaError when its input cannot be described."""
         entry, said = self.entry, self._said
-        return types.Tool(
+        own = entry.tool.options.listing or {}
+        shown = types.Tool(
             name=entry.name,
             title=_title(entry.name) if said is None else said.get("title"),
             description=entry.description if description is None else description,
@@ -53,6 +54,7 @@ class ListedTool:
             icons=None if said is None else said.get("icons"),
             _meta=None if said is None else said.get("_meta"),
         )
+        return shown if not own else types.Tool.model_validate({**shown.model_dump(by_alias=True), **own})
 
     @cached_property
     def output_schema(self) -> dict[str, Any] | None:

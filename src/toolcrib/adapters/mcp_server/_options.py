@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from toolcrib.adapters.mcp_server._task_options import TaskOptions
 from toolcrib.approvals import ApprovalStore, SuspendedCallStore
 from toolcrib.pipeline import CallLimits, ErrorPolicy, Executor, Run
 from toolcrib.record import Sink
 from toolcrib.sandbox import Sandbox, SandboxName
 
-__all__ = ["ApproveBy", "OpenRun", "ServerOptions"]
+__all__ = ["ApproveBy", "AskClient", "OpenRun", "ServerOptions"]
 
 ApproveBy: TypeAlias = Literal["store", "elicit"]
+AskClient: TypeAlias = Literal["elicit", "sample", "roots", "log"]
 
 OpenRun: TypeAlias = Callable[[str], Run]
 """Opens the run that all the calls of one principal belong to, given its name."""
@@ -55,6 +57,12 @@ class ServerOptions:
         errors: What clients are shown of an exception that was not made for a model: its `message`, or a reference
             (`masked`), under which the operator finds it in the log and the record. When None, `masked` over HTTP, and
             as the run says over stdio.
+        tasks: How calls become tasks, which go on after their request was answered; None for no tasks.
+        ask_client: What tools may ask the client that called them: `elicit` its user, `sample` its model, its `roots`,
+            and have it `log`; an empty tuple for nothing.
+        max_asking: Calls of one principal that may wait for such an answer of a client of the stateless generation,
+            which fetches it between two requests; each for `state_seconds` at most, then it is stopped.
+        page: The most that a page of a list has: tools, resources, prompts.
         search: List a few tools (a number gives how many, True means five), and a tool that finds the others.
     """
 
@@ -80,11 +88,20 @@ class ServerOptions:
     code_mode: bool = False
     sandbox: Sandbox | SandboxName | None = None
     search: bool | int = False
+    tasks: TaskOptions | None = field(default_factory=TaskOptions)
     errors: ErrorPolicy | None = None
+    ask_client: Collection[AskClient] = ("elicit", "sample", "roots", "log")
+    max_asking: int = 20
+    page: int = 1_000
 
     def __post_init__(self) -> None:
         if self.approve_by not in ("store", "elicit"):
             raise ValueError(f"approve_by is 'store' or 'elicit', not {self.approve_by!r}")
+        unknown = set(self.ask_client) - set(get_args(AskClient))
+        if isinstance(self.ask_client, str) or unknown:
+            raise ValueError(f"ask_client has some of {', '.join(get_args(AskClient))}, and is {self.ask_client!r}")
+        if self.max_asking < 1 or self.page < 1:
+            raise ValueError(f"max_asking and page are at least 1, and are {self.max_asking} and {self.page}")
         if self.wait < 0 or self.state_seconds <= 0 or self.kept_for <= timedelta(0):
             raise ValueError("wait is at least 0 seconds; state_seconds and kept_for are more than that")
         if self.max_pending is not None and self.max_pending < 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import mcp_types as types
@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolcrib.adapters.mcp_server._client_link import LogLevels
 from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import error_result, text_result
@@ -41,16 +42,27 @@ class _Search(BaseModel):
 
 
 class ProgramServer(ToolServer):
-    """A toolset as the functions of programs."""
+    """A toolset as the functions of programs.
 
-    def __init__(self, toolset: Toolset, options: ServerOptions, suspended: SuspendedCallStore) -> None:
-        super().__init__(options, suspended)
-        self._toolset = toolset
+    Args:
+        toolset_now: Returns the toolset with the tools that it has now.
+        levels: The levels of log lines that sessions want.
+    """
+
+    def __init__(
+        self,
+        toolset_now: Callable[[], Toolset],
+        options: ServerOptions,
+        suspended: SuspendedCallStore,
+        levels: LogLevels,
+    ) -> None:
+        super().__init__(options, suspended, levels)
+        self._toolset_now = toolset_now
         self.renewed()
 
     def renewed(self) -> None:
         """Have programs call the functions that the toolset has now; those that run go on with what they had."""
-        toolset, options = self._toolset, self._options
+        toolset, options = self._toolset_now(), self._options
         self._finder = f"{_SEARCH}_" if _SEARCH in toolset else _SEARCH
         self._toolkit = Toolkit(toolset, sandbox=options.sandbox, sinks=options.sinks)
 
@@ -77,6 +89,10 @@ class ProgramServer(ToolServer):
     async def instructions(self, principal: Principal) -> Sequence[str]:
         """Return the prompt for programs in one tool."""
         return [self._toolkit.tool_prompt()]
+
+    def asks(self, name: str) -> bool:
+        """Return whether it is a program, whose functions may ask."""
+        return name == _RUN
 
     def may_be_suspended(self, request: ToolRequest) -> bool:
         """Return whether it is a program."""

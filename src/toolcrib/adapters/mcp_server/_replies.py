@@ -7,12 +7,14 @@ from typing import Any, cast
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
+from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._media import block_of, text_in
 from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, render
+from toolcrib.toolsets import ToolEntry
 
-__all__ = ["clean", "error_result", "original_reply", "reply_to", "text_result"]
+__all__ = ["clean", "error_result", "is_untouched", "original_reply", "reply_to", "text_result"]
 
 
 def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResult:
@@ -40,20 +42,29 @@ def original_reply(outcome: Outcome, listed: ListedTool, original: types.CallToo
     is in it, or it is longer than a result may be.
     """
     match outcome:
-        case Completed(source="tool", kept=None):
+        case Completed():
             is_whole = not original.is_error
         case Failed(code="remote_tool_error"):
             is_whole = bool(original.is_error)
         case _:
             is_whole = False
-    entry, most = listed.entry, listed.entry.max_result_chars
-    if not is_whole or entry.post or entry.runners or not _is_object(original):
-        return None
-    if most is not None and len(original.model_dump_json(by_alias=True)) > most:
+    if not (is_whole and is_untouched(outcome, listed.entry, original) and _is_object(original)):
         return None
     meta = {name: value for name, value in (original.meta or {}).items() if name != types.SERVER_INFO_META_KEY}
     content = [_block(part) for part in original.content]
     return original.model_copy(update={"content": content, "meta": meta or None})
+
+
+def is_untouched(outcome: Outcome, entry: ToolEntry, original: BaseModel) -> bool:
+    """Return whether a client may get the result of another server as it came: all of the host's has seen the whole."""
+    most = entry.max_result_chars
+    if entry.post or entry.runners or (isinstance(outcome, Completed) and not _is_tools(outcome)):
+        return False
+    return most is None or len(original.model_dump_json(by_alias=True)) <= most
+
+
+def _is_tools(outcome: Completed) -> bool:
+    return outcome.source == "tool" and outcome.kept is None
 
 
 def _is_object(result: types.CallToolResult) -> bool:

@@ -1,13 +1,13 @@
-"""MCP server: the SDK's low-level server, whose tool calls go through the pipeline."""
+"""MCP server: the SDK's low-level server, whose calls and reads go through the pipeline."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import mcp_types as types
@@ -18,24 +18,33 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS
 
+from toolcrib.adapters.mcp_server._bearer import VerifiedAccess
+from toolcrib.adapters.mcp_server._client_link import LogLevels
 from toolcrib.adapters.mcp_server._media import text_in
+from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
+from toolcrib.adapters.mcp_server._request_scopes import Needed, RequestScopes
+from toolcrib.adapters.mcp_server._served import Served, page_of
+from toolcrib.adapters.mcp_server._task_methods import TaskMethods, capability
+from toolcrib.adapters.mcp_server._tasks import Tasks
 from toolcrib.adapters.mcp_server._tool_changes import ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.adapters.mcp_server._tools import DirectToolServer
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore, WaitableApprovalStore
 from toolcrib.calls import ResultReader
 from toolcrib.errors import SchemaError
-from toolcrib.pipeline import Pipeline, Run
-from toolcrib.serving import Principals, check_countable, local_user, suspended_calls_beside
+from toolcrib.pipeline import Access, Pipeline, Run, local_user
+from toolcrib.serving import Principals, check_countable, suspended_calls_beside
+from toolcrib.tools import PromptOffer, ResourceOffer, Tool, offering_of
 from toolcrib.toolsets import Toolset, ToolsetLike, sources_of
 
 __all__ = ["McpServer", "build_server"]
 
-_Context = ServerRequestContext[ToolServer, Any]
+_Context = ServerRequestContext[Served, Any]
+_APPS = "io.modelcontextprotocol/ui"  # the extension
+_IN_DOUBT = "If the call had begun, it may have taken effect: find out before you make it again"
 _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
 
 
@@ -52,7 +61,7 @@ def build_server(toolset: ToolsetLike, options: ServerOptions | None = None) -> 
     return McpServer(Toolset.of(toolset), options or ServerOptions())
 
 
-class McpServer(Server[ToolServer]):
+class McpServer(Server[Served]):
     """A toolset as a server of the SDK. Made by `build_server`.
 
     Attributes:
@@ -61,8 +70,10 @@ class McpServer(Server[ToolServer]):
         approvals: The store of approval requests and their answers.
         suspended_calls: The store of the calls that wait for these answers.
         principals: The principals of the requests.
-        changes: Notifies the clients when the tools change.
-        tools: What serves the tools, once the server runs.
+        changes: Notifies the clients when the lists change.
+        levels: The levels of log lines that the sessions want.
+        tasks: The calls that go on after their requests were answered.
+        served: What is served, once the server runs.
     """
 
     def __init__(self, toolset: Toolset, options: ServerOptions) -> None:
@@ -71,16 +82,20 @@ class McpServer(Server[ToolServer]):
         self.suspended_calls: SuspendedCallStore = (
             suspended_calls_beside(self.approvals) if options.suspended_calls is None else options.suspended_calls
         )
-        self.tools: ToolServer | None = None
+        self.served: Served | None = None
         if options.wait and not isinstance(self.approvals, WaitableApprovalStore):
             raise ValueError(f"{type(self.approvals).__name__} cannot be waited for; leave `wait` out")
         check_countable(self.approvals, options.max_pending)
         local = options.principal or local_user()
         self.principals = Principals(
-            self.approvals, self._open_run, lambda: _caller() or local, options.max_pending, options.kept_for
+            self.approvals, self._open_run, lambda: _caller() or (local, None), options.max_pending, options.kept_for
         )
-        self.changes = ToolChanges()
-        self._may_change = bool(options.search or sources_of(toolset))
+        self.changes, self.levels = ToolChanges(), LogLevels()
+        self.tasks = None if options.tasks is None else Tasks(options.tasks, options, self.suspended_calls)
+        self._task_methods = None if self.tasks is None else TaskMethods(self.tasks, self.principals)
+        self._scopes = RequestScopes(self.tasks)
+        self._has_sources = bool(sources_of(toolset))
+        self._may_change = bool(options.search) or self._has_sources
         super().__init__(
             options.name,
             title=options.title,
@@ -91,12 +106,41 @@ class McpServer(Server[ToolServer]):
             on_call_tool=self._call,
         )
         self.middleware += [
+            _explain_state,
             RequestStateBoundary(self._state_security(), default_audience=options.name),
             self._add_instructions,
+            self._hold_scopes,
         ]
-        if self._may_change:
+        if self._task_methods is not None:
+            self._task_methods.add_to(self)
+        self.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        offers = {type(offer.get_offer()) for tool in toolset.tools() if (offer := offering_of(tool)) is not None}
+        self._add_offers(self._has_sources or ResourceOffer in offers, self._has_sources or PromptOffer in offers)
+        if any(_is_app(tool) for tool in toolset.tools()):
+            self.extensions[_APPS] = {}
+
+    @property
+    def tools(self) -> ToolServer | None:
+        """What serves the tools, once the server runs."""
+        return None if self.served is None else self.served.tools
+
+    def _add_offers(self, has_resources: bool, has_prompts: bool) -> None:
+        """Answer requests for what the toolset has, or may have; what is announced to clients follows from that."""
+        add, page = self.add_request_handler, types.PaginatedRequestParams
+        if has_resources:
+            add("resources/list", page, self._list_resources)
+            add("resources/templates/list", page, self._list_templates)
+            add("resources/read", types.ReadResourceRequestParams, self._read)
+            add("resources/subscribe", types.SubscribeRequestParams, self._subscribe)
+            add("resources/unsubscribe", types.UnsubscribeRequestParams, self._unsubscribe)
+        if has_prompts:
+            add("prompts/list", page, self._list_prompts)
+            add("prompts/get", types.GetPromptRequestParams, self._prompt)
+        if has_resources or has_prompts:
+            add("completion/complete", types.CompleteRequestParams, self._complete)
+        if self._may_change or has_resources:
             self.middleware.append(self.changes.note_session)
-            self.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
+            add("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema that the SDK compares the headers of a call with; else it would list all tools for each."""
@@ -121,28 +165,35 @@ class McpServer(Server[ToolServer]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """Return what the SDK sends a client of the older generation at the start."""
-        options = notification_options or NotificationOptions(tools_changed=self._may_change)
-        return super().create_initialization_options(options, experimental_capabilities, extensions)
+        options = notification_options or NotificationOptions(
+            tools_changed=self._may_change, resources_changed=self._has_sources, prompts_changed=self._has_sources
+        )
+        given = super().create_initialization_options(options, experimental_capabilities, extensions)
+        if self.tasks is not None:
+            given.capabilities.tasks = capability()
+        return given
 
     def _open_run(self, principal: str) -> Run:
         options = self.options
         run = Run(limits=options.limits, deps=options.deps) if options.run is None else options.run(principal)
-        shown = {"reader": ResultReader(text_in)}
-        return run.view(**shown) if options.errors is None else run.view(**shown, errors=options.errors)
+        given: dict[str, Any] = {"reader": ResultReader(text_in)}
+        if options.approvals is None and run.approvals is None:
+            given["question_wait"] = 0.0  # in a store that this server made no person can find a question
+        return run.view(**given) if options.errors is None else run.view(**given, errors=options.errors)
 
     # --- requests
 
     async def _list(self, ctx: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        if params is not None and params.cursor is not None:
-            raise MCPError(INVALID_PARAMS, "there is no such cursor: all tools are on the first page")
-        return types.ListToolsResult(tools=[*await ctx.lifespan_context.list(self.principals.current())])
+        shown = await ctx.lifespan_context.tools.list(self.principals.current())
+        page, following = page_of(shown, _cursor(params), self.options.page, lambda tool: tool.name)
+        marked = page if self._task_methods is None else self._task_methods.marked(ctx, page)
+        return types.ListToolsResult(tools=marked, next_cursor=following)
 
-    async def _call(
-        self, ctx: _Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _call(self, ctx: _Context, params: types.CallToolRequestParams) -> Any:
         principal = self.principals.current()
         before = len(principal.run.revealed)
-        result = await ctx.lifespan_context.call(ctx, params, principal)
+        called = ctx.lifespan_context.tools if self._task_methods is None else self._task_methods
+        result = await called.call(ctx, params, principal)
         if len(principal.run.revealed) > before:  # the call has found tools
             await ctx.session.send_tool_list_changed()  # a newer client listens for it
             await self.changes.publish(principal)
@@ -151,50 +202,153 @@ class McpServer(Server[ToolServer]):
     async def _listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await self.changes.listen(self.principals.current(), ctx, params)
+        return await ctx.lifespan_context.listen(ctx, params, self.principals.current())
+
+    async def _list_resources(
+        self, ctx: _Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return await ctx.lifespan_context.resources(self.principals.current(), _cursor(params))
+
+    async def _list_templates(
+        self, ctx: _Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return await ctx.lifespan_context.templates(self.principals.current(), _cursor(params))
+
+    async def _list_prompts(
+        self, ctx: _Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return await ctx.lifespan_context.prompts(self.principals.current(), _cursor(params))
+
+    async def _read(self, ctx: _Context, params: types.ReadResourceRequestParams) -> Any:
+        return await ctx.lifespan_context.read(ctx, params, self.principals.current())
+
+    async def _prompt(self, ctx: _Context, params: types.GetPromptRequestParams) -> Any:
+        return await ctx.lifespan_context.prompt(ctx, params, self.principals.current())
+
+    async def _complete(self, ctx: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        return await ctx.lifespan_context.complete(params, self.principals.current())
+
+    async def _subscribe(self, ctx: _Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        await ctx.lifespan_context.subscribe(ctx, str(params.uri), self.principals.current())
+        return types.EmptyResult()
+
+    async def _unsubscribe(self, ctx: _Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        await ctx.lifespan_context.subscriptions.unsubscribe(ctx.session, str(params.uri))
+        return types.EmptyResult()
+
+    async def _set_level(self, ctx: _Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        self.levels.set(ctx.session, params.level)
+        return types.EmptyResult()
+
+    def has_scopes(self) -> bool:
+        """Return whether anything that is served needs scopes."""
+        return self.served is not None and self.served.has_scopes
+
+    async def scopes_needed(self, method: str, params: Any) -> Needed:
+        """Return the scopes that a request needs, by the names of the tools that need them."""
+        served = self.served
+        if served is None:
+            return {}
+        return await self._scopes.needed(method, params, served, self.principals.current())
+
+    async def _hold_scopes(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
+        """Refuse what the token of a request lacks scopes for; a middleware."""
+        if not ctx.lifespan_context.has_scopes:
+            return await call_next(ctx)
+        return await self._scopes.hold(ctx, call_next, self.principals.current())
 
     async def _add_instructions(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Add the instructions of the tools to the replies by which a server introduces itself."""
         result = await call_next(ctx)
         if ctx.method not in ("initialize", "server/discover") or not isinstance(result, dict):
             return result
-        texts = [self.options.instructions, *await ctx.lifespan_context.instructions(self.principals.current())]
+        texts = [self.options.instructions, *await ctx.lifespan_context.tools.instructions(self.principals.current())]
         joined = "\n\n".join(text for text in texts if text)
         return {**result, "instructions": joined} if joined else result
 
 
-def _caller() -> str | None:
-    """Return the principal of the request's token: its client, and where known its issuer and its subject."""
+def _caller() -> tuple[str, Access | None] | None:
+    """Return the principal of the request's token, and what the token allows; None where there is no token."""
     token: AccessToken | None = get_access_token()
     if token is None:
         return None
+    if isinstance(token, VerifiedAccess):
+        return token.principal, token.access
+    return _named(token), Access(frozenset(token.scopes), token.claims or {})
+
+
+def _named(token: AccessToken) -> str:
+    """Return the name of a token's principal: its client, and where known its issuer and its subject."""
     client, issuer, subject = (part and quote(part, _READABLE) for part in principal_components(token))
     parts = [client or "", f"iss={issuer}" if issuer else "", f"sub={subject}" if subject else ""]
     return ";".join(part for part in parts if part)
 
 
+async def _explain_state(ctx: _Context, call_next: CallNext) -> HandlerResult:
+    """Say what a client has to reckon with whose state is not taken; a middleware."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        data = error.error.data
+        if not isinstance(data, dict) or cast("dict[str, Any]", data).get("reason") != "invalid_request_state":
+            raise
+        text = f"{error.error.message}: it is too old, was changed, or was made by a server that has ended. {_IN_DOUBT}"
+        raise MCPError(error.error.code, text, cast("Any", data)) from error
+
+
+def _cursor(params: types.PaginatedRequestParams | None) -> str | None:
+    return None if params is None else params.cursor
+
+
+def _is_app(tool: Tool[..., Any]) -> bool:
+    """Return whether a tool is a page of MCP Apps."""
+    offering = offering_of(tool)
+    offer = None if offering is None else offering.get_offer()
+    return isinstance(offer, ResourceOffer) and offer.uri.startswith("ui://")
+
+
 @asynccontextmanager
-async def _open_toolset(server: Server[ToolServer]) -> AsyncGenerator[ToolServer]:
+async def _open_toolset(server: Server[Served]) -> AsyncGenerator[Served]:
     if not isinstance(server, McpServer):
         raise TypeError("this is the lifespan of an McpServer")
     async with server.toolset.open(hide_unavailable=False) as bound:
-        server.tools = tools = await _tool_server(server, bound)
-        async with server.changes.following(bound, tools):
-            yield tools
+        server.served = served = await _served(server, bound)
+        try:
+            async with (
+                server.changes.following(bound, served.renew),
+                served.subscriptions.notifying(),
+                nullcontext() if server.tasks is None else server.tasks.running(served.tools),
+            ):
+                yield served
+        finally:
+            await served.close()
 
 
-async def _tool_server(server: McpServer, bound: Toolset) -> ToolServer:
-    options, suspended = server.options, server.suspended_calls
-    if options.code_mode:
-        return ProgramServer(bound, options, suspended)
-    whole = Pipeline(bound, sinks=options.sinks, executor=options.executor)
+async def _served(server: McpServer, bound: Toolset) -> Served:
+    options, suspended, levels = server.options, server.suspended_calls, server.levels
+    known = await suspended.tools()
     listed = 5 if options.search is True else options.search
 
-    def pipeline() -> Pipeline:
-        tools = _searchable(bound, listed) if listed else bound
-        return whole if tools is bound else Pipeline(tools, sinks=options.sinks, executor=options.executor)
+    def tools() -> Toolset:
+        alone = {entry.name for entry in bound if is_offered_alone(entry)}
+        return bound.subset(name for name in bound.names() if name not in alone) if alone else bound
 
-    return DirectToolServer(pipeline, options, suspended, await suspended.tools())
+    def pipeline() -> Pipeline:
+        found = tools()
+        offered = _searchable(found, listed) if listed else found
+        return Pipeline(offered, sinks=options.sinks, executor=options.executor)
+
+    def reading() -> Pipeline:
+        offers = [entry.name for entry in bound if offering_of(entry.tool) is not None]
+        return Pipeline(bound.subset(offers), sinks=options.sinks, executor=options.executor)
+
+    direct: ToolServer
+    if options.code_mode:
+        direct = ProgramServer(tools, options, suspended, levels)
+    else:
+        direct = DirectToolServer(pipeline, options, suspended, levels, known)
+    reader = DirectToolServer(reading, options, suspended, levels, known)
+    return Served(bound, direct, reader, server.changes, options.page)
 
 
 def _searchable(toolset: Toolset, most: int) -> Toolset:

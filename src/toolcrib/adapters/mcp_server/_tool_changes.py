@@ -1,27 +1,45 @@
-"""Changes of the tools that are served: notifications to the clients of both generations."""
+"""Changes of the lists that are served: notifications to the clients of both generations."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    ToolsListChanged,
+)
 
-from toolcrib.adapters.mcp_server._tool_server import ToolServer
-from toolcrib.serving import Principal
+from toolcrib.serving import PendingApprovals, Principal
 from toolcrib.toolsets import Toolset
 
-__all__ = ["ToolChanges"]
+__all__ = ["ListKind", "ToolChanges", "notify"]
+
+ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 
 _log = logging.getLogger("toolcrib.adapters")
 _SEND_SECONDS = 5.0  # for a notification to one client, which may read nothing
+_EVENTS: Final[Mapping[ListKind, Callable[[], ServerEvent]]] = {
+    "tools": ToolsListChanged,
+    "resources": ResourcesListChanged,
+    "prompts": PromptsListChanged,
+}
+_SENDERS: Final[Mapping[ListKind, Callable[[ServerSession], Coroutine[Any, Any, None]]]] = {
+    "tools": ServerSession.send_tool_list_changed,
+    "resources": ServerSession.send_resource_list_changed,
+    "prompts": ServerSession.send_prompt_list_changed,
+}
 
 
 class ToolChanges:
@@ -29,7 +47,7 @@ class ToolChanges:
 
     def __init__(self) -> None:
         self._sessions: set[ServerSession] = set()
-        self._listeners: WeakKeyDictionary[Principal, tuple[InMemorySubscriptionBus, ListenHandler]] = (
+        self._listeners: WeakKeyDictionary[PendingApprovals, tuple[InMemorySubscriptionBus, ListenHandler]] = (
             WeakKeyDictionary()
         )
 
@@ -37,10 +55,13 @@ class ToolChanges:
         """Note the session of a client of the older generation until it ends; a middleware."""
         result = await call_next(ctx)
         if ctx.method == "initialize":
-            session: Any = ctx.session
-            self._sessions.add(session)
-            session._connection.exit_stack.callback(self._sessions.discard, session)  # the SDK has no public way
+            self._sessions.add(ctx.session)
+            self.connection_of(ctx.session).exit_stack.callback(self._sessions.discard, ctx.session)
         return result
+
+    def connection_of(self, session: Any) -> Any:
+        """Return the connection of a session, which is made anew for each request; the SDK has no public way."""
+        return session._connection
 
     async def listen(
         self,
@@ -48,7 +69,7 @@ class ToolChanges:
         ctx: ServerRequestContext[Any, Any],
         params: types.SubscriptionsListenRequestParams,
     ) -> types.SubscriptionsListenResult:
-        """Answer a client of the newer generation with the changes of the tools that its principal is shown."""
+        """Answer a client of the newer generation with the changes of what its principal is shown."""
         return await self._listeners_of(principal)[1](ctx, params)
 
     async def publish(self, principal: Principal) -> None:
@@ -56,50 +77,68 @@ class ToolChanges:
         await self._listeners_of(principal)[0].publish(ToolsListChanged())
 
     def _listeners_of(self, principal: Principal) -> tuple[InMemorySubscriptionBus, ListenHandler]:
-        if principal not in self._listeners:
+        known = principal.pending  # the same object in all requests of a principal
+        if known not in self._listeners:
             bus = InMemorySubscriptionBus()
-            self._listeners[principal] = bus, ListenHandler(bus)
-        return self._listeners[principal]
+            self._listeners[known] = bus, ListenHandler(bus)
+        return self._listeners[known]
 
-    async def publish_to_all(self) -> None:
-        """Notify all clients."""
+    async def publish_to_listeners(self, event: ServerEvent) -> None:
+        """Notify all newer clients that listen for an event."""
         for bus, _ in [*self._listeners.values()]:
-            await bus.publish(ToolsListChanged())
-        await asyncio.gather(*(_notify(session) for session in [*self._sessions]))
+            await bus.publish(event)
+
+    async def publish_to_all(self, kinds: Collection[ListKind]) -> None:
+        """Notify all clients of lists that have changed."""
+        for kind in sorted(kinds):
+            await self.publish_to_listeners(_EVENTS[kind]())
+            await asyncio.gather(*(notify(_SENDERS[kind](session)) for session in [*self._sessions]))
 
     @asynccontextmanager
-    async def following(self, toolset: Toolset, tools: ToolServer) -> AsyncGenerator[None]:
-        """Serve the tools that an open toolset has now, and notify all clients when it has others."""
-        follower = _Follower(tools)
+    async def following(self, toolset: Toolset, renew: Callable[[], Collection[ListKind]]) -> AsyncGenerator[None]:
+        """Serve what an open toolset has now, and notify all clients when it has something else.
+
+        Args:
+            toolset: The toolset.
+            renew: Serves what it has now, and returns what may be different.
+        """
+        follower = _Follower(renew)
         toolset.listen_for_renewal(follower)
-        notifying = asyncio.create_task(self._notify_always(follower.changed), name="mcp server: changes")
+        notifying = asyncio.create_task(self._notify_always(follower), name="mcp server: changes")
         try:
             yield
         finally:
             notifying.cancel()
             await asyncio.wait({notifying})
 
-    async def _notify_always(self, changed: asyncio.Event) -> None:
+    async def _notify_always(self, follower: _Follower) -> None:
         while True:
-            await changed.wait()
-            changed.clear()
-            await self.publish_to_all()
+            await follower.changed.wait()
+            await self.publish_to_all(follower.take())
 
 
 class _Follower:
     """The listener for changes of a toolset's tools."""
 
-    def __init__(self, tools: ToolServer) -> None:
-        self._tools, self.changed = tools, asyncio.Event()
+    def __init__(self, renew: Callable[[], Collection[ListKind]]) -> None:
+        self._renew, self.changed = renew, asyncio.Event()
+        self._kinds: set[ListKind] = set()
 
     def renewed(self) -> None:
-        self._tools.renewed()
+        self._kinds.update(self._renew())
         self.changed.set()
 
+    def take(self) -> set[ListKind]:
+        """Return what has changed since this was called last."""
+        self.changed.clear()
+        kinds, self._kinds = self._kinds, set()
+        return kinds
 
-async def _notify(session: ServerSession) -> None:
+
+async def notify(sending: Coroutine[Any, Any, None]) -> None:
+    """Send a notification to one client, which may be going, or read nothing."""
     try:
         async with asyncio.timeout(_SEND_SECONDS):
-            await session.send_tool_list_changed()
-    except Exception as error:  # the transport's: the client is going, or reads nothing
-        _log.debug("a client was not notified of a change of the tools: %s", error)
+            await sending
+    except Exception as error:  # the transport's
+        _log.debug("a client was not notified of a change: %s", error)

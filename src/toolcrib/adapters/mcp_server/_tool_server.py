@@ -1,19 +1,21 @@
-"""Tool server: one `tools/call` from its request to its result, also when the call is suspended."""
+"""Tool server: one call from its request to its result, also when it is suspended or asks its client."""
 
 from __future__ import annotations
 
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from toolcrib.adapters.mcp_server._asking_calls import AskingCall, AskingCalls, call_asked_for
+from toolcrib.adapters.mcp_server._client_link import LogLevels, McpClientLink, may_ask
 from toolcrib.adapters.mcp_server._elicitation import (
     Suspension,
     answers_from_forms,
@@ -27,13 +29,15 @@ from toolcrib.adapters.mcp_server._elicitation import (
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.approvals import SuspendedCall, SuspendedCallStore, WaitableApprovalStore, digest
-from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, now
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, Principal, SingleFlight
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["REQUEST_META", "ToolRequest", "ToolServer"]
+__all__ = ["REQUEST_META", "AnswerOf", "CallReply", "ToolRequest", "ToolServer", "request_key"]
+
+T = TypeVar("T")
 
 REQUEST_META = "toolcrib/request"
 """The entry in the `_meta` of a call by which a client names the approval request of the suspended call to continue."""
@@ -42,12 +46,16 @@ _PROGRESS_SECONDS = 5.0  # between two progress notifications to a client whose 
 _LEGS = 4  # requests that a client of the stateless generation waits in
 _INLINE = 60_000  # characters of a state that travels with the client; a longer one stays in the store
 
-CallReply = types.CallToolResult | types.InputRequiredResult
+SUSPENDED = -32_010  # of what is read by a call that waits for a person
+
+CallReply: TypeAlias = types.CallToolResult | types.ReadResourceResult | types.GetPromptResult
+AnswerOf: TypeAlias = Callable[[Outcome, Any], CallReply]
+"""Makes a reply of an outcome, and of the result of another server that it was made of, where there is one."""
 
 
 @dataclass(slots=True)
 class ToolRequest:
-    """One request to call a tool.
+    """One request that is answered by a call.
 
     Attributes:
         run: The run of its principal, with the client as the approver where it can be asked during the call.
@@ -55,6 +63,9 @@ class ToolRequest:
         continues: The approval requests of the suspended call that it continues, if it continues one.
         progressed: Progress so far; it only grows.
         flight: Holds equal calls back until this one is known not to be suspended.
+        answer: Makes the reply where it is none of `tools/call`.
+        asking: The call as far as it may ask its client; None where it does not.
+        link: The client, as the tool may ask it.
     """
 
     ctx: ServerRequestContext[Any, Any]
@@ -65,6 +76,9 @@ class ToolRequest:
     continues: tuple[str, ...] = ()
     progressed: float = 0
     flight: Flight | None = None
+    answer: AnswerOf | None = None
+    asking: AskingCall | None = None
+    link: McpClientLink | None = None
 
     async def progress(self, message: str | None, done: float | None = None, total: float | None = None) -> None:
         """Report progress to the client, if it asked for it.
@@ -73,17 +87,21 @@ class ToolRequest:
             done: How much is done, where that is known; less than before counts as one step more.
             total: What that grows to.
         """
+        ctx = self.ctx if self.asking is None else self.asking.ctx
+        if ctx is None:  # it waits for the answer of its client, and no request is open
+            return
         grows = done is not None and done > self.progressed
         self.progressed = done if done is not None and grows else self.progressed + 1
-        await self.ctx.session.report_progress(self.progressed, total if grows else None, message)
+        await ctx.session.report_progress(self.progressed, total if grows else None, message)
 
 
 class ToolServer(ABC):
     """Serves one open toolset to all principals."""
 
-    def __init__(self, options: ServerOptions, suspended: SuspendedCallStore) -> None:
-        self._options, self._suspended = options, suspended
+    def __init__(self, options: ServerOptions, suspended: SuspendedCallStore, levels: LogLevels) -> None:
+        self._options, self._suspended, self._levels = options, suspended, levels
         self._flights = SingleFlight()
+        self._asking = AskingCalls(options.max_asking, options.state_seconds)
 
     @abstractmethod
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
@@ -94,13 +112,13 @@ class ToolServer(ABC):
         """Return the instructions of the tools that a principal is shown."""
 
     @abstractmethod
-    async def start(self, request: ToolRequest) -> types.CallToolResult | Suspension:
+    async def start(self, request: ToolRequest) -> CallReply | Suspension:
         """Make a new call."""
 
     @abstractmethod
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
-    ) -> types.CallToolResult | Suspension:
+    ) -> CallReply | Suspension:
         """Continue a suspended call with the answers that came with the request; others are looked up."""
 
     @abstractmethod
@@ -110,6 +128,10 @@ class ToolServer(ABC):
     @abstractmethod
     def renewed(self) -> None:
         """Serve the tools that the toolset has now; called when they have changed."""
+
+    @abstractmethod
+    def asks(self, name: str) -> bool:
+        """Return whether the tool of this name may ask its client for something."""
 
     @property
     def entries(self) -> Mapping[str, ToolEntry]:
@@ -127,40 +149,81 @@ class ToolServer(ABC):
     # --- a request
 
     async def call(
-        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams, principal: Principal
-    ) -> CallReply:
-        """Make a call or continue the equal one that is suspended, and return the reply to the client."""
-        key = digest(params.name, {"principal": principal.name, "arguments": params.arguments or {}})
-        request = ToolRequest(ctx, params, principal, self._run_for(ctx, principal), key)
-        activity = trace_activity(
-            "request", "tools/call", request.run, self._options.sinks, about=lambda: _request_data(request)
-        )
-        reply = self._reply_to(request)
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        params: types.CallToolRequestParams,
+        principal: Principal,
+        answer: AnswerOf | None = None,
+    ) -> CallReply | types.InputRequiredResult:
+        """Make a call or continue the equal one that is suspended, and return the reply to the client.
+
+        Args:
+            answer: Makes the reply to a request that is none of `tools/call`.
+        """
+        kept = call_asked_for(params.request_state)
+        if kept is not None:
+            return await self._asking.go_on(kept, params.name, principal.name, ctx, params.input_responses)
+        key = request_key(params, principal, None if answer is None else ctx.method)
+        request = ToolRequest(ctx, params, principal, principal.run, key, answer=answer)
+        self._open(request)
+        work = self._traced(request, self._reply_to(request))
+        if request.asking is None or not (is_stateless(ctx) and may_ask(ctx)):
+            return await work
+        return await self._asking.run(request.asking, work)
+
+    async def perform(self, request: ToolRequest) -> types.CallToolResult | Suspension:
+        """Make a call or continue the equal one that is suspended, for a caller that waits as long as it takes."""
+        result = await self._traced(request, self._performed(request))
+        return cast("types.CallToolResult | Suspension", result)  # a request of `tools/call` has no other
+
+    async def _traced(self, request: ToolRequest, reply: Coroutine[Any, Any, T]) -> T:
+        run, sinks, method = request.run, self._options.sinks, _method(request)
+        activity = trace_activity("request", method, run, sinks, about=lambda: _request_data(request))
         return await (reply if activity is None else _traced(activity, reply))
 
-    async def _reply_to(self, request: ToolRequest) -> CallReply:
+    def _open(self, request: ToolRequest) -> None:
+        """Give a request the run that its call is made in, with what may be asked of its client."""
+        ctx, principal, name = request.ctx, request.principal, request.params.name
+        options: dict[str, Any] = {}
+        if self.asks(name):
+            request.asking = AskingCall(name, principal.name, ctx)
+            request.link = options["client"] = McpClientLink(request.asking, self._options.ask_client, self._levels)
+        by_form = self._options.approve_by == "elicit" and principal.run.approver is None and not is_stateless(ctx)
+        if by_form and can_elicit(ctx):
+            options["approver"] = elicitation_approver(ctx, principal.pending)
+        if options:
+            request.run = principal.run.view(**options)
+
+    async def close(self) -> None:
+        """Stop the calls that wait for an answer of their clients."""
+        await self._asking.close()
+
+    async def _reply_to(self, request: ToolRequest) -> CallReply | types.InputRequiredResult:
         if request.params.request_state is not None:
             return await self._continue_from_state(request, request.params.request_state)
+        return await self._reply(request, await self._in_turn(request))
+
+    async def _performed(self, request: ToolRequest) -> CallReply | Suspension:
+        result = await self._in_turn(request)
+        if not isinstance(result, Suspension) and request.continues:
+            await self._suspended.drop(request.key, request.continues)
+        return result
+
+    async def _in_turn(self, request: ToolRequest) -> CallReply | Suspension:
+        """Make a call, or continue the equal one; of several equal calls one after another where they may wait."""
         await self.refresh()
         if not self.may_be_suspended(request):
-            return await self._reply(request, await self._start_or_resume(request))
+            return await self._start_or_resume(request)
         async with self._flights.one(request.key) as request.flight:
-            result = await self._start_or_resume(request)
-        return await self._reply(request, result)
+            return await self._start_or_resume(request)
 
-    async def _start_or_resume(self, request: ToolRequest) -> types.CallToolResult | Suspension:
+    async def _start_or_resume(self, request: ToolRequest) -> CallReply | Suspension:
         """Make a call, or continue the equal one that is suspended; keep the call if it is suspended now."""
         found = await self._find_suspended(request)
         result = await (self.start(request) if found is None else self.resume(request, found.state, ()))
         if isinstance(result, Suspension):
             await self._keep(request, result)
         return result
-
-    def _run_for(self, ctx: ServerRequestContext[Any, Any], principal: Principal) -> Run:
-        run = principal.run
-        if self._options.approve_by == "store" or run.approver is not None or is_stateless(ctx):
-            return run
-        return run.view(approver=elicitation_approver(ctx, principal.pending)) if can_elicit(ctx) else run
 
     async def _find_suspended(self, request: ToolRequest) -> SuspendedCall | None:
         """Return the suspended call to continue: the one whose approval request the client names, or the equal one."""
@@ -183,11 +246,11 @@ class ToolServer(ABC):
     async def _reply(
         self,
         request: ToolRequest,
-        result: types.CallToolResult | Suspension,
+        result: CallReply | Suspension,
         *,
         may_elicit: bool = True,
         until: float = 0.0,
-    ) -> CallReply:
+    ) -> CallReply | types.InputRequiredResult:
         """Return the reply to the client; a suspended call is kept by now.
 
         Args:
@@ -206,13 +269,18 @@ class ToolServer(ABC):
         return self._suspended_reply(request, result)
 
     def _suspended_reply(self, request: ToolRequest, suspension: Suspension) -> types.CallToolResult:
+        """Return the result for a suspended call; raises MCPError where the protocol has no result that says so."""
         because = ""
         if self._options.approve_by == "elicit":
             able = can_elicit(request.ctx)
             because = (
                 "Its form was closed without an answer. " if able else "This client cannot ask its user by a form. "
             )
-        return suspended_result(suspension, self._options.answered_in, because=because)
+        result = suspended_result(suspension, self._options.answered_in, because=because)
+        if request.answer is None:
+            return result
+        text = next(part.text for part in result.content if isinstance(part, types.TextContent))
+        raise MCPError(SUSPENDED, text, result.structured_content)
 
     async def _keep(self, request: ToolRequest, suspension: Suspension) -> None:
         name, tool = request.principal.name, request.params.name
@@ -220,7 +288,9 @@ class ToolServer(ABC):
 
     # --- answers in the store
 
-    async def _wait_for_answers(self, request: ToolRequest, suspension: Suspension, until: float) -> CallReply:
+    async def _wait_for_answers(
+        self, request: ToolRequest, suspension: Suspension, until: float
+    ) -> CallReply | types.InputRequiredResult:
         """Wait for the answers, in several requests where the client comes back by itself; then continue the call."""
         seconds, until = self._options.wait, until or time.time() + self._options.wait
         stateless = is_stateless(request.ctx)
@@ -260,7 +330,7 @@ class ToolServer(ABC):
             state = json.dumps(data)
         return types.InputRequiredResult(input_requests=forms, request_state=state)
 
-    async def _continue_from_state(self, request: ToolRequest, text: str) -> CallReply:
+    async def _continue_from_state(self, request: ToolRequest, text: str) -> CallReply | types.InputRequiredResult:
         """Continue a call whose client has come back; the SDK has checked the seal of the state before."""
         sealed = cast("dict[str, Any]", json.loads(text))
         asked = [ApprovalRequest.from_dict(data) for data in sealed["requests"]]
@@ -279,7 +349,21 @@ class ToolServer(ABC):
         return await self._reply(request, result, may_elicit=bool(answers), until=sealed["until"])
 
 
-async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, CallReply]) -> CallReply:
+def request_key(params: types.CallToolRequestParams, principal: Principal, method: str | None = None) -> str:
+    """Return what is the same for the same call on behalf of the same principal, and for no other.
+
+    Args:
+        method: The request's, where it is none of `tools/call`.
+    """
+    asked: dict[str, Any] = {"principal": principal.name, "arguments": params.arguments or {}}
+    return digest(params.name, asked if method is None else {**asked, "method": method})
+
+
+def _method(request: ToolRequest) -> str:
+    return "tools/call" if request.answer is None else request.ctx.method
+
+
+async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, T]) -> T:
     """Return a reply, and close the activity of its request."""
     try:
         with activity.within():
@@ -287,10 +371,13 @@ async def _traced(activity: ActivityTrace, reply: Coroutine[Any, Any, CallReply]
     except BaseException as error:
         activity.broken_off(error)
         raise
-    if isinstance(result, types.InputRequiredResult) or is_suspended_result(result):
+    if isinstance(result, Suspension | types.InputRequiredResult):
         activity.closed("suspended")
+    elif isinstance(result, types.CallToolResult):
+        suspended = is_suspended_result(result)
+        activity.closed("suspended" if suspended else "error" if result.is_error else "completed")
     else:
-        activity.closed("error" if result.is_error else "completed")
+        activity.closed("completed")
     return result
 
 
@@ -299,5 +386,10 @@ def _request_data(request: ToolRequest) -> dict[str, Any]:
     tool, version = clean(request.params.name), request.ctx.protocol_version
     http = None if is_stateless(request.ctx) else request.ctx.request
     session = None if http is None else http.headers.get("mcp-session-id")  # the transport has checked it
-    data = {"method": "tools/call", "protocol_version": version, "tool": tool, "principal": request.principal.name}
+    data = {
+        "method": request.ctx.method,
+        "protocol_version": version,
+        "tool": tool,
+        "principal": request.principal.name,
+    }
     return data if session is None else {**data, "session_id": session}

@@ -9,15 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY
 
-from toolcrib.adapters.mcp_server._elicitation import Suspension
+from toolcrib.adapters.mcp_server._client_link import LogLevels, required_capabilities
+from toolcrib.adapters.mcp_server._elicitation import Suspension, is_stateless
 from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean, original_reply, reply_to
-from toolcrib.adapters.mcp_server._tool_server import ToolRequest, ToolServer
+from toolcrib.adapters.mcp_server._tool_server import CallReply, ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext, SuspendedCallStore
-from toolcrib.calls import Completed, Denial, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
-from toolcrib.errors import SchemaError
+from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
+from toolcrib.errors import ClientUnavailable, SchemaError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry
@@ -35,6 +38,7 @@ class DirectToolServer(ToolServer):
 
     Args:
         pipeline_now: Returns a pipeline with the tools that the toolset has now.
+        levels: The levels of log lines that sessions want.
         asking: Tools that have suspended calls already.
     """
 
@@ -43,10 +47,11 @@ class DirectToolServer(ToolServer):
         pipeline_now: Callable[[], Pipeline],
         options: ServerOptions,
         suspended: SuspendedCallStore,
+        levels: LogLevels,
         asking: frozenset[str],
     ) -> None:
-        super().__init__(options, suspended)
-        self._pipeline_now, self._asking = pipeline_now, {*asking}
+        super().__init__(options, suspended, levels)
+        self._pipeline_now, self._suspending = pipeline_now, {*asking}
         self.renewed()
         self._refreshed = time.monotonic()
 
@@ -54,7 +59,7 @@ class DirectToolServer(ToolServer):
         """Serve the tools that the toolset has now."""
         self.pipeline = self._pipeline_now()
         self._listed = {entry.name: ListedTool(entry) for entry in self.pipeline.toolset}
-        self._asking |= {entry.name for entry in self.pipeline.toolset if entry.approvals or entry.hook_sets}
+        self._suspending |= {entry.name for entry in self.pipeline.toolset if entry.approvals or entry.hook_sets}
 
     @property
     def entries(self) -> Mapping[str, ToolEntry]:
@@ -95,19 +100,24 @@ class DirectToolServer(ToolServer):
         """Learn which tools asked for approval on another server; a person takes longer to answer than this is late."""
         if time.monotonic() - self._refreshed >= _REFRESH_SECONDS:
             self._refreshed = time.monotonic()
-            self._asking |= await self._suspended.tools()
+            self._suspending |= await self._suspended.tools()
 
     def may_be_suspended(self, request: ToolRequest) -> bool:
         """Return whether the tool may ask for approval, or has done so."""
-        return request.params.name in self._asking or isinstance(request.run.deps, AgentContext)
+        return request.params.name in self._suspending or isinstance(request.run.deps, AgentContext)
 
-    async def start(self, request: ToolRequest) -> types.CallToolResult | Suspension:
+    def asks(self, name: str) -> bool:
+        """Return whether a tool sees its context, or is another server's, which may ask."""
+        entry = self.pipeline.toolset.entries.get(name)
+        return entry is not None and (entry.tool.source is not None or self.pipeline.wants_context(name))
+
+    async def start(self, request: ToolRequest) -> CallReply | Suspension:
         """Make a new call."""
         return await self._run(request, ToolCall(request.params.name, request.params.arguments or {}))
 
     async def resume(
         self, request: ToolRequest, state: Mapping[str, Any], answers: Sequence[Grant | Denial]
-    ) -> types.CallToolResult | Suspension:
+    ) -> CallReply | Suspension:
         """Continue a suspended call."""
         suspended = outcome_from_dict(state)
         if not isinstance(suspended, Suspended):
@@ -116,7 +126,7 @@ class DirectToolServer(ToolServer):
 
     async def _run(
         self, request: ToolRequest, call: ToolCall | Suspended, answer: Grant | Denial | None = None
-    ) -> types.CallToolResult | Suspension:
+    ) -> CallReply | Suspension:
         """Run a call, and return what the client gets; the result of another server goes to it as it came."""
         listed, run = self._listed.get(request.params.name), request.run
         if listed is None or not listed.is_remote or run.provenance is not None:
@@ -140,17 +150,26 @@ class DirectToolServer(ToolServer):
             self.pipeline, call, run, lambda value: request.progress(*_progress(value)), grant=answer
         )
 
-    def _result(
-        self, request: ToolRequest, outcome: Outcome, original: types.CallToolResult | None = None
-    ) -> types.CallToolResult | Suspension:
+    def _result(self, request: ToolRequest, outcome: Outcome, original: Any = None) -> CallReply | Suspension:
         if isinstance(outcome, Suspended):
-            self._asking.add(outcome.tool)  # also a tool that raised ApprovalRequired
+            self._suspending.add(outcome.tool)  # also a tool that raised ApprovalRequired
             return Suspension((outcome.request,), outcome.to_dict(), outcome.text())
         if isinstance(outcome, Completed):
             request.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
+        _require_capability(request, outcome)
+        if request.answer is not None:
+            return request.answer(outcome, original)
         listed = self._listed.get(outcome.tool)
         passed_on = None if original is None or listed is None else original_reply(outcome, listed, original)
         return reply_to(outcome, listed) if passed_on is None else passed_on
+
+
+def _require_capability(request: ToolRequest, outcome: Outcome) -> None:
+    """Raise the error that newer clients get when a tool needs what they do not declare."""
+    link, error = request.link, outcome.exception if isinstance(outcome, Failed) else None
+    if link is not None and link.lacked and isinstance(error, ClientUnavailable) and is_stateless(request.ctx):
+        needed = {"requiredCapabilities": required_capabilities(link.lacked)}
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, clean(str(error)), needed)
 
 
 def _progress(value: Any) -> tuple[str | None, float | None, float | None]:

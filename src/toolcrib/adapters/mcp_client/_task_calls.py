@@ -1,0 +1,259 @@
+"""Tasks of a server: calls whose results a client comes back for, also over another connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ClassVar, Literal
+
+import mcp_types as types
+from mcp.client import ClientRequestContext, ClientSession
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from toolcrib.errors import ServerError
+
+__all__ = ["TaskCall", "TasksExtension"]
+
+_SHORTEST, _LONGEST = 0.05, 60.0  # seconds between two requests about a task, whatever the server says
+_USUAL = 1.0  # where it says nothing
+_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds before each try to come back to a task
+_CANCEL_SECONDS = 5.0
+
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+class _CreateTask(types.Result):
+    """The reply to a call that the server made a task of."""
+
+    result_type: Literal["task"] = "task"
+    task_id: str
+
+
+class _TaskParams(types.RequestParams):
+    task_id: str
+
+
+class _UpdateParams(_TaskParams):
+    input_responses: dict[str, Any]
+
+
+class _GetTask(types.Request[_TaskParams, Literal["tasks/get"]]):
+    method: Literal["tasks/get"] = "tasks/get"
+    params: _TaskParams
+    name_param: ClassVar[str | None] = "taskId"
+
+
+class _CancelTask(types.Request[_TaskParams, Literal["tasks/cancel"]]):
+    method: Literal["tasks/cancel"] = "tasks/cancel"
+    params: _TaskParams
+    name_param: ClassVar[str | None] = "taskId"
+
+
+class _UpdateTask(types.Request[_UpdateParams, Literal["tasks/update"]]):
+    method: Literal["tasks/update"] = "tasks/update"
+    params: _UpdateParams
+    name_param: ClassVar[str | None] = "taskId"
+
+
+class _TaskState(types.Result):
+    """A task as either generation shows it."""
+
+    status: types.TaskStatus
+    status_message: str | None = None
+    poll_interval: float | None = None
+    poll_interval_ms: float | None = None
+    result: dict[str, Any] | None = None
+    error: types.ErrorData | None = None
+    input_requests: dict[str, types.InputRequest] | None = None
+
+    def pause(self) -> float:
+        """Return the seconds until the server should be asked again."""
+        given = self.poll_interval_ms if self.poll_interval is None else self.poll_interval
+        return _USUAL if given is None else min(max(given / 1_000, _SHORTEST), _LONGEST)
+
+
+class TasksExtension(ClientExtension):
+    """The extension by which servers of the newer generation may make tasks of calls."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def claims(self) -> Sequence[ResultClaim[Any]]:
+        """Claim the replies that are tasks."""
+        return (ResultClaim(result_type="task", model=_CreateTask, resolve=_resolve),)
+
+
+class TaskCall:
+    """One call of a tool, which its server may make a task of.
+
+    Args:
+        server: The server's name in messages.
+        tool: What it says of the tool.
+        everything: Whether a tool that may be called as a task is.
+        report: Receives what the server says of the task's state.
+
+    Attributes:
+        id: The id of the task; empty while there is none.
+    """
+
+    _cancelling: ClassVar[set[asyncio.Task[None]]] = set()  # requests that are under way after their calls
+
+    def __init__(self, server: str, tool: types.Tool | None, everything: bool, report: Report) -> None:
+        self._server, self._report = server, report
+        self._name = "" if tool is None else tool.name
+        support = None if tool is None or tool.execution is None else tool.execution.task_support
+        self._wanted = support == "required" or (everything and support == "optional")
+        self.id, self._lost, self._said, self._steps = "", False, "", 0
+
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """Have a task that begins inside be this one."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def begins_in(self, session: ClientSession) -> bool:
+        """Return whether the call is made as a task that this client asks for, as older servers want it."""
+        tasks = None if session.server_capabilities is None else session.server_capabilities.tasks
+        requests = None if tasks is None else tasks.requests
+        takes = requests is not None and requests.tools is not None and requests.tools.call is not None
+        return self._wanted and takes and session.protocol_version == "2025-11-25"
+
+    async def begin(
+        self, session: ClientSession, arguments: Mapping[str, Any], meta: types.RequestParamsMeta | None
+    ) -> types.CallToolResult:
+        """Make the call as a task, and return its result."""
+        params: dict[str, Any] = {"name": self._name, "arguments": dict(arguments), "task": {}}
+        if meta:
+            params["_meta"] = dict(meta)
+        own: Any = session  # the SDK's own way reads the reply as a result
+        data, options = {"method": "tools/call", "params": params}, dict[str, Any]()
+        own._stamp(data, options)
+        sending = asyncio.create_task(own._dispatcher.send_raw_request("tools/call", data["params"], options))
+        try:
+            raw: dict[str, Any] = await asyncio.shield(sending)
+        finally:
+            if not sending.done():  # the call is cancelled, and the server may have begun already
+                self._start(self._cancel_begun(session, sending))
+        if "task" not in raw:
+            return types.CallToolResult.model_validate(raw, by_name=False)
+        self.id = _created(raw)
+        return await self.follow(session)
+
+    async def follow(self, session: ClientSession) -> types.CallToolResult:
+        """Return the result of the task once it has one; a call that is cancelled meanwhile cancels it.
+
+        Raises:
+            MCPError: The task failed, or was cancelled by others.
+            ServerError: The server that it comes back to does not know it.
+        """
+        is_over = False
+        try:
+            result = await self._followed(session)
+            is_over = True
+        except MCPError as error:
+            is_over = True
+            if self._lost and error.code == INVALID_PARAMS:
+                problem = f"was lost while `{self._name}` ran as a task, which it does not know any more"
+                raise ServerError(self._server, f"{problem}. Whether it took effect is unknown") from error
+            raise
+        except Exception:  # the connection's: the task goes on
+            is_over = True
+            raise
+        finally:
+            if not is_over:
+                self._start(self._cancel(session, self.id))
+        return result
+
+    async def come_back(self, ask: Callable[[], Awaitable[types.CallToolResult]]) -> types.CallToolResult:
+        """Return the result of a task whose connection was lost; `ask` follows it over a new one.
+
+        Raises:
+            ServerError: There is no connection for half a minute, or the server does not know the task any more.
+        """
+        self._lost = True
+        for pause in _PAUSES[:-1]:
+            await asyncio.sleep(pause)
+            try:
+                return await ask()
+            except ServerError as error:
+                if isinstance(error.__cause__, MCPError) and error.__cause__.code == INVALID_PARAMS:
+                    raise
+        await asyncio.sleep(_PAUSES[-1])
+        return await ask()
+
+    # --- inside
+
+    async def _followed(self, session: ClientSession) -> types.CallToolResult:
+        params = _TaskParams(task_id=self.id)
+        while True:
+            state = await session.send_request(_GetTask(params=params), _TaskState)
+            if state.status_message and state.status_message != self._said:
+                self._said, self._steps = state.status_message, self._steps + 1
+                await self._report(self._steps, None, state.status_message)
+            if session.protocol_version == "2025-11-25":
+                if state.status in ("completed", "failed", "input_required"):  # questions come while it is waited for
+                    asked = types.GetTaskPayloadRequest(params=types.GetTaskPayloadRequestParams(task_id=self.id))
+                    return await session.send_request(asked, types.CallToolResult)
+            elif state.status == "completed":
+                return types.CallToolResult.model_validate(state.result or {}, by_name=False)
+            elif state.error is not None:
+                raise MCPError.from_error_data(state.error)
+            elif state.input_requests:
+                await self._answer(session, state.input_requests)
+                continue
+            if state.status == "cancelled":
+                raise MCPError(INVALID_PARAMS if self._lost else 0, f"the task of `{self._name}` was cancelled")
+            await asyncio.sleep(state.pause())
+
+    async def _answer(self, session: ClientSession, requests: Mapping[str, types.InputRequest]) -> None:
+        responses: dict[str, Any] = {}
+        for key, request in requests.items():
+            context = ClientRequestContext(session=session, request_id=key)
+            answer = await session.dispatch_input_request(context, request)
+            if isinstance(answer, types.ErrorData):
+                raise MCPError.from_error_data(answer)
+            responses[key] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+        update = _UpdateTask(params=_UpdateParams(task_id=self.id, input_responses=responses))
+        await session.send_request(update, types.EmptyResult)
+
+    def _start(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Cancel a task on the server after its call, which does not wait for that."""
+        started = asyncio.create_task(errand)
+        self._cancelling.add(started)
+        started.add_done_callback(self._cancelling.discard)
+
+    async def _cancel_begun(self, session: ClientSession, sending: asyncio.Task[dict[str, Any]]) -> None:
+        await asyncio.wait({sending}, timeout=_CANCEL_SECONDS)
+        if not sending.done() or sending.cancelled():
+            sending.cancel()
+        elif sending.exception() is None and "task" in sending.result():
+            await self._cancel(session, _created(sending.result()))
+
+    async def _cancel(self, session: ClientSession, task_id: str) -> None:
+        try:
+            async with asyncio.timeout(_CANCEL_SECONDS):
+                await session.send_request(_CancelTask(params=_TaskParams(task_id=task_id)), types.Result)
+        except Exception:  # the connection's, the server's: it may have ended meanwhile
+            return
+
+
+def _created(raw: Mapping[str, Any]) -> str:
+    return types.CreateTaskResult.model_validate(raw, by_name=False).task.task_id
+
+
+_current: ContextVar[TaskCall | None] = ContextVar("toolcrib_mcp_task", default=None)
+
+
+async def _resolve(created: _CreateTask, context: ClaimContext) -> types.CallToolResult:
+    """Return the result of a call that a server of the newer generation made a task of."""
+    call = _current.get()
+    if call is None:
+        raise MCPError(INVALID_PARAMS, f"the server made a task of `{context.tool_name}`, which nobody follows")
+    call.id = created.task_id
+    return await call.follow(context.session)

@@ -1,0 +1,182 @@
+"""Bearer tokens of requests over HTTP: who makes a request, and whether the token has the scopes that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from pydantic import ConfigDict, SkipValidation
+from pydantic_core import from_json
+from starlette.authentication import AuthCredentials
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolcrib.pipeline import Access
+from toolcrib.serving.oauth import AuthorizationServerUnavailable, TokenRefused
+
+__all__ = ["BearerAuth", "Challenge", "CheckBearer", "KnowsScopes", "ScopeChallenge", "VerifiedAccess"]
+
+_RETRY_SECONDS = 5
+
+
+class VerifiedAccess(AccessToken):
+    """A token that was checked, without the token itself.
+
+    Attributes:
+        principal: The name of its principal.
+        access: What it allows.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    principal: str
+    access: SkipValidation[Access]
+
+
+class CheckBearer(Protocol):
+    """Checks bearer tokens."""
+
+    async def __call__(self, token: str) -> AccessToken:
+        """Return what is known of a token; raises TokenRefused, or AuthorizationServerUnavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The header by which a client learns how to get a token, or a better one.
+
+    Attributes:
+        metadata: The address of the metadata of this server; None where no authorization server is known.
+        scopes: The scopes that every request needs.
+    """
+
+    metadata: str | None = None
+    scopes: Sequence[str] = ()
+
+    def reply(self, status: int, error: str, description: str, scopes: Collection[str] = ()) -> JSONResponse:
+        """Return the answer to a request that was refused.
+
+        Args:
+            status: 401 or 403.
+            error: The error's name; empty for a request that came without a token.
+            description: The same for people.
+            scopes: The scopes that the request needs beside those of every request.
+        """
+        needed = " ".join(dict.fromkeys((*self.scopes, *sorted(scopes))))
+        fields = {
+            "error": error,
+            "error_description": description if error else "",
+            "scope": needed,
+            "resource_metadata": self.metadata or "",
+        }
+        said = "".join(f', {name}="{value}"' for name, value in fields.items() if value)
+        body = {"error": error or "invalid_token", "error_description": description}
+        return JSONResponse(body, status, {"www-authenticate": f'Bearer realm="mcp"{said}'})
+
+
+class BearerAuth:
+    """ASGI middleware: lets a request through whose token is valid, as its principal's, and without the token.
+
+    Args:
+        app: What the requests are for.
+        check: Checks the tokens.
+        challenge: What a client is answered that has none, or not a good one.
+    """
+
+    def __init__(self, app: ASGIApp, check: CheckBearer, challenge: Challenge) -> None:
+        self._app = AuthContextMiddleware(app)
+        self._check, self._challenge = check, challenge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = Headers(scope=scope).getlist("authorization")
+        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        refused: ASGIApp | None = None
+        found: AccessToken | None = None
+        if kind.lower() != "bearer" or not token.strip():
+            refused = self._challenge.reply(401, "", "a bearer token is needed")
+        else:
+            try:
+                found = await self._check(token.strip())
+            except TokenRefused as error:
+                refused = self._challenge.reply(401, "invalid_token", str(error))
+            except AuthorizationServerUnavailable:
+                why = {"error": "temporarily_unavailable", "error_description": "tokens cannot be checked now"}
+                refused = JSONResponse(why, 503, {"retry-after": str(_RETRY_SECONDS)})
+        if found is not None and not {*self._challenge.scopes}.issubset(found.scopes):
+            missing = " ".join(one for one in self._challenge.scopes if one not in found.scopes)
+            refused = self._challenge.reply(403, "insufficient_scope", f"the token lacks: {missing}")
+        if refused is not None or found is None:
+            await (refused or self._challenge.reply(401, "", ""))(scope, receive, send)
+            return
+        user = AuthenticatedUser(found.model_copy(update={"token": ""}))
+        headers = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
+        known = {"headers": headers, "user": user, "auth": AuthCredentials(found.scopes)}
+        await self._app({**scope, **known}, receive, send)
+
+
+class KnowsScopes(Protocol):
+    """A server that says which scopes requests need."""
+
+    def has_scopes(self) -> bool:
+        """Return whether any request needs some."""
+        ...
+
+    async def scopes_needed(self, method: str, params: Any) -> Mapping[str, Collection[str]]:
+        """Return the scopes that a request of the current principal needs, by what needs them."""
+        ...
+
+
+class ScopeChallenge:
+    """ASGI middleware: answers a request whose token lacks scopes as OAuth has it: clients ask for them then.
+
+    The server refuses such a request in any case. What cannot be read here is left to it.
+
+    Args:
+        app: The server.
+        scopes: Says which scopes requests need.
+        challenge: What a client is answered.
+        max_body: Bytes of a request that are read.
+    """
+
+    def __init__(self, app: ASGIApp, scopes: KnowsScopes, challenge: Challenge, max_body: int) -> None:
+        self._app, self._known, self._challenge, self._max_body = app, scopes, challenge, max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST" or not self._known.has_scopes():
+            await self._app(scope, receive, send)
+            return
+        read: list[Message] = []
+        body, more = b"", True
+        while more and len(body) <= self._max_body:
+            read.append(await receive())
+            body += read[-1].get("body", b"")
+            more = read[-1].get("more_body", False)
+
+        async def receive_again() -> Message:
+            return read.pop(0) if read else await receive()
+
+        needed = frozenset[str]() if more else await self._scopes(body)
+        missing = Access(frozenset(scope["auth"].scopes)).lacks(needed)
+        if missing:
+            text = f"the token lacks: {' '.join(missing)}"
+            await self._challenge.reply(403, "insufficient_scope", text, needed)(scope, receive, send)
+        else:
+            await self._app(scope, receive_again, send)
+
+    async def _scopes(self, body: bytes) -> frozenset[str]:
+        """Return the scopes that a message needs."""
+        try:
+            message: Any = from_json(body)
+        except ValueError:
+            return frozenset[str]()
+        match message:
+            case {"method": str(method), "params": params}:
+                needed = await self._known.scopes_needed(method, params)
+                return frozenset(scope for scopes in needed.values() for scope in scopes)
+            case _:
+                return frozenset()

@@ -1,0 +1,258 @@
+"""Resources and prompts of an open toolset, as clients list them and as their calls are made and answered."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+from mcp_types import INVALID_PARAMS
+
+from toolcrib.adapters.mcp_server._replies import clean
+from toolcrib.errors import SchemaError
+from toolcrib.pipeline import Run
+from toolcrib.tools import Offering, PromptOffer, ResourceOffer, offering_of
+from toolcrib.toolsets import ToolEntry, Toolset, is_available
+
+__all__ = [
+    "MAX_URI_CHARS",
+    "FoundResource",
+    "Offers",
+    "is_offered_alone",
+    "is_shown",
+    "not_found",
+    "prompt_arguments",
+]
+
+_log = logging.getLogger("toolcrib.adapters")
+MAX_URI_CHARS = 16_000
+_OLD_NOT_FOUND = -32_002  # of the older generation; the newer one has it as a wrong parameter
+
+
+@dataclass(frozen=True, slots=True)
+class FoundResource:
+    """The resource that a URI names.
+
+    Attributes:
+        entry: What reads it.
+        offer: What it is to clients.
+        arguments: What it is called with.
+    """
+
+    entry: ToolEntry
+    offer: ResourceOffer
+    arguments: Mapping[str, Any]
+
+
+class Offers:
+    """The resources and prompts among the tools of an open toolset."""
+
+    def __init__(self, toolset: Toolset) -> None:
+        self.prompts: dict[str, ToolEntry] = {}
+        listed: list[tuple[str, ToolEntry]] = []
+        self._fixed: dict[str, FoundResource] = {}
+        self._templates: dict[str, tuple[UriTemplate, ToolEntry, ResourceOffer]] = {}
+        for entry in toolset:
+            offer = _offer_of(entry)
+            if isinstance(offer, PromptOffer):
+                listed.append((_prompt_name(entry, offer), entry))
+            else:
+                self._add(entry, offer)
+        self._name_prompts(listed)
+
+    def _name_prompts(self, listed: list[tuple[str, ToolEntry]]) -> None:
+        """Name the prompts as they are listed: the host's own first, so that no other server takes their names."""
+        for name, entry in sorted(listed, key=lambda one: one[0] != one[1].name):
+            taken = name in self.prompts
+            if taken:
+                _log.warning("two prompts are named %s; that of %s is served as %s", name, entry.origin, entry.name)
+            self.prompts.setdefault(entry.name if taken else name, entry)
+
+    def _add(self, entry: ToolEntry, offer: ResourceOffer | PromptOffer | None) -> None:
+        if isinstance(offer, ResourceOffer) and not offer.is_template:
+            if offer.uri in self._fixed:
+                _log.warning("%s is read by %s alone", offer.uri, self._fixed[offer.uri].entry.name)
+            else:
+                self._fixed[offer.uri] = FoundResource(entry, offer, {})
+        elif isinstance(offer, ResourceOffer):
+            try:
+                self._templates.setdefault(offer.uri, (UriTemplate.parse(offer.uri), entry, offer))
+            except InvalidUriTemplate as error:
+                _log.warning("%s is not listed: %s", entry.name, error)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the tools that read them."""
+        fixed = {found.entry.name for found in self._fixed.values()}
+        prompts = {entry.name for entry in self.prompts.values()}
+        return frozenset({*prompts, *fixed, *(entry.name for _, entry, _ in self._templates.values())})
+
+    @property
+    def listed(self) -> tuple[frozenset[Any], frozenset[Any]]:
+        """What tells one list of resources, and one of prompts, from a later one."""
+        resources = {(uri, id(found.entry.tool)) for uri, found in self._fixed.items()}
+        templates = {(uri, id(entry.tool)) for uri, (_, entry, _) in self._templates.items()}
+        return frozenset(resources | templates), frozenset((name, id(e.tool)) for name, e in self.prompts.items())
+
+    # --- scopes
+
+    @property
+    def has_scopes(self) -> bool:
+        """Whether any of them needs scopes."""
+        fixed, templates = self._fixed.values(), self._templates.values()
+        entries = [*(found.entry for found in fixed), *(entry for _, entry, _ in templates), *self.prompts.values()]
+        return any(entry.scopes for entry in entries)
+
+    async def scopes_of_uri(self, uri: str, run: Run) -> Mapping[str, frozenset[str]]:
+        """Return the scopes that a resource or a template needs, by the names of what reads it.
+
+        Those of everything that could read it count: what is read by a template of no scopes may be a resource that
+        has some. Nothing is said of what the run is not shown.
+        """
+        found = [one.entry for one in self._named(uri)] if len(uri) <= MAX_URI_CHARS else []
+        if uri in self._templates:
+            found.append(self._templates[uri][1])
+        shown = [await is_shown(entry, run) for entry in found]
+        return {entry.name: entry.scopes for entry in found if entry.scopes} if any(shown) else {}
+
+    async def scopes_of_prompt(self, name: str, run: Run) -> Mapping[str, frozenset[str]]:
+        """Return the scopes that a prompt needs, by its name; none where the run is not shown it."""
+        entry = await self.prompt(name, run)
+        return {} if entry is None else {entry.name: entry.scopes}
+
+    # --- lists
+
+    async def resources(self, run: Run) -> list[types.Resource]:
+        """Return the resources that a run is shown."""
+        shown = [found for found in self._fixed.values() if await is_shown(found.entry, run)]
+        return [types.Resource.model_validate({**_said(one.entry, one.offer), "uri": one.offer.uri}) for one in shown]
+
+    async def templates(self, run: Run) -> list[types.ResourceTemplate]:
+        """Return the templates of resources that a run is shown."""
+        shown = [(entry, offer) for _, entry, offer in self._templates.values() if await is_shown(entry, run)]
+        return [
+            types.ResourceTemplate.model_validate({**_said(entry, offer), "uriTemplate": offer.uri})
+            for entry, offer in shown
+        ]
+
+    async def prompt_list(self, run: Run) -> list[types.Prompt]:
+        """Return the prompts that a run is shown."""
+        shown = [(name, entry) for name, entry in self.prompts.items() if await is_shown(entry, run)]
+        return [prompt for name, entry in shown if (prompt := _prompt(name, entry)) is not None]
+
+    # --- one of them
+
+    async def resource(self, uri: str, run: Run) -> FoundResource | None:
+        """Return the resource that a URI names; None for one that the run is not shown."""
+        for found in self._named(uri):
+            if await is_shown(found.entry, run):
+                return found
+        return None
+
+    def _named(self, uri: str) -> Iterator[FoundResource]:
+        if uri in self._fixed:
+            yield self._fixed[uri]
+        for template, entry, offer in self._templates.values():
+            arguments = template.match(uri)
+            if arguments is not None:
+                yield FoundResource(entry, offer, arguments)
+
+    async def template(self, uri: str, run: Run) -> ToolEntry | None:
+        """Return what reads a template, or the resource that is named in its place."""
+        found = self._templates.get(uri)
+        if found is not None and await is_shown(found[1], run):
+            return found[1]
+        resource = await self.resource(uri, run)
+        return None if resource is None else resource.entry
+
+    async def prompt(self, name: str, run: Run) -> ToolEntry | None:
+        """Return a prompt; None for one that the run is not shown."""
+        entry = self.prompts.get(name)
+        return entry if entry is not None and await is_shown(entry, run) else None
+
+    def sources(self) -> list[Offering]:
+        """Return what offers resources, each once."""
+        entries = [*(found.entry for found in self._fixed.values()), *(e for _, e, _ in self._templates.values())]
+        found = [offering_of(entry.tool) for entry in entries]
+        return [*{id(one): one for one in found if one is not None}.values()]
+
+
+def is_offered_alone(entry: ToolEntry) -> bool:
+    """Return whether models are offered an entry as no tool: it is a resource or a prompt and nothing else."""
+    return entry.off and offering_of(entry.tool) is not None
+
+
+async def is_shown(entry: ToolEntry, run: Run) -> bool:
+    """Return whether a run is shown a resource or a prompt; the pipeline asks again when it is read."""
+    if run.available is not None and entry.name not in run.available:
+        return False
+    try:
+        return await is_available(entry, run.context())
+    except Exception:  # the condition is the user's code
+        _log.exception("the condition of %s failed; it is not shown", entry.name)
+        return False
+
+
+def _said(entry: ToolEntry, offer: ResourceOffer) -> dict[str, Any]:
+    said = {"name": entry.name, "description": entry.description or entry.name, "mimeType": offer.mime_type}
+    return {**said, **(offer.listing or {})}
+
+
+def _offer_of(entry: ToolEntry) -> ResourceOffer | PromptOffer | None:
+    offering = offering_of(entry.tool)
+    return None if offering is None else offering.get_offer()
+
+
+def _prompt_name(entry: ToolEntry, offer: PromptOffer) -> str:
+    """Return the name that clients know a prompt by: that of its listing, with the prefix that the host put on it."""
+    listed = (offer.listing or {}).get("name")
+    if listed is None or not entry.name.endswith(entry.tool.name):  # the host gave it a name of its own
+        return entry.name
+    return clean(entry.name.removesuffix(entry.tool.name) + str(listed))
+
+
+def _prompt(name: str, entry: ToolEntry) -> types.Prompt | None:
+    offer = _offer_of(entry)
+    said = dict((offer.listing if isinstance(offer, PromptOffer) else None) or {})
+    try:
+        arguments = said.pop("arguments", None) or _arguments(entry.parameters)
+    except SchemaError:
+        _log.exception("%s is not listed: its arguments cannot be described", entry.name)
+        return None
+    shown = {"description": entry.description or name, "arguments": arguments, **said, "name": name}
+    return types.Prompt.model_validate(shown)
+
+
+def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    required = parameters.get("required", ())
+    parts = cast("Mapping[str, Mapping[str, Any]]", parameters.get("properties", {}))
+    return [
+        {"name": name, "description": part.get("description"), "required": name in required}
+        for name, part in parts.items()
+    ]
+
+
+def prompt_arguments(entry: ToolEntry, given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of a prompt, which come as texts: JSON where the parameter is no text."""
+    parts = cast("Mapping[str, Mapping[str, Any]]", entry.parameters.get("properties", {}))
+    return {name: _read(text, parts.get(name, {})) for name, text in given.items()}
+
+
+def _read(text: str, schema: Mapping[str, Any]) -> Any:
+    if schema.get("type") in (None, "string"):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text  # validation says what is wrong with it
+
+
+def not_found(uri: str, *, stateless: bool) -> MCPError:
+    """Return the error for a URI that names no resource."""
+    code = INVALID_PARAMS if stateless else _OLD_NOT_FOUND
+    return MCPError(code, f"Resource not found: {clean(uri)[:500]}", {"uri": clean(uri)[:2_000]})

@@ -1,0 +1,144 @@
+"""The section of a file of servers that holds for the gateway as a whole, and for each server by default."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.mcp_client.servers import outcome_of
+from tests.adapters.mcp_client.test_server_file import ENVIRONMENT, small
+from toolcrib.adapters.mcp_client import GatewayOptions, gateway_options, server_of, toolset_of_file
+from toolcrib.calls import Suspended
+from toolcrib.errors import TargetError
+from toolcrib.pipeline import CallLimits
+
+
+def written(tmp_path: Path, section: Any, **servers: Any) -> Path:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"toolcrib": section, "mcpServers": servers or {"small": small()}}), "utf-8")
+    return path
+
+
+def test_the_options_of_the_whole_are_read_with_paths_by_the_file(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("frozen = true\n", "utf-8")
+    section = {
+        "name": "desk",
+        "instructions": "Be brief, ${WHO}.",
+        "approvals": {"database": "${BASE:-toolcrib}.db", "wait": 20, "place": "https://console.example.org"},
+        "limits": {"total": 100, "per_tool": {"add": 3}, "concurrency": 4, "pending": 5},
+        "record": "calls.jsonl",
+        "telemetry": True,
+        "errors": "masked",
+        "provenance": "policy.toml",
+    }
+    servers = {"quiet": small(toolcrib={"record": False, "telemetry": False}), "loud": small()}
+
+    options = gateway_options(written(tmp_path, section, **servers), {**ENVIRONMENT, "WHO": "Ann"})
+
+    assert (options.name, options.instructions) == ("desk", "Be brief, Ann.")
+    assert (options.database, options.record) == (str(tmp_path / "toolcrib.db"), str(tmp_path / "calls.jsonl"))
+    assert (options.wait, options.answered_in) == (20, "https://console.example.org")
+    assert options.limits == CallLimits(total=100, per_tool={"add": 3}, concurrency=4)
+    assert (options.max_pending, options.telemetry, options.errors) == (5, True, "masked")
+    assert options.provenance is not None
+    assert options.provenance.frozen
+    assert options.unrecorded == options.untraced == {"quiet"}
+
+
+def test_a_file_without_a_section_says_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"small": small()}}), "utf-8")
+
+    assert gateway_options(path, ENVIRONMENT) == GatewayOptions()
+
+
+def test_a_database_may_be_a_url(tmp_path: Path) -> None:
+    section = {"approvals": {"database": "postgresql://${WHO}@host/db"}, "record": True}
+
+    options = gateway_options(written(tmp_path, section), {"WHO": "ann"})
+
+    assert (options.database, options.record) == ("postgresql://ann@host/db", True)
+
+
+async def test_each_server_has_the_defaults_where_it_says_nothing(tmp_path: Path) -> None:
+    defaults = {"approval": True, "resources": False, "limits": {"timeout": 9, "max_result_chars": 7}}
+    free = {"approval": False, "limits": {"timeout": 30}}
+    path = written(tmp_path, {"defaults": defaults}, held=small(), free=small(toolcrib=free))
+    tools = toolset_of_file(path, ENVIRONMENT)
+
+    async with tools.open() as opened:
+        held, done = await outcome_of(opened, "held_facts"), await outcome_of(opened, "free_facts")
+        limits = [(opened[name].timeout, opened[name].max_result_chars) for name in ("held_facts", "free_facts")]
+        of = [server_of(tools, name) for name in ("held_facts", "free_facts", "facts")]
+
+    assert isinstance(held, Suspended)
+    assert not isinstance(done, Suspended)
+    assert "held_read_today" not in opened
+    assert limits == [(9, 7), (30, 7)]
+    assert of == ["held", "free", None]
+
+
+async def test_labels_are_what_a_policy_goes_by_in_place_of_the_server_s_hints(tmp_path: Path) -> None:
+    labels = {"add": {"effect": "send", "readers": ["ann"]}, "*": {"source": "trusted", "content": ["n"]}}
+    path = written(tmp_path, {}, small=small(toolcrib={"labels": labels, "trusted": True}))
+
+    async with toolset_of_file(path, ENVIRONMENT).open() as opened:
+        add, facts = opened["add"].tool.options, opened["facts"].tool.options
+
+    assert (add.effect, tuple(add.readers or ()), add.source) == ("send", ("ann",), "untrusted")
+    assert (facts.source, tuple(facts.content)) == ("trusted", ("n",))
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ({"recrod": True}, "`toolcrib.recrod`: there is no such option. Did you mean `record`?"),
+        ({"approvals": {"databse": "x"}}, "`toolcrib.approvals.databse`: there is no such option. Did you mean"),
+        ({"limits": {"total": -1}}, "`toolcrib.limits.total`: input should be greater"),
+        ({"defaults": {"tools": ["a"]}}, "`toolcrib.defaults.tools`: there is no such option"),
+        ({"defaults": {"aproval": True}}, "`toolcrib.defaults.aproval`: there is no such option. Did you mean `app"),
+        ({"provenance": "gone.toml"}, "`toolcrib.provenance`: "),
+        ({"name": 3}, "`toolcrib.name`: input should be a valid string; got 3"),
+        ({"instructions": "${GONE}"}, "`toolcrib.instructions`: the environment variable GONE is not set"),
+        ([], "`toolcrib`: "),
+    ],
+)
+def test_a_mistake_names_the_field_and_the_mend(tmp_path: Path, section: Any, problem: str) -> None:
+    path = written(tmp_path, section)
+
+    with pytest.raises(TargetError) as caught:
+        gateway_options(path, ENVIRONMENT)
+
+    assert f"`{path}`: {problem}" in str(caught.value)
+
+
+def test_so_does_a_wrong_policy(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text('[[rules]]\ntool = "pay"\neffekt = "spend"\n', "utf-8")
+
+    with pytest.raises(TargetError, match="rule 1: `effekt` is unknown"):
+        gateway_options(written(tmp_path, {"provenance": "policy.toml"}), ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        ({"add": {"efect": "send"}}, "`toolcrib.labels.add.efect`: there is no such option. Did you mean `effect`?"),
+        ({"add": {"effect": "burn"}}, "`toolcrib.labels.add.effect`: input should be 'none', 'fetch'"),
+    ],
+)
+def test_a_wrong_label_is_an_error(tmp_path: Path, labels: Any, problem: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        toolset_of_file(written(tmp_path, {}, small=small(toolcrib={"labels": labels})), ENVIRONMENT)
+
+    assert f"the server `small`: {problem}" in str(caught.value)
+
+
+async def test_a_label_for_a_tool_that_is_not_there_makes_the_listing_unusable(tmp_path: Path) -> None:
+    path = written(tmp_path, {}, small=small(toolcrib={"labels": {"gone": {"effect": "none"}}}))
+
+    with pytest.raises(Exception, match="`labels` names it"):
+        async with toolset_of_file(path, ENVIRONMENT).open():
+            pass

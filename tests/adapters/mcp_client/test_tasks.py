@@ -1,0 +1,219 @@
+"""Calls that are tasks of a server: followed to their results, cancelled, come back to over another connection."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tests.adapters.mcp_client.servers import EVERYTHING, free_port
+from tests.adapters.mcp_server.clients import booking
+from tests.adapters.mcp_server.http import served
+from tests.npm.programs import command
+from toolcrib import Pipeline, RunContext, ToolCall
+from toolcrib.adapters.mcp_client import Elicitation, Progress, connect
+from toolcrib.adapters.mcp_server import ServerOptions, TaskOptions, build_server
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.calls import Completed, Failed, Outcome, Yielded
+from toolcrib.tools import Tool, ez_tool
+
+every_generation = pytest.mark.parametrize("mode", ["legacy", "auto"])
+
+
+class Job:
+    """A tool that goes on until it is let, and is called as a task alone."""
+
+    def __init__(self) -> None:
+        self.go, self.begun, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.outcome = ""
+
+        @ez_tool(tags=("task_required",))
+        async def work(part: str) -> dict[str, str]:
+            """Work."""
+            self.begun.set()
+            try:
+                await self.go.wait()
+                self.outcome = "done"
+            finally:
+                self.outcome = self.outcome or "cancelled"
+                self.ended.set()
+            return {"did": part}
+
+        self.tool: Tool[..., Any] = work
+
+
+async def call(tools: Any, name: str, **arguments: Any) -> Outcome:
+    return await Pipeline(tools).run(ToolCall(name, arguments))
+
+
+@every_generation
+async def test_a_tool_that_is_called_as_a_task_gives_its_result(mode: str) -> None:
+    job = Job()
+    async with connect(build_server([job.tool]), mode=mode, tasks=True).open() as tools:
+        calling = asyncio.create_task(call(tools, "work", part="roof"))
+        await job.begun.wait()
+        job.go.set()
+        outcome = await calling
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == {"did": "roof"}
+
+
+@every_generation
+async def test_a_cancelled_call_cancels_its_task(mode: str) -> None:
+    job = Job()
+    async with connect(build_server([job.tool]), mode=mode, tasks=True).open() as tools:
+        calling = asyncio.create_task(call(tools, "work", part="roof"))
+        await job.begun.wait()
+        calling.cancel()
+        await asyncio.wait([calling])
+        await job.ended.wait()
+
+    assert job.outcome == "cancelled"
+
+
+@every_generation
+async def test_what_a_task_says_of_its_state_is_progress(mode: str) -> None:
+    booked, store = list[str](), MemoryApprovalStore()
+    options = ServerOptions(approvals=store, answered_in="the desk", tasks=TaskOptions(poll=20))
+    server = build_server([booking(booked, tags=("task_required",))], options)
+    said = list[str]()
+
+    async with connect(server, mode=mode, tasks=True).open() as tools:
+        async for item in Pipeline(tools).stream(ToolCall("book", {"place": "Oslo"})):
+            if isinstance(item, Yielded):
+                assert isinstance(item.value, Progress)
+                said.append(item.value.message or "")
+                [entry] = await store.list()
+                await store.answer(entry.request.grant("boss"))
+            else:
+                outcome = item
+
+    assert isinstance(outcome, Completed)
+    assert (outcome.value, booked) == ("booked Oslo", ["Oslo"])
+    assert "a person has to answer it, in the desk" in said[0]
+
+
+class Size(BaseModel):
+    size: int
+
+
+@ez_tool(tags=("task_required",))
+async def measure(ctx: RunContext[Any]) -> str:
+    """Ask for two sizes at once."""
+    answers = await asyncio.gather(*(ctx.elicit(question, Size) for question in ("How tall?", "How wide?")))
+    return " x ".join(str(answer.data.size) if answer.data else answer.action for answer in answers)
+
+
+@every_generation
+async def test_the_questions_of_a_task_are_answered(mode: str) -> None:
+    async def answer(question: Elicitation) -> dict[str, int] | None:
+        return {"size": 3} if question.message == "How tall?" else None
+
+    server = build_server([measure], ServerOptions(tasks=TaskOptions(poll=20)))
+    async with connect(server, mode=mode, elicit=answer, tasks=True).open() as tools:
+        outcome = await call(tools, "measure")
+
+    assert outcome.text() == "3 x cancel"
+
+
+@every_generation
+async def test_an_error_of_a_task_is_the_tools(mode: str) -> None:
+    @ez_tool(tags=("task_required",))
+    async def fail() -> str:
+        raise ValueError("out of paper")
+
+    async with connect(build_server([fail]), mode=mode, tasks=True).open() as tools:
+        outcome = await call(tools, "fail")
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, "out of paper" in outcome.message) == ("remote_tool_error", True)
+
+
+async def test_a_tool_that_may_be_called_as_a_task_is_one_when_the_host_says_so() -> None:
+    @ez_tool
+    async def quick() -> str:
+        return "done"
+
+    server = build_server([quick])
+    begun = list[str]()
+    assert server.tasks is not None
+    begin = server.tasks.begin
+
+    async def noted(ctx: Any, params: Any, *rest: Any, **more: Any) -> Any:
+        begun.append(params.name)
+        return await begin(ctx, params, *rest, **more)
+
+    server.tasks.begin = noted  # type: ignore[method-assign]
+    async with connect(server, mode="legacy").open() as tools:
+        plain = await call(tools, "quick")
+        without = begun.copy()
+    async with connect(server, mode="legacy", tasks=True).open() as tools:
+        task = await call(tools, "quick")
+
+    assert (plain.text(), task.text()) == ("done", "done")
+    assert (without, begun) == ([], ["quick"])
+
+
+@every_generation
+async def test_a_call_comes_back_to_its_task_when_the_server_was_restarted(mode: str, tmp_path: Path) -> None:
+    booked, store, port = list[str](), SqliteApprovalStore(tmp_path / "t.db"), free_port()
+    tool = booking(booked, tags=("task_required",))
+    options = ServerOptions(approvals=store, principal="ann", tasks=TaskOptions(poll=20))
+    async with connect(f"http://127.0.0.1:{port}/mcp", mode=mode, required=False, tasks=True).open() as tools:
+        async with served([tool], options, port=port):
+            while "book" not in tools.names():  # noqa: ASYNC110 -- it is tried again in the background
+                await asyncio.sleep(0.05)
+            calling = asyncio.create_task(call(tools, "book", place="Oslo"))
+            while not await store.list(pending=True):  # noqa: ASYNC110 -- a store has no events
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.3)  # the client has the id of its task, and asks for it
+        [entry] = await store.list(pending=True)
+        await store.answer(entry.request.grant("boss"))
+        async with served([tool], options, port=port):
+            outcome = await calling
+
+    assert isinstance(outcome, Completed), outcome.text()
+    assert (outcome.value, booked) == ("booked Oslo", ["Oslo"])
+
+
+@every_generation
+async def test_a_task_that_the_server_forgot_is_an_error_that_says_so(mode: str) -> None:
+    job, port = Job(), free_port()
+    options = ServerOptions(principal="ann", tasks=TaskOptions(poll=20))
+    async with served([job.tool], options, port=port):
+        toolset = connect(f"http://127.0.0.1:{port}/mcp", mode=mode, tasks=True)
+        opened = toolset.open()
+        tools = await opened.__aenter__()
+        calling = asyncio.create_task(call(tools, "work", part="roof"))
+        await job.begun.wait()
+        await asyncio.sleep(1.5)  # the client knows the task by then
+    async with served([job.tool], options, port=port):
+        outcome = await calling
+        await opened.__aexit__(None, None, None)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "server_error"
+    assert "ran as a task, which it does not know any more. Whether it took effect is unknown" in outcome.message
+
+
+@every_generation
+async def test_a_call_that_waits_for_a_person_ends_where_no_tasks_are_taken(mode: str) -> None:
+    booked, store = list[str](), MemoryApprovalStore()
+    server = build_server([booking(booked)], ServerOptions(approvals=store, answered_in="the desk"))
+    async with connect(server, mode=mode).open() as tools:
+        outcome = await call(tools, "book", place="Oslo")
+
+    assert "A person answers it in the desk" in outcome.text()
+    assert booked == []
+
+
+async def test_the_task_of_a_server_that_nobody_here_wrote() -> None:
+    async with connect(command(EVERYTHING), mode="legacy", include_resources=False).open() as tools:
+        outcome = await call(tools, "simulate-research-query", topic="rain")
+
+    assert isinstance(outcome, Completed), outcome.text()
+    assert "rain" in outcome.text()
