@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.testing._client import ScriptedClient
 from toolcrib.testing._fakes import FakeSandbox, RecordingSink
 from toolcrib.testing._replies import wire_reply
 from toolcrib.testing._scripted import ScriptedModel, Step
@@ -22,6 +23,7 @@ __all__ = [
     "Caller",
     "FakeSandbox",
     "RecordingSink",
+    "ScriptedClient",
     "ScriptedModel",
     "Step",
     "Way",

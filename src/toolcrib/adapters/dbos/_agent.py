@@ -289,7 +289,7 @@ class DurableAgent(Answers):
         )
         recorded = engine.recorded(held, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")
-        binding.stored, execution.clocks = execution.waiting, binding.clocks
+        binding.stored = execution.waiting
         return binding
 
     def __repr__(self) -> str:

@@ -7,7 +7,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -16,7 +15,7 @@ from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.approvals import digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended
 from toolcrib.pipeline import Call
-from toolcrib.tools import Deadline
+from toolcrib.tools import stopped_clocks
 from toolcrib.turns import Turn
 
 __all__ = ["PLACEMENT", "TurnExecution", "began", "current_execution", "step_name"]
@@ -36,7 +35,6 @@ class TurnExecution:
         approval: The answer without what a person typed: its approver, its time, the digest.
         children: The turns that were put on agents meanwhile.
         changes: The changes of the agent's context meanwhile.
-        clocks: The deadlines of the turn, by call id.
         begun: What is known of an execution that was cut off, by call id.
         conversation_id: The conversation that the turn is part of.
         over: Whether it has ended, and nothing is gathered any more.
@@ -52,7 +50,6 @@ class TurnExecution:
         self._same = Counter[str]()  # how many alike were put
         self.changes: list[dict[str, Any]] = []
         self.finished = self.over = False
-        self.clocks: Mapping[str, Deadline] | None = None
         self.begun: dict[str, Mapping[str, Any]] = {}
         self.conversation_id: str | None = None
 
@@ -60,7 +57,7 @@ class TurnExecution:
         """Hand over the call to be recorded, and wait until it is."""
         if not self.reached.done():
             self.reached.set_result({"call": call.to_dict(), **began(self._worker_id)})
-        with self.without_clock(call.id):
+        with stopped_clocks():  # a database that is waited for is no time of the tool
             await self.recorded.wait()
             await current_engine().may_begin()  # the run's fence, which asks the same, lets the clock go on
 
@@ -76,11 +73,6 @@ class TurnExecution:
             data["turn"]["uuid"] = str(uuid5(NAMESPACE_URL, f"toolcrib:{self._same[text]}:{text}"))
         self.children.append({**data, PLACEMENT: dict(placement)} if placement else data)
         return data["turn"]["uuid"]
-
-    def without_clock(self, call_id: str) -> AbstractContextManager[None]:
-        """Let the clock of the turn stand for the body: a database that is waited for is no time of the tool."""
-        clock = None if self.clocks is None else self.clocks.get(call_id)
-        return nullcontext() if clock is None else clock.stopped()
 
     def note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         """Note the answer to a request, for the record."""

@@ -14,7 +14,7 @@ from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
 from toolcrib.errors import ApprovalError
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, stopped_clocks
 
 __all__ = ["WorkStore"]
 
@@ -50,7 +50,7 @@ class WorkStore:
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
-        with self._without_clock(request):
+        with self._without_clock():
             if self._fence is not None:
                 await self._fence()
             await outlast(lambda: self._store.put(request))
@@ -76,7 +76,7 @@ class WorkStore:
                     raise
                 return used
 
-        with self._without_clock(request):
+        with self._without_clock():
             answer = await outlast(take)
         if answer is not None:
             self._note(request, answer)
@@ -100,12 +100,12 @@ class WorkStore:
             if used != answer:
                 await self._store.use(request, answer)
 
-        with self._without_clock(request):
+        with self._without_clock():
             await outlast(use)
 
-    def _without_clock(self, request: ApprovalRequest) -> AbstractContextManager[None]:
+    def _without_clock(self) -> AbstractContextManager[None]:
         if self._execution is not None:
-            return self._execution.without_clock(request.call_id)
+            return stopped_clocks()
         return nullcontext() if self._waits is None else self._waits.counted()
 
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:

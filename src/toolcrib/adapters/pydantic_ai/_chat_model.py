@@ -33,13 +33,12 @@ from pydantic_ai.tools import ToolDefinition
 
 from toolcrib.adapters.pydantic_ai._messages import stop_of
 from toolcrib.formats import Item
-from toolcrib.rounds import ChatRequest, unfenced
+from toolcrib.rounds import ChatRequest
 
 __all__ = ["PydanticChatModel", "chat_model"]
 
 _KEPT: TypeAlias = list[ThinkingPart | ToolCallPart]
 _stored_calls = TypeAdapter[_KEPT](_KEPT)
-_VALUE = "value"
 _EXTRA, _OURS = "extra_content", "pydantic_ai"  # where a call says what its provider wants back: signed thoughts
 
 
@@ -75,32 +74,30 @@ class PydanticChatModel:
         settings = merge_model_settings(self._settings, cast("ModelSettings", chosen)) or None
         messages, parameters = list(_messages(request)), self._parameters(request)
         if self._stream:
-            return self._pieces(messages, settings, parameters, request.output)
+            return self._pieces(messages, settings, parameters)
         answer = await model_request(
             self._model, messages, model_settings=settings, model_request_parameters=parameters
         )
-        return _completion(answer, request.output)
+        return _completion(answer)
 
     async def _pieces(
         self,
         messages: list[ModelMessage],
         settings: ModelSettings | None,
         parameters: ModelRequestParameters,
-        output: Mapping[str, Any] | None,
     ) -> AsyncIterator[Item]:
-        """Yield the text as it comes, unless the answer has to be taken out of it, and the rest at the end."""
-        whole_only = output is not None and not _is_object(output)
+        """Yield the text as it comes, and the rest at the end."""
         async with model_request_stream(
             self._model, messages, model_settings=settings, model_request_parameters=parameters
         ) as stream:
             async for event in stream:
-                if (text := _said(event)) and not whole_only:
+                if text := _said(event):
                     yield _chunk({"content": text}, None)
-            [choice] = _completion(stream.get(), output)["choices"]
-        if whole_only:
-            yield _chunk({"content": choice["message"]["content"]}, None)
+            answer = _completion(stream.get())
+        [choice] = answer["choices"]
         calls = [{**call, "index": place} for place, call in enumerate(choice["message"].get("tool_calls", ()))]
-        yield _chunk({"tool_calls": calls} if calls else {}, choice["finish_reason"])
+        last = _chunk({"tool_calls": calls} if calls else {}, choice["finish_reason"])
+        yield {**last, "model": answer["model"], "usage": answer["usage"]}
 
     def _parameters(self, request: ChatRequest) -> ModelRequestParameters:
         functions = [tool["function"] for tool in request.tools]
@@ -119,7 +116,7 @@ class PydanticChatModel:
         return ModelRequestParameters(
             function_tools=tools,
             output_mode="native" if held else "prompted",
-            output_object=OutputObjectDefinition(json_schema=_object(request.output), name="answer"),
+            output_object=OutputObjectDefinition(json_schema=dict(request.output), name="answer"),
         )
 
 
@@ -202,28 +199,7 @@ def _answered(item: Item) -> Iterator[TextPart | ThinkingPart | ToolCallPart]:
 # --- the answer
 
 
-def _is_object(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type") == "object"
-
-
-def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an answer as providers want it, an object: any other stands in one, under `_VALUE`."""
-    if _is_object(schema):
-        return dict(schema)
-    inner = {key: value for key, value in schema.items() if key != "$defs"}
-    made = {"type": "object", "properties": {_VALUE: inner}, "required": [_VALUE], "additionalProperties": False}
-    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
-
-
-def _taken_out(text: str) -> str:
-    """Return the JSON of an answer that stands in an object; what is none is the session's to refuse."""
-    try:
-        return json.dumps(json.loads(unfenced(text))[_VALUE], ensure_ascii=False)
-    except (ValueError, LookupError, TypeError):
-        return text
-
-
-def _completion(answer: ModelResponse, output: Mapping[str, Any] | None) -> Item:
+def _completion(answer: ModelResponse) -> Item:
     """Return an answer as the chat completion that `decode` reads."""
     thoughts = [part for part in answer.parts if isinstance(part, ThinkingPart)]
     calls: list[Item] = []
@@ -240,14 +216,17 @@ def _completion(answer: ModelResponse, output: Mapping[str, Any] | None) -> Item
             made[_EXTRA] = {_OURS: json.loads(_stored_calls.dump_json(kept))}
         calls.append(made)
     text = answer.text or ""
-    if text and output is not None and not _is_object(output):
-        text = _taken_out(text)
     message: Item = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
     stop = stop_of(answer.finish_reason, answer.state, answer.provider_name)
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if stop == "tool_call" else stop}
-    return {"object": "chat.completion", "model": answer.model_name, "choices": [choice]}
+    usage = {
+        "prompt_tokens": answer.usage.input_tokens,
+        "completion_tokens": answer.usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": answer.usage.cache_read_tokens},
+    }
+    return {"object": "chat.completion", "model": answer.model_name, "choices": [choice], "usage": usage}
 
 
 def _said(event: object) -> str:

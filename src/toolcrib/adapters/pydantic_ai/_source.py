@@ -94,10 +94,14 @@ class _Member(BaseTool):
             name=definition.name,
             description=definition.description or "",
             returns=definition.return_schema,
-            check=self._read,
+            check=self._check,
         )
         asks = definition.kind == "unapproved"  # of these the caller has to ask; the toolset itself does not
         return Tool(spec, ToolOptions(max_retries=self._member.max_retries, requires_approval=asks), source=self)
+
+    def _check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise what their validator raises; the arguments stay as the model sent them."""
+        self._read(arguments)
 
     def _read(self, arguments: Mapping[str, Any]) -> Any:
         """Return the arguments as their validator makes them; raises what it raises."""

@@ -119,6 +119,8 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         return None
 
     async def get_instructions(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> list[str] | None:
+        if all(entry.tool.source is None for entry in self._opened.toolset):
+            return None  # without a view of the toolset for each step: a tool of a function has no text
         offered = [entry.name for entry in await shown_entries(self._opened.toolset, self._in(ctx), broken=False)]
         found = await self._opened.toolset.subset(offered).get_instructions(self._in(ctx).context())
         return [instruction.content for instruction in found] or None

@@ -1,0 +1,196 @@
+"""Calls of one run of an agent: the run of ours that they belong to, their requests, and what the model is given."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_framework import (
+    AgentSession,
+    ChatContext,
+    ChatMiddleware,
+    Content,
+    FunctionInvocationContext,
+    FunctionMiddleware,
+    Message,
+)
+from pydantic_core import to_jsonable_python
+
+from toolcrib.adapters.agent_framework._answers import answer_in, request_content
+from toolcrib.calls import (
+    ApprovalRequest,
+    Denial,
+    Media,
+    Outcome,
+    Suspended,
+    ToolCall,
+    new_call_id,
+    outcome_from_dict,
+    render,
+)
+from toolcrib.pipeline import Run
+from toolcrib.rounds import recall_transcript
+from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.toolsets import Toolset
+
+__all__ = ["ENTRY", "CallOfAgent", "CallsThroughGates", "Gates", "MessagesToModel", "Next", "contents_of"]
+
+ENTRY = "agent_framework"
+
+_MOST = 1_000
+"""Denials whose words are kept for a model; of more, the oldest are forgotten."""
+
+_THEIR_DENIAL = "Error: Tool call invocation was rejected by user."
+"""What the framework tells a model of a call that was denied, whatever the reason."""
+
+Next = Callable[[], Awaitable[None]]
+
+
+class CallOfAgent:
+    """A call of one of the tools, as the framework makes it.
+
+    Attributes:
+        arguments: Its arguments, as JSON shapes.
+    """
+
+    def __init__(self, context: FunctionInvocationContext, run: Run) -> None:
+        given: Any = to_jsonable_python(context.arguments, fallback=str)
+        self.arguments: dict[str, Any] = given
+        self._context = context
+        own = {} if run.deps is not None or not context.kwargs else {"deps": _own(context.kwargs)}
+        self.run = run.view(provide={**run.provide, FunctionInvocationContext: context}, **own)
+
+    async def make(self, tools: FrameworkTools, provide: Mapping[Any, Any] | None = None) -> Outcome | None:
+        """Make the call, or go on with it; None where the framework has to ask a person, which its result does then."""
+        context, run = self._context, self.run
+        if provide:
+            run = run.view(provide={**run.provide, **provide})
+        call_id: str = context.metadata.get("call_id") or new_call_id()
+        call = ToolCall(context.function.name, self.arguments, call_id)
+        known = await tools.find_suspended(call, run) is not None
+        outcome = await tools.call(call, run, answer=lambda request: answer_in(context, request))
+        if isinstance(outcome, Suspended) and not known and answer_in(context, outcome.request) is not None:
+            # it was asked for where the state of the call is not known, or by the framework itself
+            outcome = await tools.call(call, run, answer=lambda request: answer_in(context, request))
+        if isinstance(outcome, Suspended) and "call_id" in context.metadata:
+            context.result = request_content(context, self.arguments, outcome.request)
+            return None
+        return outcome
+
+
+class Gates(ABC):
+    """The gates of one provider, as the calls of its agents meet them.
+
+    Attributes:
+        runs: The runs of the calls.
+    """
+
+    def __init__(self, runs: FrameworkRuns) -> None:
+        self.runs = runs
+        self._denied: dict[tuple[str, str], str] = {}  # by session and call: what the model is told
+
+    @abstractmethod
+    async def call(self, context: FunctionInvocationContext, run: Run, call_next: Next) -> None:
+        """Make a call, and put what the model is given into the context."""
+
+    @abstractmethod
+    def known(self, context: ChatContext) -> Toolset:
+        """Return the tools whose results a model may be sent."""
+
+    @abstractmethod
+    def tools_of(self, name: str) -> FrameworkTools | None:
+        """Return the tools that one of a name is among."""
+
+    async def before_model(self, context: ChatContext, run: Run) -> None:
+        """Tell the model why a call was denied, and have the run know what is said to the model."""
+        session = "" if context.session is None else context.session.session_id
+        for content in [content for message in context.messages for content in message.contents]:
+            told = self._denied.get((session, content.call_id or ""))
+            if told is not None and content.type == "function_result" and content.result == _THEIR_DENIAL:
+                content.result, content.items = told, [Content.from_text(told)]
+        if run.provenance is not None:
+            recall_transcript(run, self.known(context), transcript_of(context.messages))
+
+    def run_of(self, session: AgentSession) -> Run:
+        """Return a run of ours for one run of an agent."""
+        run = self.runs.find(object(), session)
+        own = {} if run.conversation_id is not None else {"conversation_id": session.session_id}
+        return run.view(provide={**run.provide, AgentSession: session}, **own)
+
+    async def deny(self, asked: Content, request: ApprovalRequest, denial: Denial, session: AgentSession) -> None:
+        """End the call that a content asks about; where it is not known here, the framework alone is told."""
+        run, tools, call = self.run_of(session), self.tools_of(request.tool), asked.function_call
+        kept = await self.runs.store_of(run).find_request(request.principal or "", request.id)
+        suspended = None if kept is None else outcome_from_dict(kept.state)
+        if tools is None or call is None or not isinstance(suspended, Suspended):
+            return
+        outcome = await tools.deny(suspended, denial, run)
+        self._denied[session.session_id, call.call_id or ""] = outcome.text()
+        if len(self._denied) > _MOST:
+            del self._denied[next(iter(self._denied))]
+
+
+@dataclass(frozen=True, slots=True)
+class CallsThroughGates(FunctionMiddleware):
+    """The part of a provider that the calls of one run of an agent pass."""
+
+    gates: Gates
+    run: Run
+
+    async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
+        await self.gates.call(context, self.run, call_next)
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesToModel(ChatMiddleware):
+    """The part of a provider that the requests to a model pass."""
+
+    gates: Gates
+    run: Run
+
+    async def process(self, context: ChatContext, call_next: Next) -> None:
+        await self.gates.before_model(context, self.run)
+        await call_next()
+
+
+def contents_of(outcome: Outcome) -> list[Content]:
+    """Return what the model is given."""
+    shown = render(outcome)
+    return [_content(part) for part in shown.parts or (shown.text,)]
+
+
+def transcript_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return messages in the shapes of OpenAI's chat API, for the provenance of what they say."""
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        for content in message.contents:
+            if content.type == "function_call":
+                text = content.arguments if isinstance(content.arguments, str) else json.dumps(content.arguments)
+                call = {
+                    "type": "function",
+                    "id": content.call_id,
+                    "function": {"name": content.name, "arguments": text},
+                }
+                found.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            elif content.type == "function_result":
+                parts = [part.text or "" for part in content.items or ()] or [str(content.result)]
+                found.append({"role": "tool", "tool_call_id": content.call_id, "content": "\n".join(parts)})
+            elif content.type == "text":
+                found.append({"role": str(message.role), "content": content.text or ""})
+    return found
+
+
+def _content(part: str | Media) -> Content:
+    if isinstance(part, str):
+        return Content.from_text(part)
+    if part.data is None:
+        return Content.from_uri(part.url or "", media_type=part.mime_type)
+    return Content.from_data(part.data, part.mime_type)
+
+
+def _own(kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the caller of the agent gave its tools."""
+    return {name: value for name, value in kwargs.items() if name != "session"} or None

@@ -1,0 +1,131 @@
+"""Gates around the tools that an agent of the framework has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from agent_framework import ChatContext, FunctionInvocationContext, FunctionTool
+from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
+
+from toolcrib.adapters.agent_framework._calls import ENTRY, CallOfAgent, Gates, Next, contents_of
+from toolcrib.adapters.agent_framework._members import Member, value_of
+from toolcrib.adapters.agent_framework._tools import GatedProvider
+from toolcrib.approvals import SuspendedCallStore
+from toolcrib.calls import Completed, Outcome
+from toolcrib.pipeline import Run
+from toolcrib.schema import RunContext
+from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.toolsets import Toolset
+
+__all__ = ["GuardProvider"]
+
+
+class GuardProvider(GatedProvider):
+    """Gates around every tool that an agent runs: `Agent(client, ..., context_providers=[GuardProvider(policy)])`.
+
+    Args:
+        policy: The gates; a function that opens its runs is given the `AgentSession`.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+        source_id: The provider's name in the agent.
+    """
+
+    def __init__(
+        self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None, source_id: str = "toolcrib_guard"
+    ) -> None:
+        super().__init__(source_id, _GuardGates(policy, FrameworkRuns(ENTRY, policy.run, suspended)))
+
+
+class _GuardGates(Gates):
+    """The gates of a policy, around each tool that an agent has."""
+
+    def __init__(self, policy: GuardPolicy, runs: FrameworkRuns) -> None:
+        super().__init__(runs)
+        self._policy = policy
+        self._known: dict[str, tuple[FunctionTool, FrameworkTools]] = {}
+
+    async def call(self, context: FunctionInvocationContext, run: Run, call_next: Next) -> None:
+        if context.function.name in self._policy.leave:
+            await call_next()
+            return
+        call = CallOfAgent(context, run)
+        handling = _Handling(context, call_next, call.arguments)
+        outcome = await call.make(self._guarded(context.function), {_Handling: handling})
+        if outcome is not None:
+            handling.reply(outcome)
+
+    async def before_model(self, context: ChatContext, run: Run) -> None:
+        await super().before_model(context, run)
+        given: Sequence[Any] = (context.options or {}).get("tools") or ()
+        for tool in given:
+            name = _name_of(tool)
+            if not isinstance(tool, FunctionTool) and name not in self._policy.leave:
+                raise ValueError(
+                    f"`{name}` cannot be guarded: the model's provider runs it itself. Take it from the agent, or "
+                    f"leave it as it is: GuardPolicy(leave=[{name!r}])"
+                )
+
+    def known(self, context: ChatContext) -> Toolset:
+        given = [tool for tool in (context.options or {}).get("tools") or () if isinstance(tool, FunctionTool)]
+        return Toolset([Member(tool).tool() for tool in given])
+
+    def tools_of(self, name: str) -> FrameworkTools | None:
+        return self._known[name][1] if name in self._known else None
+
+    def _guarded(self, tool: FunctionTool) -> FrameworkTools:
+        known = self._known.get(tool.name)
+        if known is None or known[0] is not tool:
+            guarded = self._policy.around(Toolset([_Handled(tool).tool()]))
+            known = self._known[tool.name] = tool, FrameworkTools(guarded, self.runs, self._policy.sinks)
+        return known[1]
+
+
+def _name_of(tool: Any) -> str:
+    if not isinstance(tool, Mapping):
+        return str(getattr(tool, "name", type(tool).__name__))
+    described = cast("Mapping[str, Any]", tool)
+    return str(described.get("name") or described.get("type"))
+
+
+class _Handling:
+    """One call of a guarded tool: what makes it, and what came of that."""
+
+    def __init__(self, context: FunctionInvocationContext, call_next: Next, arguments: dict[str, Any]) -> None:
+        self._context, self._call_next, self._arguments = context, call_next, arguments
+        self._made, self._value = False, None
+        self._signal: Exception | None = None
+
+    async def make(self, tool: Member, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
+        """Have the tool run with these arguments, and return its value."""
+        context = self._context
+        if arguments != self._arguments and "approval_response" in context.metadata:
+            return await Member.make(tool, ctx, arguments)  # the framework would ask about its own arguments again
+        if arguments != self._arguments:
+            context.arguments = arguments
+        try:
+            await self._call_next()
+        except (MiddlewareException, UserInputRequiredException) as signal:
+            self._signal = signal
+            raise
+        self._made, self._value = True, value_of(context.result)
+        return self._value
+
+    def reply(self, outcome: Outcome) -> None:
+        """Leave the result of the tool itself where nothing was made of it, or say what came of the call.
+
+        Raises:
+            MiddlewareException: Another middleware, or the tool, ended the agent's run.
+            UserInputRequiredException: The tool itself asks the user.
+        """
+        if self._signal is not None:
+            raise self._signal
+        if not (self._made and isinstance(outcome, Completed) and outcome.value is self._value):
+            self._context.result = contents_of(outcome)
+
+
+class _Handled(Member):
+    """A tool that is run by the framework itself."""
+
+    async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
+        handling = cast("Mapping[Any, Any]", ctx.provided)[_Handling]
+        return await cast("_Handling", handling).make(self, ctx, arguments)

@@ -1,0 +1,82 @@
+"""Function tools of the framework as members of a toolset, with our gates around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from agent_framework import AgentSession, Content, FunctionInvocationContext, FunctionTool, normalize_tools
+
+from toolcrib.errors import ToolcribError
+from toolcrib.hooks import ambient_context
+from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.serving import media_at
+from toolcrib.tools import BaseTool, Tool, ToolOptions
+
+__all__ = ["Member", "from_tools", "value_of"]
+
+
+def from_tools(tools: Iterable[FunctionTool | Callable[..., Any]]) -> list[Tool[..., Any]]:
+    """Return functions and function tools of the framework as members for `Toolset([...])`.
+
+    Those of a connected MCP tool are its `functions`. Inside an agent of the framework they see its session.
+
+    Raises:
+        TypeError: One of them has no function, so that there is nothing that the pipeline could run.
+    """
+    made: list[Tool[..., Any]] = []
+    for tool in normalize_tools([*tools]):
+        if not isinstance(tool, FunctionTool) or tool.declaration_only:
+            name = getattr(tool, "name", tool)
+            raise TypeError(f"{name!r} has no function here: the model's provider, or the client of the agent, runs it")
+        made.append(Member(tool).tool(requires_approval=tool.approval_mode == "always_require"))
+    return made
+
+
+class Member(BaseTool):
+    """One of their tools."""
+
+    def __init__(self, theirs: FunctionTool) -> None:
+        self.theirs = theirs
+
+    def tool(self, **options: Any) -> Tool[..., Any]:
+        """Return it as one of ours."""
+        theirs = self.theirs
+        spec = ToolSpec.from_schema(self._call, theirs.parameters(), name=theirs.name, description=theirs.description)
+        return Tool(spec, ToolOptions(**options), source=self)
+
+    def get_definition(self) -> Mapping[str, Any]:
+        theirs = self.theirs
+        return {"name": theirs.name, "description": theirs.description, "parameters": theirs.parameters()}
+
+    async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
+        """Run their tool, and return its value."""
+        provided = cast("Mapping[Any, Any]", ctx.provided)
+        session, around = provided.get(AgentSession), provided.get(FunctionInvocationContext)
+        kwargs: Mapping[str, Any] = around.kwargs if isinstance(around, FunctionInvocationContext) else {}
+        context = FunctionInvocationContext(self.theirs, arguments, session, kwargs=kwargs)
+        return value_of(
+            await self.theirs.invoke(arguments=arguments, context=context, tool_call_id=ctx.call_id, skip_parsing=True)
+        )
+
+    async def _call(self, **arguments: Any) -> Any:
+        ctx = ambient_context()
+        if ctx is None:
+            raise ToolcribError(f"`{self.theirs.name}` is called outside a run")
+        return await self.make(ctx, arguments)
+
+
+def value_of(result: Any) -> Any:
+    """Return a tool's value with media in the place of the framework's content."""
+    match result:
+        case list():
+            parts = [value_of(part) for part in cast("list[Any]", result)]
+            return parts[0] if len(parts) == 1 and isinstance(cast("list[Any]", result)[0], Content) else parts
+        case Content(type="text"):
+            return result.text or ""
+        case Content(type="data" | "uri", uri=str() as uri):
+            return media_at(uri, result.media_type or "application/octet-stream")
+        case Content():
+            return result.to_dict()
+        case _:
+            return result

@@ -1,0 +1,161 @@
+"""Tools of a toolset in agents of the framework, by a context provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from agent_framework import (
+    AgentSession,
+    ChatContext,
+    Content,
+    ContextProvider,
+    FunctionInvocationContext,
+    FunctionTool,
+    Message,
+    SessionContext,
+)
+
+from toolcrib.adapters.agent_framework._answers import asked_in, response_content
+from toolcrib.adapters.agent_framework._calls import (
+    ENTRY,
+    CallOfAgent,
+    CallsThroughGates,
+    Gates,
+    MessagesToModel,
+    Next,
+    contents_of,
+)
+from toolcrib.approvals import SuspendedCallStore, is_answer_to
+from toolcrib.calls import Denial, Grant
+from toolcrib.errors import ApprovalError, ToolcribError
+from toolcrib.pipeline import Run
+from toolcrib.record import Sink
+from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.toolsets import Toolset, ToolsetLike
+
+__all__ = ["GatedProvider", "ToolProvider"]
+
+
+class GatedProvider(ContextProvider):
+    """A context provider whose gates the calls of an agent pass."""
+
+    def __init__(self, source_id: str, gates: Gates) -> None:
+        super().__init__(source_id)
+        self._gates = gates
+
+    async def before_run(
+        self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Put the gates around the calls of one run of the agent."""
+        run = self._gates.run_of(session)
+        context.extend_middleware(
+            self.source_id, [CallsThroughGates(self._gates, run), MessagesToModel(self._gates, run)]
+        )
+
+    async def answer(self, session: AgentSession, asked: Iterable[Content], *answers: Grant | Denial) -> Message:
+        """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
+
+        A denial that is given here is in the record, and the model is told why.
+
+        Args:
+            session: The session that the agent ran in.
+            asked: What it asked for: `response.user_input_requests`.
+            answers: The answers of a person.
+
+        Raises:
+            ApprovalError: An answer is for nothing that is asked, or a request was answered before.
+        """
+        waiting = asked_in(asked)
+        contents: list[Content] = []
+        for each in answers:
+            found = [one for one in waiting if is_answer_to(each, one[1])]
+            if not found:
+                raise ApprovalError(each.tool, f"no call that waits is meant by it ({each.request_id or each.call_id})")
+            for content, request in found:
+                if isinstance(each, Denial):
+                    await self._gates.deny(content, request, each, session)
+                contents.append(response_content(content, each))
+        return Message(role="user", contents=contents)
+
+
+class ToolProvider(GatedProvider):
+    """Our tools in an agent, each call over the pipeline: `Agent(client, context_providers=[ToolProvider(tools)])`.
+
+    A call that needs approval is one of the response's `user_input_requests`: `approval_requests` says what a person
+    is asked, and `answer` makes the message that the agent goes on with, in the same session.
+
+    Args:
+        tools: The tools; members that list themselves have to be known: `async with toolset.open() as opened`.
+        run: The run of the calls, or a function that opens one for each run of an agent, given its `AgentSession`;
+            without it, the run of the tool that the agent runs in, or a new one. The session is the conversation.
+            `deps` are the agent's `function_invocation_kwargs` where the run has none.
+        sinks: Where the events of calls go.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+        source_id: The provider's name in the agent.
+    """
+
+    def __init__(
+        self,
+        tools: ToolsetLike,
+        *,
+        run: Run | Callable[[AgentSession], Run] | None = None,
+        sinks: Iterable[Sink] = (),
+        suspended: SuspendedCallStore | None = None,
+        source_id: str = "toolcrib",
+    ) -> None:
+        runs = FrameworkRuns(ENTRY, run, suspended)
+        gates = _ToolGates(FrameworkTools(Toolset.of(tools), runs, sinks))
+        super().__init__(source_id, gates)
+        self._made = [*gates.made.values()]
+
+    async def before_run(
+        self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Give the agent the tools for one run."""
+        await super().before_run(agent=agent, session=session, context=context, state=state)
+        context.extend_tools(self.source_id, self._made)
+
+
+class _ToolGates(Gates):
+    """The gates of our own tools."""
+
+    def __init__(self, tools: FrameworkTools) -> None:
+        super().__init__(tools.runs)
+        self._tools = tools
+        self.made = {name: _Tool(tools, name) for name in tools.entries}
+
+    async def call(self, context: FunctionInvocationContext, run: Run, call_next: Next) -> None:
+        if context.function is not self.made.get(context.function.name):
+            await call_next()
+            return
+        outcome = await CallOfAgent(context, run).make(self._tools)
+        if outcome is not None:
+            context.result = contents_of(outcome)
+
+    async def before_model(self, context: ChatContext, run: Run) -> None:
+        await super().before_model(context, run)
+        given: Sequence[Any] = (context.options or {}).get("tools") or ()
+        shown = [tool for tool in given if not isinstance(tool, _Tool) or await self._shows(tool, run)]
+        if len(shown) < len(given):
+            context.options = {**(context.options or {}), "tools": shown}
+
+    def known(self, context: ChatContext) -> Toolset:
+        return self._tools.pipeline.toolset
+
+    def tools_of(self, name: str) -> FrameworkTools | None:
+        return self._tools if name in self._tools.entries else None
+
+    async def _shows(self, tool: _Tool, run: Run) -> bool:
+        return tool is not self.made.get(tool.name) or await self._tools.shows(tool.name, run)
+
+
+class _Tool(FunctionTool):
+    """One tool as the framework lists it."""
+
+    def __init__(self, tools: FrameworkTools, name: str) -> None:
+        entry = tools.entries[name]
+        super().__init__(name=name, description=entry.description, func=self._unreached, input_model=entry.parameters)
+
+    async def _unreached(self, **arguments: Any) -> Any:
+        raise ToolcribError(f"`{self.name}` is called past its gates: give its agent the `ToolProvider` that it is of")

@@ -1,0 +1,25 @@
+"""Claude Agent SDK: our tools in its agents, its tools as members, gates around what Claude Code runs.
+
+What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+The extra `claude-agent-sdk`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import claude_agent_sdk as _claude_agent_sdk
+except ModuleNotFoundError as error:
+    if error.name != "claude_agent_sdk":
+        raise
+    raise MissingExtraError("the Claude Agent SDK", "claude-agent-sdk") from error
+
+from toolcrib.adapters.claude_agent_sdk._guard import guard
+from toolcrib.adapters.claude_agent_sdk._members import from_tools
+from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answer, approval_requests
+from toolcrib.adapters.claude_agent_sdk._tools import add_tools
+
+__all__ = ["GatedOptions", "add_tools", "answer", "approval_requests", "from_tools", "guard"]
+
+del _claude_agent_sdk

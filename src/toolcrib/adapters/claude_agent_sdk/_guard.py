@@ -1,0 +1,195 @@
+"""Gates around the tools that Claude Code runs: its own, and those of its MCP servers."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    PermissionResult,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ToolPermissionContext,
+)
+
+from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, Options, decision, remember
+from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, asking, gated, hooked
+from toolcrib.approvals import SuspendedCallStore
+from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
+from toolcrib.errors import ToolcribError
+from toolcrib.pipeline import Call, Run, is_call
+from toolcrib.schema import ToolSpec
+from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.tools import Tool
+from toolcrib.toolsets import Toolset
+
+__all__ = ["guard"]
+
+_ANY = {"type": "object", "additionalProperties": True}
+
+
+def guard(
+    options: ClaudeAgentOptions, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
+) -> GatedOptions:
+    """Return options with the gates of a policy around each tool that Claude Code runs, MCP servers' included.
+
+    What the gates let through is then asked about as Claude Code itself has it. A person's approval, by an approver or
+    by `answer`, counts for both.
+
+    Args:
+        options: Options of the SDK, or what `add_tools` made of them.
+        policy: The gates; a function that opens its runs is given what Claude Code gives its hooks.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+
+    Raises:
+        ValueError: The policy has a timeout: Claude Code runs its tools itself.
+    """
+    if policy.timeout is not None:
+        raise ValueError("GuardPolicy: timeout is for tools that run here; for Claude Code set BASH_DEFAULT_TIMEOUT_MS")
+    gates = _GuardGates(options, policy, FrameworkRuns(ENTRY, policy.run, suspended))
+    made = gated(
+        options,
+        gates,
+        hooks=hooked(
+            options,
+            PreToolUse=gates.pre_tool_use,
+            PostToolUse=gates.post_tool_use,
+            PostToolUseFailure=gates.post_tool_use,
+            Stop=gates.stop,
+        ),
+    )
+    return gates.resuming(made) if options.resume is not None or options.continue_conversation else made
+
+
+class _GuardGates(Gates):
+    """The gates of a policy, around each tool that Claude Code runs."""
+
+    def __init__(self, options: ClaudeAgentOptions, policy: GuardPolicy, runs: FrameworkRuns) -> None:
+        super().__init__(runs, options.resume)
+        self._options, self._policy = options, policy
+        self._made: dict[str, FrameworkTools] = {}
+        self._running: OrderedDict[str, tuple[FrameworkTools, Call]] = OrderedDict()  # by call id
+
+    def tools_of(self, name: str) -> FrameworkTools | None:
+        return None if name in self._policy.leave else self._guarded(name)
+
+    def known(self, name: str) -> FrameworkTools | None:
+        return self.tools_of(name)
+
+    async def passed(self, tools: FrameworkTools, call: ToolCall, run: Run) -> dict[str, Any]:
+        made = await self._begin(tools, call, run)
+        if not is_call(made):
+            return decision("deny", made.text())
+        given: dict[str, Any] = {} if made.arguments == call.arguments else {"updatedInput": dict(made.arguments)}
+        if made.grant is not None:
+            return decision("allow", "", **given)
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **given}} if given else {}
+
+    async def post_tool_use(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Finish a call with what its tool gave, or with how it failed."""
+        tools, call = self._running.pop(tool_use_id or "", (None, None))
+        if tools is None or call is None:
+            return {}
+        if given["hook_event_name"] == "PostToolUseFailure":
+            error = ToolcribError(str(given["error"]))
+            await tools.pipeline.finish(tools.pipeline.executed(call, error=error))
+            return {}
+        value = given["tool_response"]
+        outcome = await tools.pipeline.finish(tools.pipeline.executed(call, value))
+        if not isinstance(outcome, Completed):
+            return {"continue_": False, "stopReason": outcome.text()}
+        if outcome.value is value:
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": outcome.value}}
+
+    async def stop(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Close the records of calls that Claude Code did not make."""
+        for id in [*self._running]:
+            tools, call = self._running.pop(id)
+            tools.pipeline.discard(call)
+        return {}
+
+    # --- going on
+
+    def resuming(self, options: Options) -> Options:
+        """Return options in which Claude Code asks about each call that may need approval, before and after its hooks.
+
+        A session that goes on makes a deferred call at once, now and then before its hooks are known.
+        """
+        names = self._asked
+        if not names or options.can_use_tool == self.can_use_tool:
+            return options
+        return replace(options, settings=asking(options, names), can_use_tool=self.can_use_tool)
+
+    async def can_use_tool(self, name: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        """Take a call through the gates where its hook was not called; ask as Claude Code would do without us."""
+        tools, id = self.tools_of(name), context.tool_use_id or ""
+        if tools is None:
+            return await self._their_word(name, given, context)
+        if id not in self._running:
+            run = self.run_of_call(id)
+            call = ToolCall(name, dict(given), id)
+            asked = await self.ask(tools, call, run)
+            if isinstance(asked, Suspended):
+                self.note(run.conversation_id or "", asked.request)
+                return PermissionResultDeny(message=asked.text(), interrupt=True)
+            made = asked if isinstance(asked, str) else await self._begin(tools, call, run)
+            if isinstance(made, str) or not is_call(made):
+                return PermissionResultDeny(message=made if isinstance(made, str) else made.text())
+        call = self._running[id][1]
+        if call.grant is not None:
+            return PermissionResultAllow(updated_input=dict(call.arguments))
+        return await self._their_word(name, dict(call.arguments), context)
+
+    async def _their_word(self, name: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        options = self._options
+        if options.can_use_tool is not None:
+            return await options.can_use_tool(name, given, context)
+        servers = (
+            [f"mcp__{server}" for server in options.mcp_servers] if isinstance(options.mcp_servers, Mapping) else []
+        )
+        allowed = name in options.allowed_tools or any(
+            name.startswith(f"{server}__") and server in options.allowed_tools for server in servers
+        )
+        if allowed or options.permission_mode == "bypassPermissions":
+            return PermissionResultAllow(updated_input=given)
+        return PermissionResultDeny(
+            message=f"`{name}` needs permission: list it in allowed_tools, or give can_use_tool"
+        )
+
+    # --- inside
+
+    @property
+    def _asked(self) -> list[str]:
+        """The tools that the policy may ask a person about, as Claude Code's rules name them."""
+        approve = self._policy.approve
+        if self.runs.may_ask or self._policy.hooks is not None or callable(approve) or approve is True:
+            return ["*"]
+        return [] if approve is False else sorted(approve)
+
+    async def _begin(self, tools: FrameworkTools, call: ToolCall, run: Run) -> Call | Outcome:
+        made = tools.take(call, run)
+        if made is None:
+            raise ToolcribError(f"`{call.name}` was not admitted ({call.id})")
+        if is_call(made):
+            remember(self._running, call.id, (tools, made))
+        return made
+
+    def _guarded(self, name: str) -> FrameworkTools:
+        known = self._made.get(name)
+        if known is None:
+            toolset = self._policy.around(Toolset([_tool(name)]))
+            known = self._made[name] = FrameworkTools(toolset, self.runs, self._policy.sinks)
+        return known
+
+
+def _tool(name: str) -> Tool[..., Any]:
+    """Return a tool of Claude Code as one of ours, which it runs itself."""
+
+    async def elsewhere(**arguments: Any) -> Any:
+        raise ToolcribError(f"`{name}` is run by Claude Code")
+
+    return Tool(ToolSpec.from_schema(elsewhere, _ANY, name=name))

@@ -1,0 +1,81 @@
+"""Options of the SDK with gates, and the answers with which a session goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+
+from toolcrib.adapters.claude_agent_sdk._calls import Gates
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.errors import ApprovalError
+
+__all__ = ["GatedOptions", "answer", "approval_requests", "asking", "gated", "hooked"]
+
+_LONGEST = 7 * 24 * 3600.0
+"""Seconds that a person who is asked while the session runs may take."""
+
+
+@dataclass
+class GatedOptions(ClaudeAgentOptions):
+    """Options whose sessions have gates. Made by `add_tools` and `guard`."""
+
+    gates: tuple[Gates, ...] = field(default=(), kw_only=True, repr=False)
+
+
+def approval_requests(options: GatedOptions, session_id: str) -> list[ApprovalRequest]:
+    """Return what a person has to decide in a session that this process ran: its result says `tool_deferred`."""
+    return [request for gates in options.gates for request in gates.waiting(session_id)]
+
+
+async def answer(options: GatedOptions, session_id: str, *answers: Grant | Denial) -> GatedOptions:
+    """Return the options with which a session goes on, in this process or in another one with the same stores.
+
+    Args:
+        options: Options as those that the session ran with.
+        session_id: The session, as its result names it.
+        answers: The answers of a person.
+
+    Raises:
+        ApprovalError: An answer is for nothing that waits, or a request was answered before.
+    """
+    for each in answers:
+        if not [gates for gates in options.gates if await gates.answer(session_id, each)]:
+            meant = each.request_id or each.call_id
+            raise ApprovalError(each.tool, f"no call of the session {session_id} waits for it ({meant})")
+    resumed = replace(options, resume=session_id)
+    for gates in options.gates:
+        gates.resumed = session_id
+        resumed = gates.resuming(resumed)
+    return resumed
+
+
+def gated(options: ClaudeAgentOptions, gates: Gates, **changes: Any) -> GatedOptions:
+    """Return options with more gates, and other values of these fields."""
+    values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(ClaudeAgentOptions)}
+    others = options.gates if isinstance(options, GatedOptions) else ()
+    return GatedOptions(**{**values, **changes}, gates=(*others, gates))
+
+
+def hooked(options: ClaudeAgentOptions, **more: Any) -> dict[Any, list[HookMatcher]]:
+    """Return the hooks of options with one more callback for each of these events; one that fails blocks the call."""
+    hooks: dict[Any, list[HookMatcher]] = {event: [*matchers] for event, matchers in (options.hooks or {}).items()}
+    for event, callback in more.items():
+        blocks = "block" if event == "PreToolUse" else None
+        hooks.setdefault(event, []).append(HookMatcher(hooks=[callback], timeout=_LONGEST, on_failure=blocks))
+    return hooks
+
+
+def asking(options: ClaudeAgentOptions, names: Iterable[str]) -> str:
+    """Return the settings of options with a rule that Claude Code asks about each call of these tools."""
+    given: Any = options.settings or "{}"
+    text = str(given).strip()
+    read: Any = json.loads(text if text.startswith("{") else Path(text).read_text("utf-8"))
+    settings = cast("dict[str, Any]", read)
+    rules = {**settings.get("permissions", {})}
+    rules["ask"] = [*dict.fromkeys([*rules.get("ask", []), *names])]
+    return json.dumps({**settings, "permissions": rules})

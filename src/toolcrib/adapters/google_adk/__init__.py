@@ -1,0 +1,25 @@
+"""Google ADK: our tools in its agents, its tools as members of a toolset, gates around what its agents run.
+
+What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+The extra `google-adk`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import google.adk as _adk
+except ModuleNotFoundError as error:
+    if error.name not in ("google", "google.adk"):
+        raise
+    raise MissingExtraError("Google ADK", "google-adk") from error
+
+from toolcrib.adapters.google_adk._answers import answers, approval_requests
+from toolcrib.adapters.google_adk._guard import GuardPlugin
+from toolcrib.adapters.google_adk._members import from_tools
+from toolcrib.adapters.google_adk._tools import as_tools
+
+__all__ = ["GuardPlugin", "answers", "approval_requests", "as_tools", "from_tools"]
+
+del _adk

@@ -1,0 +1,60 @@
+"""Confirmations that ADK asks for, as approval requests, and answers as the message that it goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from google.adk.events import Event
+from google.genai import types
+
+from toolcrib.approvals import is_answer_to
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.errors import ApprovalError
+
+__all__ = ["CONFIRMATION", "KEY", "answers", "approval_requests"]
+
+KEY = "toolcrib"
+"""The entry of ours in the payload of a confirmation."""
+
+CONFIRMATION = "adk_request_confirmation"
+"""The function by which ADK asks its client for a confirmation."""
+
+
+def approval_requests(events: Iterable[Event]) -> list[ApprovalRequest]:
+    """Return what a person has to decide, of the events of a run; confirmations of other tools are left out."""
+    return [request for _, request in _asked(events)]
+
+
+def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
+    """Return answers as the `new_message` that the next run of the agent is given.
+
+    Raises:
+        ApprovalError: An answer is for nothing that is asked.
+    """
+    asked = _asked(events)
+    parts: list[types.Part] = []
+    for answer in given:
+        found = [id for id, request in asked if is_answer_to(answer, request)]
+        if not found:
+            meant = answer.request_id or answer.call_id
+            raise ApprovalError(answer.tool, f"no call that waits is meant by it ({meant})")
+        response = {"confirmed": isinstance(answer, Grant), "payload": {KEY: answer.to_dict()}}
+        parts += [_part(id, response) for id in found]
+    return types.Content(role="user", parts=parts)
+
+
+def _part(id: str, response: dict[str, Any]) -> types.Part:
+    return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRMATION, response=response))
+
+
+def _asked(events: Iterable[Event]) -> list[tuple[str, ApprovalRequest]]:
+    found: list[tuple[str, ApprovalRequest]] = []
+    for event in events:
+        for call in event.get_function_calls():
+            arguments: Any = call.args or {}
+            payload: Any = arguments.get("toolConfirmation", {}).get("payload") if call.name == CONFIRMATION else None
+            if isinstance(payload, Mapping) and KEY in payload:
+                request = ApprovalRequest.from_dict(cast("Mapping[str, Any]", payload)[KEY])
+                found.append((call.id or "", request))
+    return found

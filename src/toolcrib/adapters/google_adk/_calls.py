@@ -1,0 +1,92 @@
+"""Calls of ADK: their run, the confirmation that a suspended one asks for, and what the model is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from google.adk.tools import ToolContext
+
+from toolcrib.adapters.google_adk._answers import CONFIRMATION, KEY
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
+from toolcrib.pipeline import Run
+from toolcrib.rounds import recall_transcript
+from toolcrib.serving import FrameworkTools, answer_of, is_as_seen
+
+__all__ = ["ENTRY", "make", "reply_to"]
+
+ENTRY = "google_adk"
+
+
+async def make(
+    tools: FrameworkTools,
+    name: str,
+    arguments: dict[str, Any],
+    theirs: ToolContext,
+    provide: Mapping[Any, Any] = MappingProxyType({}),
+) -> Outcome:
+    """Make a call, or go on with the one that was confirmed; ask for a confirmation where a person has to answer."""
+    call, run = ToolCall(name, arguments, theirs.function_call_id or new_call_id()), _run_of(tools, theirs)
+    run = run.view(provide={**run.provide, ToolContext: theirs, **provide})
+    confirmed = theirs.tool_confirmation is not None
+    known = await tools.find_suspended(call, run) is not None
+
+    def answer(request: ApprovalRequest) -> Grant | Denial | None:
+        return _said(theirs, request)
+
+    outcome = await tools.call(call, run, answer=answer)
+    if isinstance(outcome, Suspended) and confirmed and not known:
+        said = _said(theirs, outcome.request)
+        if isinstance(said, Denial) or is_as_seen(outcome.request) or _is_bound(theirs):
+            # it was asked for by a process whose calls are not known here
+            outcome = await tools.call(call, run, answer=answer)
+    if isinstance(outcome, Suspended) and theirs.function_call_id:
+        theirs.request_confirmation(hint=outcome.request.text(), payload={KEY: outcome.request.to_dict()})
+        theirs.actions.skip_summarization = True
+    return outcome
+
+
+def reply_to(outcome: Outcome) -> dict[str, Any]:
+    """Return what the model is given: the value of a tool, or what went wrong."""
+    if not isinstance(outcome, Completed):
+        return {"error": outcome.text()}
+    shown = render(outcome, structured=True)
+    if shown.is_error:
+        return {"error": shown.text}
+    value: Any = shown.text if shown.parts else shown.value  # media are named: a function response is JSON
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}
+
+
+def _said(theirs: ToolContext, request: ApprovalRequest) -> Grant | Denial | None:
+    """Return the answer that ADK's confirmation is, with what `answers` put beside it."""
+    confirmation = theirs.tool_confirmation
+    if confirmation is None:
+        return None
+    answer = answer_of(request, _payload(theirs)) if _is_bound(theirs) else confirmation.confirmed
+    if not confirmation.confirmed and not isinstance(answer, Denial):
+        return request.deny()
+    return answer_of(request, answer)
+
+
+def _payload(theirs: ToolContext) -> Any:
+    payload: Any = None if theirs.tool_confirmation is None else theirs.tool_confirmation.payload
+    return cast("dict[str, Any]", payload).get(KEY) if isinstance(payload, dict) else None
+
+
+def _is_bound(theirs: ToolContext) -> bool:
+    """Return whether a confirmation names the request that it answers."""
+    payload = _payload(theirs)
+    return isinstance(payload, dict) and "kind" in payload
+
+
+def _run_of(tools: FrameworkTools, theirs: ToolContext) -> Run:
+    """Return the run that a call belongs to: that of one invocation of a runner, on behalf of its user."""
+    session = theirs.session
+    run = tools.runs.find((session.id, theirs.invocation_id), theirs, run_id=theirs.invocation_id)
+    if run.provenance is not None:
+        shapes = [event.content.model_dump(mode="json", exclude_none=True) for event in session.events if event.content]
+        told = [shape for shape in shapes if CONFIRMATION not in str(shape.get("parts"))]
+        recall_transcript(run, tools.pipeline.toolset, told, "gemini")
+    own = {"principal": run.principal or theirs.user_id, "conversation_id": run.conversation_id or session.id}
+    return run.view(**own)

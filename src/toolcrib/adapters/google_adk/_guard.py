@@ -1,0 +1,60 @@
+"""Gates around the tools that agents of ADK run, as a plugin of their runner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.adk.agents.callback_context import CallbackContext
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools import BaseTool as TheirTool
+from google.adk.tools import ToolContext
+
+from toolcrib.adapters.google_adk._calls import ENTRY, make, reply_to
+from toolcrib.adapters.google_adk._members import Member
+from toolcrib.approvals import SuspendedCallStore
+from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.toolsets import Toolset
+
+__all__ = ["GuardPlugin"]
+
+
+class GuardPlugin(BasePlugin):
+    """Gates around every tool that the agents of a runner run: `Runner(..., plugins=[GuardPlugin(policy)])`.
+
+    Args:
+        policy: The gates.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+    """
+
+    def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
+        super().__init__(name="toolcrib_guard")
+        self._policy, self._runs = policy, FrameworkRuns(ENTRY, policy.run, suspended)
+        self._known: dict[str, tuple[TheirTool, FrameworkTools]] = {}
+
+    async def before_model_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest
+    ) -> LlmResponse | None:
+        """Refuse a model with tools that its provider runs, unless the policy leaves them."""
+        for tool in llm_request.config.tools or []:
+            given: Any = tool
+            described: dict[str, Any] = given.model_dump(exclude_none=True) if hasattr(given, "model_dump") else {}
+            for name in described.keys() - {"function_declarations"} - set(self._policy.leave):
+                raise ValueError(
+                    f"`{name}` cannot be guarded: the model's provider runs it itself. Take it from the agent, or "
+                    f"leave it as it is: GuardPolicy(leave=[{name!r}])"
+                )
+        return None
+
+    async def before_tool_callback(
+        self, *, tool: TheirTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> dict[str, Any] | None:
+        """Make a call through the gates, in the place of ADK itself."""
+        if tool.name in self._policy.leave:
+            return None
+        known = self._known.get(tool.name)
+        if known is None or known[0] is not tool:
+            guarded = self._policy.around(Toolset([Member(tool).tool()]))
+            known = self._known[tool.name] = tool, FrameworkTools(guarded, self._runs, self._policy.sinks)
+        return reply_to(await make(known[1], tool.name, tool_args, tool_context))

@@ -1,0 +1,26 @@
+"""LangChain and LangGraph: our tools in their agents and graphs, their tools as members, gates around what is there.
+
+What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+The extra `langchain`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import langchain as _langchain
+    import langgraph as _langgraph
+except ModuleNotFoundError as error:
+    if error.name not in ("langchain", "langchain_core", "langgraph"):
+        raise
+    raise MissingExtraError("LangChain", "langchain") from error
+
+from toolcrib.adapters.langchain._answers import answers, approval_requests
+from toolcrib.adapters.langchain._guard import GuardMiddleware, guard
+from toolcrib.adapters.langchain._members import from_tools
+from toolcrib.adapters.langchain._tools import as_tools
+
+__all__ = ["GuardMiddleware", "answers", "approval_requests", "as_tools", "from_tools", "guard"]
+
+del _langchain, _langgraph

@@ -1,0 +1,161 @@
+"""Calls of a graph: their run, the interrupt of one that is suspended, and what the model is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage, convert_to_openai_messages
+from langchain_core.messages.content import (
+    create_audio_block,
+    create_file_block,
+    create_image_block,
+    create_text_block,
+    create_video_block,
+)
+from langgraph.prebuilt import ToolRuntime
+from langgraph.types import interrupt
+
+from toolcrib._run_sync import run_sync
+from toolcrib.adapters.langchain._answers import KEY
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspended, ToolCall, lenient
+from toolcrib.pipeline import Run
+from toolcrib.rounds import recall_transcript
+from toolcrib.serving import FrameworkTools, answer_of, is_as_seen
+
+__all__ = ["ENTRY", "CallOfGraph", "block_of"]
+
+ENTRY = "langchain"
+
+
+class CallOfGraph:
+    """A call of one of the tools, in one execution of a node of a graph.
+
+    Args:
+        tools: The tools.
+        call: The call.
+        runtime: What the graph gives its tools; None outside a graph, where no one can be asked.
+        provide: More that the run provides for the call.
+    """
+
+    def __init__(
+        self,
+        tools: FrameworkTools,
+        call: ToolCall,
+        runtime: ToolRuntime[Any, Any] | None,
+        provide: Mapping[Any, Any] = MappingProxyType({}),
+    ) -> None:
+        self._tools, self._call, self._runtime = tools, call, runtime
+        run = _run_of(tools, runtime)
+        self._run = run.view(provide={**run.provide, **provide}) if provide else run
+
+    def forget(self) -> None:
+        """Have the call made anew when the graph replays it: its tool interrupted the graph itself."""
+        self._tools.forget(self._call, self._run)
+
+    async def outcome(self) -> Outcome:
+        """Make the call, or go on with it; raises the interrupt of the graph while no person has answered."""
+        suspended, known = await self._begin()
+        if not isinstance(suspended, Suspended) or self._runtime is None:
+            return suspended
+        return await self._answered(self._ask(suspended.request, known))
+
+    def outcome_now(self) -> Outcome:
+        """Do the same in a thread that runs no event loop."""
+        suspended, known = run_sync(self._begin())
+        if not isinstance(suspended, Suspended) or self._runtime is None:
+            return suspended
+        return run_sync(self._answered(self._ask(suspended.request, known)))
+
+    # --- inside
+
+    async def _begin(self) -> tuple[Outcome, bool]:
+        """Return the suspended call, and whether it was suspended before; or the outcome."""
+        found = await self._tools.find_suspended(self._call, self._run)
+        if found is not None and self._run.approvals is None:
+            return found, True
+        outcome = await self._tools.call_once(
+            self._call, self._run, report=self._report()
+        )  # the store may have answers
+        return outcome, found is not None
+
+    def _ask(self, request: ApprovalRequest, known: bool) -> Grant | Denial:
+        """Interrupt the graph, or return the answer that it is resumed with."""
+        value = _value_of(request, self._call.id)
+        said = interrupt(value)
+        if (
+            not known
+            and not isinstance(answer_of(request, said), Denial)
+            and not (_is_bound(said) or is_as_seen(request))
+        ):
+            said = interrupt(value)  # another process was asked, and what it asked is not known here
+        return answer_of(request, said)
+
+    async def _answered(self, answer: Grant | Denial) -> Outcome:
+        return await self._tools.call_once(self._call, self._run, answer=lambda request: answer, report=self._report())
+
+    def _report(self) -> Callable[[Any], Awaitable[object]] | None:
+        runtime = self._runtime
+        if runtime is None:
+            return None
+
+        async def report(value: Any) -> None:
+            runtime.emit_output_delta(lenient(value))
+
+        return report
+
+
+def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
+    """Return what an interrupt shows: as LangChain's own middleware has it, and the request."""
+    return {
+        "type": "tool_approval",
+        "tool_call_id": call_id,
+        "name": request.tool,
+        "args": lenient(dict(request.arguments)),
+        "description": request.text(),
+        KEY: request.to_dict(),
+    }
+
+
+def _is_bound(said: Any) -> bool:
+    """Return whether an answer names the arguments that it is for."""
+    return isinstance(said, Grant) or (isinstance(said, dict) and "digest" in said)
+
+
+def _run_of(tools: FrameworkTools, runtime: ToolRuntime[Any, Any] | None) -> Run:
+    """Return the run that a call belongs to: that of the user's last message in the conversation."""
+    if runtime is None:
+        return tools.runs.find(object(), None)
+    info, context = runtime.execution_info, runtime.context
+    thread = None if info is None else info.thread_id
+    messages = _messages(runtime.state)
+    said = next((message.id for message in reversed(messages) if isinstance(message, HumanMessage)), None)
+    about = (thread, said or (None if info is None else info.task_id), None if context is None else id(context))
+    options: dict[str, Any] = {} if context is None else {"deps": context}
+    run_id = "" if info is None else info.run_id or ""
+    run = tools.runs.find(about, runtime, run_id=str(run_id), **options)
+    if run.provenance is not None:
+        shapes = cast("list[Any]", convert_to_openai_messages(messages))
+        recall_transcript(run, tools.pipeline.toolset, shapes, "openai")
+    own = {} if thread is None or run.conversation_id is not None else {"conversation_id": thread}
+    return run.view(provide={**run.provide, ToolRuntime: runtime}, **own)
+
+
+def _messages(state: Any) -> list[Any]:
+    if isinstance(state, list):
+        return cast("list[Any]", state)
+    found: Any = (
+        cast("dict[str, Any]", state).get("messages", []) if isinstance(state, dict) else getattr(state, "messages", [])
+    )
+    return [*found] if isinstance(found, list) else []
+
+
+def block_of(part: str | Media) -> Any:
+    """Return text or media as a content block of LangChain's."""
+    if isinstance(part, str):
+        return create_text_block(part)
+    kind = part.mime_type.partition("/")[0]
+    make = {"image": create_image_block, "audio": create_audio_block, "video": create_video_block}.get(kind)
+    given: dict[str, Any] = {"url": part.url} if part.data is None else {"base64": part.base64}
+    return (make or create_file_block)(**given, mime_type=part.mime_type)

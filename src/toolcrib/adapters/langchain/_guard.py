@@ -1,0 +1,184 @@
+"""Gates around the tools of an agent of LangChain, as a middleware of `create_agent`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ModelRequest, ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool as TheirTool
+from langchain_core.tools import ToolException
+from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt import ToolRuntime
+from langgraph.types import Command
+
+from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph
+from toolcrib.adapters.langchain._members import Member, value_of
+from toolcrib.adapters.langchain._tools import as_tools, result_of
+from toolcrib.approvals import SuspendedCallStore
+from toolcrib.calls import Completed, Failed, Outcome, ToolCall
+from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.tools import Tool
+from toolcrib.toolsets import Toolset
+
+__all__ = ["GuardMiddleware", "guard"]
+
+
+def guard(
+    tools: Iterable[TheirTool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
+) -> list[TheirTool]:
+    """Return tools with the gates of a policy around each, for a `ToolNode` or a chain.
+
+    An agent of `create_agent` has a `GuardMiddleware` instead: it is also around tools that come later, and around
+    those that want the state of the graph.
+    """
+    given = list(tools)
+    guarded = policy.around(Toolset([Member(tool).tool() for tool in given if tool.name not in policy.leave]))
+    made = {tool.name: tool for tool in as_tools(guarded, run=policy.run, sinks=policy.sinks, suspended=suspended)}
+    return [made.get(tool.name, tool) for tool in given]
+
+
+class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Gates around every tool that an agent runs: `create_agent(..., middleware=[GuardMiddleware(policy)])`.
+
+    Args:
+        policy: The gates.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+    """
+
+    def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
+        super().__init__()
+        self._policy, self._runs = policy, FrameworkRuns(ENTRY, policy.run, suspended)
+        self._known: dict[str, tuple[TheirTool | None, FrameworkTools]] = {}
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        """Refuse a model with tools that its provider runs, unless the policy leaves them."""
+        self._check(request.tools)
+        return handler(request)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        """Do the same in an event loop."""
+        self._check(request.tools)
+        return await handler(request)
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Make a call through the gates, in a thread that runs no event loop."""
+        if request.tool_call["name"] in self._policy.leave:
+            return handler(request)
+        handling = _Handling(request, handler)
+        call = self._call(handling)
+        return handling.reply(call, call.outcome_now())
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Make a call through the gates."""
+        if request.tool_call["name"] in self._policy.leave:
+            return await handler(request)
+        handling = _Handling(request, handler)
+        call = self._call(handling)
+        return handling.reply(call, await call.outcome())
+
+    # --- inside
+
+    def _check(self, tools: Iterable[Any]) -> None:
+        for tool in tools:
+            described = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+            name = described.get("name") or described.get("type")
+            if name is not None and name not in self._policy.leave:
+                raise ValueError(
+                    f"`{name}` cannot be guarded: a provider runs it itself. Take it from the agent, or leave it as it "
+                    f"is: GuardPolicy(leave=[{name!r}])"
+                )
+
+    def _call(self, handling: _Handling) -> CallOfGraph:
+        made, tool = handling.request.tool_call, handling.request.tool
+        known = self._known.get(made["name"])
+        if known is None or known[0] is not tool:
+            member = _Unregistered(made["name"]).tool() if tool is None else _Handled(tool).tool()
+            tools = FrameworkTools(self._policy.around(Toolset([member])), self._runs, self._policy.sinks)
+            known = self._known[made["name"]] = tool, tools
+        call = ToolCall(made["name"], dict(made["args"]), made["id"] or "")
+        runtime = cast("ToolRuntime[Any, Any]", cast("Any", handling.request).runtime)
+        return CallOfGraph(known[1], call, runtime, {_Handling: handling})
+
+
+class _Handling:
+    """One call of a guarded tool: what makes it, and what came of that."""
+
+    def __init__(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> None:
+        self.request, self._handler = request, handler
+        self._result: Any = None
+        self._value: Any = None
+        self._error: Exception | None = None
+
+    async def make(self, arguments: dict[str, Any]) -> Any:
+        """Have the tool run with these arguments, and return its value."""
+        made = cast("Any", {**self.request.tool_call, "args": arguments})
+        request = self.request.override(tool_call=made)
+        try:
+            if iscoroutinefunction(self._handler):
+                self._result = await self._handler(request)
+            else:
+                self._result = await asyncio.to_thread(self._handler, request)
+            self._value = value_of(self._result)
+        except (ToolException, GraphBubbleUp) as error:
+            self._error = error
+            raise
+        return self._value
+
+    def reply(self, call: CallOfGraph, outcome: Outcome) -> ToolMessage | Command[Any]:
+        """Return the message of the tool itself where nothing was made of it, or one that says what came of the call.
+
+        Raises:
+            GraphBubbleUp: The tool itself interrupted the graph.
+        """
+        if isinstance(self._error, GraphBubbleUp):
+            call.forget()
+            raise self._error
+        if isinstance(outcome, Completed) and self._result is not None and outcome.value is self._value:
+            return self._result
+        if isinstance(outcome, Failed) and self._result is not None and outcome.exception is self._error:
+            return self._result
+        made = self.request.tool_call
+        about: dict[str, Any] = {"name": made["name"], "tool_call_id": made["id"]}
+        try:
+            content, artifact = result_of(outcome)
+        except ToolException as error:
+            return ToolMessage(content=str(error), status="error", **about)
+        return ToolMessage(content=content, artifact=artifact, **about)
+
+
+class _Handled(Member):
+    """A tool that is run by what a middleware is given."""
+
+    async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
+        return await _handling(ctx).make(arguments)
+
+
+class _Unregistered:
+    """A tool that the agent does not know, and that another middleware may run."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def tool(self) -> Tool[..., Any]:
+        """Return it as one of ours."""
+        spec = ToolSpec.from_schema(self._make, {"type": "object", "additionalProperties": True}, name=self._name)
+        return Tool(spec)
+
+    async def _make(self, ctx: RunContext, **arguments: Any) -> Any:
+        return await _handling(ctx).make(arguments)
+
+
+def _handling(ctx: RunContext[Any]) -> _Handling:
+    return cast("Mapping[Any, Any]", ctx.provided)[_Handling]

@@ -1,0 +1,87 @@
+"""Tools of LangChain, made of a toolset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.prebuilt import ToolRuntime
+
+from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, block_of
+from toolcrib.approvals import SuspendedCallStore
+from toolcrib.calls import Completed, Outcome, ToolCall, new_call_id, render
+from toolcrib.pipeline import Run
+from toolcrib.record import Sink
+from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.toolsets import Toolset, ToolsetLike
+
+__all__ = ["as_tools", "result_of"]
+
+
+def as_tools(
+    tools: ToolsetLike,
+    *,
+    run: Run | OpenFrameworkRun | None = None,
+    sinks: Iterable[Sink] = (),
+    suspended: SuspendedCallStore | None = None,
+) -> list[BaseTool]:
+    """Return the tools for `create_agent(tools=[...])`, a `ToolNode` or a chain; every call goes over the pipeline.
+
+    A call that needs approval interrupts the graph, which needs a checkpointer: `approval_requests` says what a person
+    is asked, and the graph goes on with `Command(resume=answers(...))`.
+
+    Args:
+        tools: The tools; members that list themselves have to be known: `async with toolset.open() as opened`.
+        run: The run of the calls, or a function that opens one for what a user says, given the `ToolRuntime`; without
+            it, the run of the tool that the graph runs in, or a new one. `deps` are the graph's context where the run
+            has none, and the thread is the conversation.
+        sinks: Where the events of calls go.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+    """
+    toolset = Toolset.of(tools)
+    bridge = FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks)
+    return [_tool(bridge, name) for name in toolset.entries]
+
+
+def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
+    entry = bridge.entries[name]
+
+    async def call(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
+        return result_of(await _call(bridge, name, arguments, toolcrib_runtime).outcome())
+
+    def call_now(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
+        return result_of(_call(bridge, name, arguments, toolcrib_runtime).outcome_now())
+
+    for function in (call, call_now):  # LangChain keeps it from callbacks and traces by its type, and reads no text
+        function.__annotations__["toolcrib_runtime"] = ToolRuntime
+    return StructuredTool(
+        name=name,
+        description=entry.description,
+        args_schema=entry.parameters,
+        func=call_now,
+        coroutine=call,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+
+
+def _call(
+    bridge: FrameworkTools, name: str, arguments: dict[str, Any], runtime: ToolRuntime[Any, Any] | None
+) -> CallOfGraph:
+    call_id = None if runtime is None else runtime.tool_call_id
+    return CallOfGraph(bridge, ToolCall(name, arguments, call_id or new_call_id()), runtime)
+
+
+def result_of(outcome: Outcome) -> tuple[Any, Any]:
+    """Return what the model is given, and the value as JSON shapes.
+
+    Raises:
+        ToolException: There is no result; the model is told why.
+    """
+    if not isinstance(outcome, Completed):
+        raise ToolException(outcome.text())
+    shown = render(outcome, structured=True)
+    if shown.is_error:
+        raise ToolException(shown.text)
+    return ([block_of(part) for part in shown.parts] if shown.parts else shown.text), shown.value

@@ -1,0 +1,25 @@
+"""OpenAI Agents SDK: our tools in its agents, its tools as members of a toolset, gates around what an agent has.
+
+What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+The extra `openai-agents`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import agents as _agents
+except ModuleNotFoundError as error:
+    if error.name != "agents":
+        raise
+    raise MissingExtraError("the OpenAI Agents SDK", "openai-agents") from error
+
+from toolcrib.adapters.openai_agents._answers import answer, approval_requests
+from toolcrib.adapters.openai_agents._guard import GuardedAgent, guard
+from toolcrib.adapters.openai_agents._members import from_tools
+from toolcrib.adapters.openai_agents._tools import as_tools
+
+__all__ = ["GuardedAgent", "answer", "approval_requests", "as_tools", "from_tools", "guard"]
+
+del _agents

@@ -1,0 +1,77 @@
+"""Answers to the interruptions of an agent of the OpenAI Agents SDK."""
+
+from __future__ import annotations
+
+from inspect import ismethod
+from typing import Any
+
+from agents import FunctionTool, RunContextWrapper, RunState
+from agents.items import ToolApprovalItem
+from openai.types.responses import ResponseFunctionToolCall
+
+from toolcrib.adapters.openai_agents._tools import Invocation, normal
+from toolcrib.approvals import is_answer_to
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall
+from toolcrib.errors import ApprovalError
+
+__all__ = ["answer", "approval_requests"]
+
+
+async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
+    """Return what a person has to decide, in the order the model asked; interruptions of other tools are left out."""
+    return [suspended.request for _, _, suspended in await _waiting(state)]
+
+
+async def answer(state: RunState[Any, Any], *answers: Grant | Denial) -> None:
+    """Give the answers of a person to a state, which goes on with `Runner.run(agent, state)`.
+
+    `state.approve` and `state.reject` do for a plain yes or no, too. A grant says who gave it, and may hold for other
+    arguments or for later calls; a denial that is given here is in the record.
+
+    Raises:
+        ApprovalError: An answer is for nothing that is asked, or a request was answered before.
+    """
+    waiting = await _waiting(state)
+    for each in answers:
+        found = [one for one in waiting if is_answer_to(each, one[2].request)]
+        if not found:
+            raise ApprovalError(each.tool, f"no call that waits is meant by it ({each.request_id or each.call_id})")
+        for item, invocation, suspended in found:
+            if isinstance(each, Grant):
+                invocation.tools.runs.give(suspended.request, each)
+                state.approve(item)
+            else:
+                run = invocation.run_of(_context(state), suspended.request.run_id)
+                outcome = await invocation.tools.deny(suspended, each, run)
+                state.reject(item, rejection_message=outcome.text())
+
+
+async def _waiting(state: RunState[Any, Any]) -> list[tuple[ToolApprovalItem, Invocation, Suspended]]:
+    found: list[tuple[ToolApprovalItem, Invocation, Suspended]] = []
+    for item in state.get_interruptions():
+        invocation = await _invocation(item, _context(state))
+        raw = item.raw_item
+        if invocation is None or not isinstance(raw, ResponseFunctionToolCall):
+            continue
+        call = ToolCall(invocation.name, normal(raw.arguments), raw.call_id)
+        suspended = await invocation.tools.find_suspended(call, invocation.run_of(_context(state)))
+        if suspended is not None:
+            found.append((item, invocation, suspended))
+    return found
+
+
+async def _invocation(item: ToolApprovalItem, context: RunContextWrapper[Any]) -> Invocation | None:
+    """Return the tool of ours that an interruption is of."""
+    known = next((tool for tool in item.agent.tools if tool.name == item.tool_name), None)
+    if known is None:
+        found = await item.agent.get_mcp_tools(context)
+        known = next((tool for tool in found if tool.name == item.tool_name), None)
+    bound = (
+        known.on_invoke_tool.__self__ if isinstance(known, FunctionTool) and ismethod(known.on_invoke_tool) else None
+    )
+    return bound if isinstance(bound, Invocation) else None
+
+
+def _context(state: RunState[Any, Any]) -> RunContextWrapper[Any]:
+    context = state._context  # pyright: ignore[reportPrivateUsage] -- what the state is resumed with; there is no other way to it
+    return RunContextWrapper(None) if context is None else context

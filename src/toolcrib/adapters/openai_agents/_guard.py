@@ -1,0 +1,102 @@
+"""Gates around the tools that an agent of the OpenAI Agents SDK already has, tools of its MCP servers included."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar, overload
+
+from agents import Agent, FunctionTool, Handoff, RunContextWrapper, Tool
+
+from toolcrib.adapters.openai_agents._members import member
+from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
+from toolcrib.approvals import SuspendedCallStore
+from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.toolsets import Toolset
+
+__all__ = ["GuardedAgent", "guard"]
+
+T = TypeVar("T")
+
+
+@overload
+def guard(
+    guarded: Agent[T], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
+) -> GuardedAgent[T]: ...
+@overload
+def guard(
+    guarded: Iterable[Tool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
+) -> list[Tool]: ...
+def guard(
+    guarded: Agent[Any] | Iterable[Tool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
+) -> GuardedAgent[Any] | list[Tool]:
+    """Return an agent, or tools, of the SDK with the gates of a policy around each tool.
+
+    Of an agent these are its own tools, those of its MCP servers, and those of the agents that it hands off to. What
+    runs inside an agent that is a tool of another one (`agent.as_tool()`) is guarded where that agent is.
+
+    Args:
+        policy: The gates.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+
+    Raises:
+        ValueError: The SDK or a provider runs one of the tools itself, and the policy does not leave it.
+    """
+    gate = _Gate(policy, FrameworkRuns(ENTRY, policy.run, suspended))
+    return gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
+
+
+@dataclass
+class GuardedAgent(Agent[T]):
+    """An agent whose tools are guarded. Made by `guard`."""
+
+    gate: _Gate | None = field(default=None, kw_only=True, repr=False)
+
+    async def get_mcp_tools(self, run_context: RunContextWrapper[T]) -> list[Tool]:
+        """Return the tools of the agent's MCP servers, guarded."""
+        found = await super().get_mcp_tools(run_context)
+        return found if self.gate is None else [self.gate.tool(tool) for tool in found]
+
+
+class _Gate:
+    """The gates of one policy, in the runs of one guarded agent."""
+
+    def __init__(self, policy: GuardPolicy, runs: FrameworkRuns) -> None:
+        self._policy, self._runs = policy, runs
+        self._made: dict[int, tuple[Agent[Any], GuardedAgent[Any]]] = {}  # agents may hand off in a circle
+
+    def agent(self, agent: Agent[Any]) -> GuardedAgent[Any]:
+        known = self._made.get(id(agent))
+        if known is not None:
+            return known[1]
+        if isinstance(agent, GuardedAgent) and agent.gate is self:
+            return agent
+        values: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
+        values |= {"tools": [self.tool(tool) for tool in agent.tools], "gate": self}
+        made: GuardedAgent[Any] = GuardedAgent(**values)
+        self._made[id(agent)] = agent, made
+        made.handoffs = [
+            self.agent(each) if isinstance(each, Agent) else self._handoff(each) for each in agent.handoffs
+        ]
+        return made
+
+    def tool(self, tool: Tool) -> Tool:
+        if tool.name in self._policy.leave:
+            return tool
+        if not isinstance(tool, FunctionTool):
+            raise ValueError(
+                f"`{tool.name}` cannot be guarded: the SDK or a provider runs it itself. Take it from the agent, or "
+                f"leave it as it is: GuardPolicy(leave=[{tool.name!r}])"
+            )
+        guarded = FrameworkTools(self._policy.around(Toolset([member(tool)])), self._runs, self._policy.sinks)
+        invocation = Invocation(guarded, tool.name)
+        asks = invocation.needs_approval if guarded.may_ask(tool.name) else False
+        return replace(tool, on_invoke_tool=invocation.invoke, needs_approval=asks)
+
+    def _handoff(self, handoff: Handoff[Any, Any]) -> Handoff[Any, Any]:
+        invoke: Callable[[RunContextWrapper[Any], str], Awaitable[Any]] = handoff.on_invoke_handoff
+
+        async def guarded(ctx: RunContextWrapper[Any], arguments: str) -> Any:
+            return self.agent(await invoke(ctx, arguments))
+
+        return replace(handoff, on_invoke_handoff=guarded)

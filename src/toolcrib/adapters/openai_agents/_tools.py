@@ -1,0 +1,152 @@
+"""Function tools of the OpenAI Agents SDK, made of a toolset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from agents import (
+    FunctionTool,
+    RunContextWrapper,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    get_current_trace,
+)
+from agents.items import ToolApprovalItem
+from agents.tool_context import ToolContext
+
+from toolcrib.approvals import SuspendedCallStore
+from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Outcome, Suspended, ToolCall, render
+from toolcrib.pipeline import Run
+from toolcrib.record import Sink
+from toolcrib.rounds import recall_transcript
+from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun, is_as_seen
+from toolcrib.toolsets import Toolset, ToolsetLike
+
+__all__ = ["ENTRY", "Invocation", "as_tools", "normal"]
+
+ENTRY = "openai_agents"
+
+
+def as_tools(
+    tools: ToolsetLike,
+    *,
+    run: Run | OpenFrameworkRun | None = None,
+    sinks: Iterable[Sink] = (),
+    suspended: SuspendedCallStore | None = None,
+) -> list[FunctionTool]:
+    """Return the tools for `agents.Agent(tools=[...])`; every call goes over the pipeline.
+
+    A call that needs approval is one of the interruptions of the agent's result: `approval_requests` says what a person
+    is asked, and `answer` gives their answer to the `RunState`.
+
+    Args:
+        tools: The tools; members that list themselves have to be known: `async with toolset.open() as opened`.
+        run: The run of the calls, or a function that opens one for each run of an agent, given its
+            `RunContextWrapper`; without it, the run of the tool that the agent runs in, or a new one, named like the
+            trace. `deps` are the agent's context where the run has none.
+        sinks: Where the events of calls go.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+    """
+    toolset = Toolset.of(tools)
+    bridge = FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks)
+    return [
+        FunctionTool(
+            name=entry.name,
+            description=entry.description,
+            params_json_schema=entry.parameters,
+            on_invoke_tool=invocation.invoke,
+            strict_json_schema=False,  # a schema with defaults is none of the strict kind
+            is_enabled=invocation.is_enabled,
+            needs_approval=invocation.needs_approval if bridge.may_ask(entry.name) else False,
+        )
+        for entry in toolset
+        for invocation in [Invocation(bridge, entry.name)]
+    ]
+
+
+class Invocation:
+    """One tool as the SDK calls it.
+
+    Attributes:
+        tools: The tools that it is one of.
+        name: Its name there.
+    """
+
+    def __init__(self, tools: FrameworkTools, name: str) -> None:
+        self.tools, self.name = tools, name
+
+    async def is_enabled(self, ctx: RunContextWrapper[Any], agent: object) -> bool:
+        """Return whether the model is shown the tool now."""
+        return await self.tools.shows(self.name, self.run_of(ctx))
+
+    async def needs_approval(self, ctx: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        """Take a call through the gates, and return whether a person has to answer before it goes on."""
+        call = ToolCall(self.name, json.dumps(arguments), call_id)
+        return await self.tools.admit(call, self.run_of(ctx)) is not None
+
+    async def invoke(self, ctx: ToolContext[Any], arguments: str) -> Any:
+        """Make a call, or go on with one that was asked about, and return what the model is given."""
+        run, call = self.run_of(ctx), ToolCall(self.name, normal(arguments), ctx.tool_call_id)
+        asked = await self.tools.find_suspended(call, run) is not None
+
+        def answer(request: ApprovalRequest) -> Grant | None:
+            given = self.tools.runs.answer_to(request)
+            return request.grant() if given is None and self._is_approved(ctx) else given
+
+        outcome = await self.tools.call(call, run, answer=answer)
+        if isinstance(outcome, Suspended) and not asked and is_as_seen(outcome.request) and self._is_approved(ctx):
+            # they approved it where the state of the call is not known, or every call of the tool
+            outcome = await self.tools.call(call, run, answer=answer)
+        return _output(outcome)
+
+    def run_of(self, ctx: RunContextWrapper[Any], run_id: str = "") -> Run:
+        """Return the run of the calls of one run of an agent, with the SDK's context for the tools.
+
+        Args:
+            run_id: Its id, for code outside the agent's run; that of the current trace when empty.
+        """
+        trace = get_current_trace()
+        trace_id = run_id or ("" if trace is None else trace.trace_id)
+        trace_id = trace_id if trace_id.startswith("trace_") else ""  # others are none of a trace that is exported
+        about = id(ctx.usage) if ctx.context is None else id(ctx.context)
+        options: dict[str, Any] = {} if ctx.context is None else {"deps": ctx.context}
+        run = self.tools.runs.find((trace_id, about), ctx, run_id=trace_id, **options)
+        if run.provenance is not None:
+            recall_transcript(run, self.tools.pipeline.toolset, ctx.turn_input, "openai_responses")
+        return run.view(provide={**run.provide, RunContextWrapper: ctx, ToolContext: ctx})
+
+    def _is_approved(self, ctx: ToolContext[Any]) -> bool:
+        if ctx.tool_call is None or ctx.agent is None:
+            return False
+        item = ToolApprovalItem(agent=ctx.agent, raw_item=ctx.tool_call, tool_name=ctx.tool_name)  # pyright: ignore[reportArgumentType] -- a public agent is an Agent
+        return ctx.get_approval_status(ctx.tool_name, ctx.tool_call_id, current_invocation=item) is True
+
+
+def normal(arguments: str) -> str:
+    """Return arguments as `needs_approval` is given them; text that is no JSON object as it is."""
+    try:
+        value: Any = json.loads(arguments)
+    except ValueError:
+        return arguments
+    return json.dumps(value) if isinstance(value, dict) else arguments
+
+
+def _output(outcome: Outcome) -> Any:
+    if not isinstance(outcome, Completed):
+        return outcome.text()
+    shown = render(outcome)
+    return [_part(part) for part in shown.parts] if shown.parts else shown.text
+
+
+def _part(part: str | Media) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent:
+    if isinstance(part, str):
+        return ToolOutputText(text=part)
+    data = None if part.data is None else f"data:{part.mime_type};base64,{part.base64}"
+    if part.mime_type.startswith("image/"):
+        return ToolOutputImage(image_url=data or part.url)
+    if data is None:
+        return ToolOutputFileContent(file_url=part.url)
+    return ToolOutputFileContent(file_data=data, filename=part.name or "file")

@@ -1,0 +1,26 @@
+"""smolagents: our tools in its agents, its tools as members of a toolset, gates around what an agent has, our sandbox.
+
+What is here translates: their calls to ours, our outcomes to theirs, approval both ways. It has no gate and no retry.
+The extra `smolagents`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import smolagents as _smolagents
+except ModuleNotFoundError as error:
+    if error.name != "smolagents":
+        raise
+    raise MissingExtraError("smolagents", "smolagents") from error
+
+from toolcrib.adapters.smolagents._answers import answers, approval_requests, run_agent
+from toolcrib.adapters.smolagents._executor import SandboxExecutor
+from toolcrib.adapters.smolagents._guard import guard
+from toolcrib.adapters.smolagents._members import from_tools
+from toolcrib.adapters.smolagents._tools import add_tools
+
+__all__ = ["SandboxExecutor", "add_tools", "answers", "approval_requests", "from_tools", "guard", "run_agent"]
+
+del _smolagents

@@ -1,0 +1,126 @@
+"""Suspended calls of an agent as approval requests, and answers as the task that it goes on with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any, cast
+
+from smolagents import MultiStepAgent
+
+from toolcrib.adapters.smolagents._calls import ANSWERED, AgentCalls, managed_by, tools_of
+from toolcrib.adapters.smolagents._tools import AgentTool
+from toolcrib.approvals import is_answer_to
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.errors import ApprovalError
+
+__all__ = ["answers", "approval_requests", "run_agent"]
+
+
+def approval_requests(agent: MultiStepAgent) -> list[ApprovalRequest]:
+    """Return what a person has to decide before an agent goes on, of the calls that it made in this process."""
+    return [request for calls in _calls_of(agent) for request in calls.waiting.values()]
+
+
+def answers(agent: MultiStepAgent, *given: Grant | Denial | ApprovalRequest) -> str:
+    """Make the calls that are answered, and return what came of them as a task: `agent.run(task, reset=False)`.
+
+    Args:
+        agent: The agent that made them, or one with the same tools in another process.
+        given: Grants and denials; or a request whose answer the approval store has. Without any, all that wait.
+
+    Raises:
+        ApprovalError: No call of the agent waits for an answer, or its request was answered before.
+    """
+    said: list[str] = []
+    for each in given or approval_requests(agent):
+        for tool in _tools_for(agent, each):
+            text = tool.calls.loop.run(_take_up(tool, each))
+            if text is not None:
+                said.append(text)
+                break
+        else:
+            raise _unknown(each)
+    return "\n".join([ANSWERED, *said, "Go on with the task."])
+
+
+async def run_agent(
+    agent: MultiStepAgent, task: str = "", *, given: Iterable[Grant | Denial | ApprovalRequest] = (), **options: Any
+) -> Any:
+    """Run an agent in a thread, and the calls of its tools in this event loop; return what `agent.run` returns.
+
+    Cancelling interrupts the agent, and stops the calls that run.
+
+    Args:
+        task: The task; with answers, what the agent is told after them.
+        given: Answers to suspended calls, as `answers` takes them: the agent goes on with what comes of these.
+        options: More for `agent.run`, but for `stream`, whose steps are taken in the caller's own thread.
+
+    Raises:
+        AgentError: The agent was interrupted: a person has to answer `approval_requests(agent)`.
+        ApprovalError: No call of the agent waits for an answer.
+    """
+    if options.get("stream"):
+        raise TypeError("run_agent has no stream: iterate over `agent.run(task, stream=True)` in a thread of your own")
+    answered, theirs = tuple(given), cast("Any", agent)
+
+    def work() -> Any:
+        if not answered:
+            return theirs.run(task, **options)
+        return theirs.run("\n".join(filter(None, [answers(agent, *answered), task])), **{"reset": False, **options})
+
+    with ExitStack() as stack:
+        for calls in _calls_of(agent):
+            stack.enter_context(calls.loop.hosted(asyncio.get_running_loop()))
+        try:
+            return await asyncio.to_thread(work)
+        except asyncio.CancelledError:
+            agent.interrupt()
+            for calls in _calls_of(agent):
+                await calls.cancel()
+            raise
+
+
+async def _take_up(tool: AgentTool, each: Grant | Denial | ApprovalRequest) -> str | None:
+    """Make a call that is answered, and return what came of it; None where it is not known to these tools."""
+    run = tool.calls.run_of(tool.tools)
+    known = next((one for one in tool.calls.waiting.values() if _is_for(each, one)), None)
+    request_id = _request_id(each) if known is None else known.id
+    answer = None if isinstance(each, ApprovalRequest) else each
+    found = await tool.tools.take_up(request_id, answer, run)
+    if found is None:
+        return None
+    request, outcome = found
+    tool.calls.settle(request, outcome)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
+    return f"{request.tool}({arguments}): {tool.calls.told(outcome)}"
+
+
+def _calls_of(agent: MultiStepAgent) -> Iterator[AgentCalls]:
+    return iter({id(tool.calls): tool.calls for tool in _tools_of(agent)}.values())
+
+
+def _tools_for(agent: MultiStepAgent, each: Grant | Denial | ApprovalRequest) -> list[AgentTool]:
+    """Return the tools that a call may be of: first those that know of it."""
+    named = [tool for tool in _tools_of(agent) if tool.name == each.tool]
+    return sorted(named, key=lambda tool: not any(_is_for(each, one) for one in tool.calls.waiting.values()))
+
+
+def _tools_of(agent: MultiStepAgent) -> Iterator[AgentTool]:
+    yield from (tool for tool in tools_of(agent).values() if isinstance(tool, AgentTool))
+    for managed in managed_by(agent):
+        yield from _tools_of(managed)
+
+
+def _is_for(each: Grant | Denial | ApprovalRequest, request: ApprovalRequest) -> bool:
+    return each.id == request.id if isinstance(each, ApprovalRequest) else is_answer_to(each, request)
+
+
+def _request_id(each: Grant | Denial | ApprovalRequest) -> str:
+    return each.id if isinstance(each, ApprovalRequest) else each.request_id or ""
+
+
+def _unknown(each: Grant | Denial | ApprovalRequest) -> ApprovalError:
+    meant = each.id if isinstance(each, ApprovalRequest) else each.request_id or each.call_id
+    return ApprovalError(each.tool, f"no call that waits is meant by it ({meant})")

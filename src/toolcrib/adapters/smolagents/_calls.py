@@ -1,0 +1,216 @@
+"""Calls of an agent of smolagents: their run, the requests that wait, and what its model is shown of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from typing import Any, cast
+
+from PIL import Image, UnidentifiedImageError
+from smolagents import CodeAgent, MultiStepAgent
+from smolagents.memory import ActionStep, TaskStep
+
+from toolcrib.adapters.smolagents._call_loop import CallLoop
+from toolcrib.calls import (
+    ApprovalRequest,
+    Completed,
+    Media,
+    Outcome,
+    ResultReader,
+    Suspended,
+    ToolCall,
+    new_call_id,
+    render,
+)
+from toolcrib.errors import ToolcribError
+from toolcrib.pipeline import Run
+from toolcrib.rounds import recall_transcript
+from toolcrib.serving import FrameworkRuns, FrameworkTools, OriginalResults
+
+__all__ = ["ANSWERED", "ENTRY", "FINAL_ANSWER", "AgentCalls", "CallNotMade", "managed_by", "tools_of"]
+
+ENTRY = "smolagents"
+
+ANSWERED = "A person has decided on the calls that waited:"
+"""Begins a task that says what came of answered calls; its text is none of the user's."""
+
+FINAL_ANSWER = "final_answer"
+"""The tool by which an agent of smolagents ends its run."""
+
+_PROGRAM = ResultReader(value_chars=10_000_000)
+"""A program of a CodeAgent, which is given values."""
+
+_ATTACHED = "\nYou have been provided with these additional arguments"
+
+
+class CallNotMade(ToolcribError):
+    """A call in a program that has no result; the text says why."""
+
+    def __init__(self, tool: str, text: str) -> None:
+        super().__init__(tool, text)
+        self.tool, self.text = tool, text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class AgentCalls:
+    """The calls of one agent.
+
+    Attributes:
+        agent: The agent.
+        runs: The runs of the calls.
+        above: The calls of the agent that manages it, where they belong to one run.
+        loop: The event loop of the calls.
+        tools: The tools of the agent whose calls these are, by name.
+        waiting: The requests of suspended calls, by id.
+    """
+
+    def __init__(self, agent: MultiStepAgent, runs: FrameworkRuns, above: AgentCalls | None = None) -> None:
+        self.agent, self.runs, self.above = agent, runs, above
+        self.loop: CallLoop = CallLoop() if above is None else above.loop
+        self.tools: dict[str, object] = {}
+        self.waiting: dict[str, ApprovalRequest] = {}
+        self._images: list[Image.Image] = []
+        self._task: object = None
+        self._tasks = 0
+        self._cancelled: object = None
+        cast("Any", agent.step_callbacks).register(ActionStep, self._show)
+
+    async def make(self, tools: FrameworkTools, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Make a call, and return what the agent is given; a run in which one is suspended ends after the step.
+
+        Raises:
+            CallNotMade: The call of a program has no result.
+        """
+        top = self.top
+        if top._cancelled is not None and top._cancelled is top._last_task():
+            raise CallNotMade(name, "the run of the agent was cancelled")
+        originals = OriginalResults()
+        run = self.run_of(tools)
+        own = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
+        run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **own)
+        call = ToolCall(name, dict(arguments), new_call_id())
+        outcome = await tools.call(call, run)
+        if isinstance(outcome, Suspended):
+            self.waiting[outcome.request.id] = outcome.request
+            self.interrupt()
+        elif isinstance(outcome, Completed):
+            original = originals.of(call.id, outcome.value)
+            if original is not None:
+                return original
+        return self.given(outcome)
+
+    def given(self, outcome: Outcome) -> Any:
+        """Return what an agent is given: text, or in a program the value."""
+        if not isinstance(self.agent, CodeAgent):
+            return self.told(outcome)
+        shown = render(outcome, structured=True)
+        if shown.is_error:
+            raise CallNotMade(outcome.tool, shown.text)
+        images = [image for part in shown.parts for image in _image_in(part)]
+        self._images += images
+        alone = isinstance(outcome, Completed) and isinstance(outcome.value, Media) and images
+        return images[0] if alone else shown.text if shown.parts else shown.value
+
+    def told(self, outcome: Outcome) -> str:
+        """Return an outcome as text; its images are shown after the next step."""
+        shown = render(outcome)
+        self._images += [image for part in shown.parts for image in _image_in(part)]
+        return shown.text
+
+    def settle(self, request: ApprovalRequest, outcome: Outcome) -> None:
+        """Note what came of a call that was suspended."""
+        self.waiting.pop(request.id, None)
+        if isinstance(outcome, Suspended):
+            self.waiting[outcome.request.id] = outcome.request
+
+    @property
+    def top(self) -> AgentCalls:
+        """The calls of the agent that manages all others."""
+        return self if self.above is None else self.above.top
+
+    def run_of(self, tools: FrameworkTools) -> Run:
+        """Return the run of the calls for one task of the agent, or of the one that manages it."""
+        return self.top._own_run(tools)
+
+    def interrupt(self) -> None:
+        """End the run of the agent after this step, and those of the agents that manage it."""
+        self.agent.interrupt()
+        if self.above is not None:
+            self.above.interrupt()
+
+    async def cancel(self) -> None:
+        """Stop the calls that run, and make no more of them for this task."""
+        self._cancelled = self._last_task()
+        self.interrupt()
+        await self.loop.cancel()
+
+    # --- inside
+
+    def _last_task(self) -> TaskStep | None:
+        return next((step for step in reversed(self.agent.memory.steps) if isinstance(step, TaskStep)), None)
+
+    def _own_run(self, tools: FrameworkTools) -> Run:
+        agent = self.agent
+        task = self._last_task()
+        if task is not self._task:
+            self._task, self._tasks = task, self._tasks + 1
+        options: dict[str, Any] = {"deps": agent.state} if agent.state else {}
+        run = self.runs.find((id(self), self._tasks), agent, **options)
+        if run.provenance is not None:
+            recall_transcript(run, tools.pipeline.toolset, [*self._messages()])
+        return run
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        """Yield the agent's memory as messages; a step is left out when the run itself knows its results."""
+        managed = hasattr(self.agent, "inputs")  # its tasks are written by another agent's model
+        now = False
+        for step in self.agent.memory.steps:
+            now = now or step is self._task
+            if isinstance(step, TaskStep):
+                said, _, attached = step.task.partition(_ATTACHED)
+                if managed or said.startswith(ANSWERED):
+                    said, attached = "", step.task
+                if said:
+                    yield {"role": "user", "content": said}
+                if attached:
+                    yield from _result("task", f"task {len(attached)}", attached)
+            elif isinstance(step, ActionStep) and step.observations and not (now and self._knows(step)):
+                for call in step.tool_calls or ():
+                    yield from _result(call.name, call.id, step.observations)
+
+    def _knows(self, step: ActionStep) -> bool:
+        """Return whether all results that a step may show are those of calls of ours."""
+        have = tools_of(self.agent)
+        called = have if step.code_action is not None else [call.name for call in step.tool_calls or ()]
+        return all(self.tools.get(name) is have.get(name) for name in called if name != FINAL_ANSWER)
+
+    def _show(self, step: ActionStep, agent: object = None) -> None:
+        if self._images:
+            step.observations_images = [*(step.observations_images or ()), *self._images]
+            self._images = []
+
+
+def tools_of(agent: MultiStepAgent) -> dict[str, Any]:
+    """Return the tools of an agent, by name: the dict itself."""
+    return cast("Any", agent).tools
+
+
+def managed_by(agent: MultiStepAgent) -> list[MultiStepAgent]:
+    """Return the agents that an agent manages."""
+    return [*cast("Any", agent).managed_agents.values()]
+
+
+def _result(name: str, id: str, text: str) -> Iterator[dict[str, Any]]:
+    function = {"name": name, "arguments": "{}"}
+    yield {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]}
+    yield {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def _image_in(part: str | Media) -> Iterator[Image.Image]:
+    if isinstance(part, Media) and part.data is not None and part.mime_type.startswith("image/"):
+        try:
+            yield Image.open(BytesIO(part.data))
+        except UnidentifiedImageError:  # the model is shown its name
+            return

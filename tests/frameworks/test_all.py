@@ -1,0 +1,91 @@
+"""What holds in every framework: one tool in all of them, and a suspended call that another process goes on with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import ROOT, framework_pages
+from tests.docs.running import PageError, run_page
+from toolcrib.calls import Completed, Failed, Rejected, Suspended
+from toolcrib.pipeline import CallLimits
+from toolcrib.testing import WAYS
+from toolcrib.tools import ez_tool
+
+FRAMEWORKS = ("openai_agents", "langchain", "google_adk", "agent_framework", "claude_agent_sdk", "smolagents")
+ALL = [way for way in WAYS if way.title in FRAMEWORKS]
+
+
+def test_every_framework_is_a_way_in() -> None:
+    assert {way.title for way in ALL} == {*FRAMEWORKS}
+
+
+async def test_the_same_tool_is_denied_approved_and_limited_and_fails_in_all_of_them() -> None:
+    ran: list[str] = []
+
+    @ez_tool(requires_approval=lambda args, ctx: args["city"] != "Bonn")
+    async def book(city: str) -> str:
+        """Book a room."""
+        ran.append(city)
+        if city == "Bonn":
+            raise RuntimeError("no rooms")
+        return f"booked {city}"
+
+    said: dict[str, list[Any]] = {}
+    for way in ALL:
+        caller = way([book], limits=CallLimits(total=3))
+        denied, granted = [await caller.call("book", {"city": city}) for city in ("Oslo", "Rome")]
+        assert isinstance(denied, Suspended)
+        assert isinstance(granted, Suspended)
+        said[way.title] = [
+            await caller.answer(denied, denied.request.deny("too far")),
+            await caller.answer(granted, granted.request.grant("ann")),
+            await caller.call("book", {"city": "Bonn"}),
+            await caller.call("book", {"city": "Nice"}),
+        ]
+
+    assert ran == ["Rome", "Bonn"] * len(ALL)
+    for outcomes in said.values():
+        assert [type(outcome) for outcome in outcomes] == [Rejected, Completed, Failed, Rejected]
+        assert [outcome.text() for outcome in outcomes[:3]] == [
+            "Rejected: too far",
+            "booked Rome",
+            "RuntimeError: no rooms",
+        ]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_another_process_goes_on_with_a_suspended_call_and_a_third_one_does_not(framework: str, tmp_path: Path) -> None:
+    asked = resumed(framework, "ask", tmp_path)
+    kept = {file: file.read_bytes() for file in tmp_path.glob("state*")}
+    answered = resumed(framework, "answer", tmp_path)
+    for file, content in kept.items():
+        file.write_bytes(content)
+    again = resumed(framework, "answer", tmp_path)
+
+    assert asked == "[{'city': 'Oslo'}]\n"
+    assert "booked Oslo" in answered
+    assert "ApprovalError" in again
+    assert (tmp_path / "booked").read_text() == "Oslo\n"
+
+
+def resumed(framework: str, step: str, folder: Path) -> str:
+    """Return what a process of its own prints."""
+    command = [sys.executable, "-m", f"tests.frameworks.resumed.{framework}", step, str(folder)]
+    environment = {**os.environ, "OPENAI_AGENTS_DISABLE_TRACING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", framework_pages(), ids=lambda page: page.name)
+def test_page_of_a_framework_does_what_it_says(page: Any, tmp_path: Path) -> None:
+    try:
+        run_page(page, tmp_path)
+    except PageError as error:
+        pytest.fail(str(error), pytrace=error.__cause__ is not None)

@@ -1,0 +1,311 @@
+"""Google ADK: what its way in does not show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.apps import App
+from google.adk.runners import InMemoryRunner
+from google.adk.tools import FunctionTool, ToolContext, google_search
+from google.genai import types
+
+from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
+from toolcrib.adapters.google_adk import GuardPlugin, answers, approval_requests, as_tools, from_tools
+from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
+from toolcrib.code import Toolkit
+from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.provenance import Provenance
+from toolcrib.schema import RunContext
+from toolcrib.serving import GuardPolicy
+from toolcrib.testing import RecordingSink
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+
+DONE = types.Content(role="model", parts=[types.Part(text="one thing is done")])
+
+
+class Chat:
+    """A session of one user with an agent whose model makes these calls, turn by turn."""
+
+    def __init__(self, tools: Any, *turns: Any, plugins: Any = (), user: str = "ann") -> None:
+        steps = [calling(*turn) if turn else DONE for turn in turns]
+        agent = LlmAgent(name="agent", model=ScriptedLlm(steps=steps), tools=[*tools])
+        self._runner = InMemoryRunner(app=App(name="app", root_agent=agent, plugins=[*plugins]))
+        self._user, self._session = user, ""
+
+    async def say(self, said: str | types.Content) -> list[Any]:
+        """Say something, and return the events."""
+        if not self._session:
+            session = await self._runner.session_service.create_session(app_name="app", user_id=self._user)
+            self._session = session.id
+        message = saying(said) if isinstance(said, str) else said
+        run = self._runner.run_async(user_id=self._user, session_id=self._session, new_message=message)
+        return [event async for event in run]
+
+
+def outputs(events: list[Any]) -> list[Any]:
+    """Return what the model was given for each call."""
+    return [reply.response for event in events for reply in event.get_function_responses()]
+
+
+def booking(ran: list[str], **options: Any) -> Any:
+    """Return a tool of ours that notes what it was called with."""
+
+    @ez_tool(**options)
+    async def book(city: str) -> str:
+        """Book a room."""
+        ran.append(city)
+        return f"booked {city}"
+
+    return book
+
+
+def deleting(ran: list[str]) -> Any:
+    """Return a function as ADK takes it, which notes what it was called with."""
+
+    def delete(path: str) -> str:
+        """Delete a file."""
+        ran.append(path)
+        return f"deleted {path}"
+
+    return delete
+
+
+# --- our tools in their agents
+
+
+async def test_two_calls_wait_and_are_answered_at_once() -> None:
+    ran: list[str] = []
+    chat = Chat(
+        as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"}), ("book", {"city": "Rome"})]
+    )
+
+    asked = await chat.say("go")
+    oslo, rome = approval_requests(asked)
+    assert ran == []
+    done = await chat.say(answers(asked, oslo.deny("too far"), rome.grant("ben", override_args={"city": "Nice"})))
+
+    assert outputs(done) == [{"error": "Rejected: too far"}, {"result": "booked Nice"}]
+    assert ran == ["Nice"]
+
+
+@pytest.mark.parametrize(("confirmed", "made"), [(True, {"result": "booked Oslo"}), (False, {"error": "Rejected"})])
+async def test_their_own_confirmation_does_as_well(confirmed: bool, made: dict[str, str]) -> None:
+    chat = Chat(as_tools([booking([], requires_approval=True)]), [("book", {"city": "Oslo"})])
+    asked = await chat.say("go")
+    [call] = [call for event in asked for call in event.get_function_calls() if "confirmation" in call.name]
+
+    response = types.FunctionResponse(id=call.id, name=call.name, response={"confirmed": confirmed})
+    done = await chat.say(types.Content(role="user", parts=[types.Part(function_response=response)]))
+
+    [output] = outputs(done)
+    assert output.keys() == made.keys()
+    assert all(str(output[key]).startswith(text) for key, text in made.items())
+
+
+async def test_a_grant_that_is_not_confirmed_is_none() -> None:
+    ran: list[str] = []
+    chat = Chat(as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"})])
+    asked = await chat.say("go")
+    said = answers(asked, approval_requests(asked)[0].grant("ben"))
+    assert said.parts is not None
+    assert said.parts[0].function_response is not None
+    assert said.parts[0].function_response.response is not None
+    said.parts[0].function_response.response["confirmed"] = False
+
+    done = await chat.say(said)
+
+    assert (ran, "Rejected" in str(outputs(done))) == ([], True)
+
+
+async def test_an_answer_to_nothing_that_waits_is_an_error() -> None:
+    asked = await Chat(as_tools([booking([], requires_approval=True)]), [("book", {"city": "Oslo"})]).say("go")
+    other = await Pipeline([booking([], requires_approval=True)]).run(ToolCall("book", {"city": "Oslo"}))
+    assert isinstance(other, Suspended)
+
+    with pytest.raises(ApprovalError, match="no call that waits"):
+        answers(asked, other.request.grant())
+
+
+async def test_a_confirmation_where_the_call_is_lost_is_none_of_edited_arguments() -> None:
+    ran: list[str] = []
+    names = iter(["Oslo", "Paris"])
+
+    async def move(ctx: RunContext, args: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
+        return {"city": next(names)}
+
+    class Forgetful:
+        """Keeps no call."""
+
+        async def keep(self, call: Any) -> None: ...
+        async def find(self, key: str) -> None: ...
+
+    tools = Toolset([booking(ran, requires_approval=True)], pre_hooks={"book": move})
+    chat = Chat(as_tools(tools, suspended=Forgetful()), [("book", {"city": "Bergen"})])  # type: ignore[arg-type]
+    asked = await chat.say("go")
+    [call] = [call for event in asked for call in event.get_function_calls() if "confirmation" in call.name]
+
+    response = types.FunctionResponse(id=call.id, name=call.name, response={"confirmed": True})
+    again = await chat.say(types.Content(role="user", parts=[types.Part(function_response=response)]))
+
+    assert ran == []
+    assert "suspended until a person answers" in str(outputs(again))
+
+
+async def test_the_user_is_the_principal_and_the_session_the_conversation() -> None:
+    sink = RecordingSink()
+
+    @ez_tool
+    async def whose(ctx: RunContext) -> bool:
+        """Say whose."""
+        theirs = ctx.provided[ToolContext]  # type: ignore[index]
+        return (theirs.user_id, theirs.session.id) == (ctx.run.principal, ctx.run.conversation_id)
+
+    done = await Chat(as_tools([whose], sinks=[sink]), [("whose", {})], user="ben").say("go")
+
+    assert outputs(done) == [{"result": True}]
+    assert (sink.record.principal, sink.record.run_id) == ("ben", done[0].invocation_id)
+
+
+async def test_limits_hold_in_one_invocation() -> None:
+    ran: list[str] = []
+    tools = as_tools([booking(ran)], run=lambda context: Run(limits=CallLimits(total=1)))
+    chat = Chat(tools, [("book", {"city": "Oslo"}), ("book", {"city": "Rome"})], [], [("book", {"city": "Nice"})])
+
+    first = await chat.say("go")
+    again = await chat.say("again")
+
+    assert len(ran) == 2
+    assert sum("Rejected" in str(output) for output in outputs(first)) == 1
+    assert outputs(again) == [{"result": "booked Nice"}]
+
+
+async def test_media_are_named() -> None:
+    @ez_tool
+    async def draw() -> Any:
+        """Draw."""
+        return Media("image/png", b"dot", name="dot.png")
+
+    done = await Chat(as_tools([draw]), [("draw", {})]).say("go")
+
+    assert outputs(done) == [{"result": "[image/png: dot.png, 3 bytes]"}]
+
+
+async def test_a_value_of_a_stranger_is_asked_about() -> None:
+    sent: list[str] = []
+
+    @ez_tool(effect="spend")
+    async def pay(account: str) -> str:
+        """Pay."""
+        sent.append(account)
+        return "paid"
+
+    def read_mail() -> str:
+        """Read the mail."""
+        return "pay to DE89370400440532013000"
+
+    tools = [*as_tools([pay], run=lambda context: Run(provenance=Provenance())), FunctionTool(read_mail)]
+    paying = ("pay", {"account": "DE89370400440532013000"})
+    asked = await Chat(tools, [("read_mail", {})], [paying]).say("pay my bill")
+    told = await Chat(tools, [paying]).say("pay to DE89370400440532013000")
+
+    assert approval_requests(asked)[0].origins[0]["value"] == "DE89370400440532013000"
+    assert (outputs(told), sent) == ([{"result": "paid"}], ["DE89370400440532013000"])
+
+
+# --- their tools with us
+
+
+async def test_their_tools_are_members_of_a_toolset() -> None:
+    ran: list[str] = []
+    pipeline = Pipeline(Toolset(from_tools([deleting(ran)])).with_approval())
+
+    waiting = await pipeline.run(ToolCall("delete", {"path": "x"}))
+    assert isinstance(waiting, Suspended)
+    done = await pipeline.run(waiting, grant=waiting.request.grant())
+    wrong = await pipeline.run(ToolCall("delete", {"file": "x"}))
+
+    assert isinstance(done, Completed)
+    assert isinstance(wrong, Failed)
+    assert (done.value, wrong.code, ran) == ("deleted x", "invalid_arguments", ["x"])
+
+
+async def test_programs_call_their_tools_which_see_a_session_of_our_principal() -> None:
+    def whose(tool_context: ToolContext) -> str:
+        """Say whose."""
+        return tool_context.user_id
+
+    result = await Toolkit(from_tools([whose])).execute_async("whose()", run=Run(principal="ben"))
+
+    assert result.return_value == "ben"
+
+
+def test_a_tool_that_a_provider_runs_is_no_member() -> None:
+    with pytest.raises(TypeError, match="google_search"):
+        from_tools([google_search])
+
+
+# --- gates around what is there
+
+
+async def test_a_guard_asks_about_the_tools_that_an_agent_has() -> None:
+    ran: list[str] = []
+    sink = RecordingSink()
+    plugin = GuardPlugin(GuardPolicy(approve=["delete"], sinks=(sink,)))
+    chat = Chat([deleting(ran)], [("delete", {"path": "x"})], plugins=[plugin])
+
+    asked = await chat.say("go")
+    [request] = approval_requests(asked)
+    assert ran == []
+    done = await chat.say(answers(asked, request.grant("ben")))
+
+    assert (outputs(done), ran) == ([{"result": "deleted x"}], ["x"])
+    assert sink.records[-1].approval["approver"] == "ben"  # type: ignore[index]
+
+
+async def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
+    ran: list[str] = []
+
+    def left(path: str) -> str:
+        """Leave it."""
+        ran.append(path)
+        return path
+
+    plugin = GuardPlugin(GuardPolicy(run=lambda context: Run(limits=CallLimits(total=1)), leave=["left"]))
+    calls = [[("delete", {"path": "a"})], [("delete", {"path": "b"})], [("left", {"path": "c"})]]
+
+    done = await Chat([deleting(ran), left], *calls, plugins=[plugin]).say("go")
+
+    assert ran == ["a", "c"]
+    assert "Rejected" in str(outputs(done)[1])
+
+
+async def test_a_guarded_tool_that_asks_by_itself_is_confirmed_once() -> None:
+    ran: list[str] = []
+    tool = FunctionTool(deleting(ran), require_confirmation=True)
+    chat = Chat([tool], [("delete", {"path": "x"})], plugins=[GuardPlugin(GuardPolicy())])
+
+    asked = await chat.say("go")
+    [call] = [call for event in asked for call in event.get_function_calls() if "confirmation" in call.name]
+    response = types.FunctionResponse(id=call.id, name=call.name, response={"confirmed": True})
+    done = await chat.say(types.Content(role="user", parts=[types.Part(function_response=response)]))
+
+    assert (outputs(done), ran) == ([{"result": "deleted x"}], ["x"])
+
+
+async def test_a_tool_that_a_provider_runs_is_refused_until_it_is_left() -> None:
+    with pytest.raises(Exception, match=r"leave=\['google_search'\]"):
+        await guarded_search(GuardPolicy())
+
+    assert (await guarded_search(GuardPolicy(leave=["google_search"])))[-1].content.parts[0].text == "done"
+
+
+async def guarded_search(policy: GuardPolicy) -> list[Any]:
+    """Return the events of an agent with a tool that the provider runs."""
+    agent = LlmAgent(name="agent", model=ScriptedLlm(model="gemini-2.5-flash"), tools=[google_search])
+    runner = InMemoryRunner(app=App(name="app", root_agent=agent, plugins=[GuardPlugin(policy)]))
+    session = await runner.session_service.create_session(app_name="app", user_id="ann")
+    return [e async for e in runner.run_async(user_id="ann", session_id=session.id, new_message=saying("go"))]

@@ -1,0 +1,478 @@
+"""LangChain and LangGraph: what their way in does not show."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import tool as lc_tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime
+from langgraph.types import Command, interrupt
+
+from tests.frameworks.scripted import Scripted
+from toolcrib.adapters.langchain import GuardMiddleware, answers, approval_requests, as_tools, from_tools, guard
+from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
+from toolcrib.code import Toolkit
+from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.provenance import Provenance
+from toolcrib.schema import RunContext
+from toolcrib.serving import GuardPolicy
+from toolcrib.testing import RecordingSink
+from toolcrib.tools import ez_tool
+from toolcrib.toolsets import Toolset
+
+_IDS = itertools.count()
+
+
+def config() -> Any:
+    """Return the configuration of a thread of its own."""
+    return {"configurable": {"thread_id": f"thread {next(_IDS)}"}}
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> AIMessage:
+    """Return a message that makes these calls."""
+    made: list[Any] = [
+        {"name": name, "args": arguments, "id": f"call_{next(_IDS)}", "type": "tool_call"} for name, arguments in calls
+    ]
+    return AIMessage("", tool_calls=made)
+
+
+def agent_of(tools: Any, *turns: Any, **options: Any) -> Any:
+    """Return an agent whose model makes these calls, turn by turn, and then says that it is done."""
+    script = [*(turn if isinstance(turn, AIMessage) else calling(*turn) for turn in turns), AIMessage("done")]
+    return create_agent(Scripted(responses=script), tools=tools, checkpointer=InMemorySaver(), **options)
+
+
+def outputs(result: Any) -> list[Any]:
+    """Return what the model was given for each call."""
+    return [message.content for message in result["messages"] if isinstance(message, ToolMessage)]
+
+
+def booking(ran: list[str], **options: Any) -> Any:
+    """Return a tool of ours that notes what it was called with."""
+
+    @ez_tool(**options)
+    async def book(city: str) -> str:
+        """Book a room."""
+        ran.append(city)
+        return f"booked {city}"
+
+    return book
+
+
+def deleting(ran: list[str]) -> Any:
+    """Return a tool of LangChain that notes what it was called with."""
+
+    @lc_tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        ran.append(path)
+        return f"deleted {path}"
+
+    return delete
+
+
+# --- our tools in their agents
+
+
+async def test_two_calls_of_one_message_wait_and_are_answered_one_by_one() -> None:
+    ran: list[str] = []
+    agent, where = (
+        agent_of(
+            as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"}), ("book", {"city": "Rome"})]
+        ),
+        config(),
+    )
+
+    first = await agent.ainvoke({"messages": "go"}, where)
+    oslo, rome = approval_requests(first["__interrupt__"])
+    second = await agent.ainvoke(
+        Command(resume=answers(first["__interrupt__"], rome.grant("ann", override_args={"city": "Nice"}))), where
+    )
+    [left] = approval_requests(second["__interrupt__"])
+    last = await agent.ainvoke(Command(resume=answers(second["__interrupt__"], left.deny("too far", "ann"))), where)
+
+    assert (left.id, ran) == (oslo.id, ["Nice"])
+    assert outputs(last) == ["Rejected: too far", "booked Nice"]
+
+
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [
+        (True, "booked Oslo"),
+        ({"type": "approve"}, "booked Oslo"),
+        ({"decisions": [{"type": "approve"}]}, "booked Oslo"),
+        ({"type": "edit", "edited_action": {"name": "book", "args": {"city": "Rome"}}}, "booked Rome"),
+        (False, "Rejected: `book` was denied"),
+        ({"type": "reject", "message": "no"}, "Rejected: no"),
+    ],
+)
+async def test_decisions_of_langchains_own_front_ends_are_answers(said: Any, made: str) -> None:
+    agent, where = agent_of(as_tools([booking([], requires_approval=True)]), [("book", {"city": "Oslo"})]), config()
+
+    asked = await agent.ainvoke({"messages": "go"}, where)
+    done = await agent.ainvoke(Command(resume=said), where)
+
+    value = asked["__interrupt__"][0].value
+    assert (value["type"], value["name"], value["args"]) == ("tool_approval", "book", {"city": "Oslo"})
+    assert outputs(done) == [made]
+
+
+async def test_what_is_no_answer_is_an_error_and_runs_nothing() -> None:
+    ran: list[str] = []
+    agent, where = agent_of(as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"})]), config()
+    await agent.ainvoke({"messages": "go"}, where)
+
+    with pytest.raises(ApprovalError, match="is no answer"):
+        await agent.ainvoke(Command(resume="well"), where)
+
+    assert ran == []
+
+
+async def test_an_answer_to_nothing_that_waits_is_an_error() -> None:
+    agent, where = agent_of(as_tools([booking([], requires_approval=True)]), [("book", {"city": "Oslo"})]), config()
+    asked = await agent.ainvoke({"messages": "go"}, where)
+    other = await Pipeline([booking([], requires_approval=True)]).run(ToolCall("book", {"city": "Oslo"}))
+    assert isinstance(other, Suspended)
+
+    with pytest.raises(ApprovalError, match="no call that waits"):
+        answers(asked["__interrupt__"], other.request.grant())
+
+
+def test_a_graph_without_an_event_loop_does_the_same() -> None:
+    ran: list[str] = []
+    agent, where = agent_of(as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"})]), config()
+
+    asked = agent.invoke({"messages": "go"}, where)
+    [request] = approval_requests(asked["__interrupt__"])
+    done = agent.invoke(Command(resume=answers(asked["__interrupt__"], request.grant("ann"))), where)
+
+    assert (outputs(done), ran) == (["booked Oslo"], ["Oslo"])
+
+
+async def test_a_node_that_is_replayed_makes_no_call_twice() -> None:
+    ran: list[str] = []
+    asks = booking(ran, requires_approval=lambda args, ctx: args["city"] == "Rome")
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode(as_tools([asks])))
+    graph.add_edge(START, "tools")
+    compiled, where = graph.compile(checkpointer=InMemorySaver()), config()
+    made = calling(("book", {"city": "Oslo"}), ("book", {"city": "Rome"}))
+
+    asked = await compiled.ainvoke({"messages": [made]}, where)
+    done = await compiled.ainvoke(Command(resume={"type": "approve"}), where)
+
+    assert len(asked["__interrupt__"]) == 1
+    assert (outputs(done), ran) == (["booked Oslo", "booked Rome"], ["Oslo", "Rome"])
+
+
+async def test_an_approval_in_a_process_that_lost_the_call_is_none_of_edited_arguments() -> None:
+    ran: list[str] = []
+    names = iter(["Oslo", "Paris", "Paris"])
+
+    async def move(ctx: RunContext, args: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
+        return {"city": next(names)}
+
+    def tools() -> Any:
+        return as_tools(Toolset([booking(ran, requires_approval=True)], pre_hooks={"book": move}))
+
+    saver, where = InMemorySaver(), config()
+    script = [calling(("book", {"city": "Bergen"})), AIMessage("done")]
+    first: Any = create_agent(Scripted(responses=script), tools=tools(), checkpointer=saver)
+    await first.ainvoke({"messages": "go"}, where)
+    second: Any = create_agent(Scripted(responses=[AIMessage("done")]), tools=tools(), checkpointer=saver)
+
+    asked = await second.ainvoke(Command(resume={"type": "approve"}), where)
+
+    [request] = approval_requests(asked["__interrupt__"])
+    assert (request.arguments, ran) == ({"city": "Paris"}, [])
+
+
+async def test_outside_a_graph_nobody_can_be_asked() -> None:
+    ran: list[str] = []
+    [book] = as_tools([booking(ran, requires_approval=True)])
+    made = calling(("book", {"city": "Oslo"})).tool_calls[0]
+
+    message = await book.ainvoke(made)
+
+    assert (message.status, ran) == ("error", [])
+    assert "suspended until a person answers" in message.content
+
+
+async def test_a_trace_of_a_call_holds_its_arguments_alone() -> None:
+    class Trace(AsyncCallbackHandler):
+        async def on_tool_start(self, serialized: Any, input_str: str, **kwargs: Any) -> None:
+            seen.append((input_str, kwargs["inputs"]))
+
+    seen: list[Any] = []
+    agent = agent_of(as_tools([booking([])]), [("book", {"city": "Oslo"})])
+
+    done = await agent.ainvoke({"messages": "go"}, {**config(), "callbacks": [Trace()]})
+
+    assert seen == [("{'city': 'Oslo'}", {"city": "Oslo"})]
+    assert outputs(done) == ["booked Oslo"]
+
+
+async def test_the_context_is_the_deps_and_the_thread_is_the_conversation() -> None:
+    @ez_tool
+    async def whose(ctx: RunContext) -> str:
+        """Say whose."""
+        return f"{ctx.deps.name} in {ctx.run.conversation_id} by {ctx.provided[ToolRuntime].tool_call_id}"  # type: ignore[index]
+
+    agent, where = agent_of(as_tools([whose]), [("whose", {})], context_schema=User), config()
+
+    done = await agent.ainvoke({"messages": "go"}, where, context=User("Ann"))
+
+    call_id = done["messages"][1].tool_calls[0]["id"]
+    assert outputs(done) == [f"Ann in {where['configurable']['thread_id']} by {call_id}"]
+
+
+@dataclass
+class User:
+    """A user of the application."""
+
+    name: str
+
+
+async def test_limits_hold_for_what_a_user_says() -> None:
+    ran: list[str] = []
+    tools = as_tools([booking(ran)], run=lambda runtime: Run(limits=CallLimits(total=1)))
+    oslo, rome = ("book", {"city": "Oslo"}), ("book", {"city": "Rome"})
+    agent, where = agent_of(tools, [oslo, rome], AIMessage("one"), [rome]), config()
+
+    first = await agent.ainvoke({"messages": "go"}, where)
+    again = await agent.ainvoke({"messages": "and again"}, where)
+
+    assert len(ran) == 2
+    assert sum("Rejected" in text for text in outputs(first)) == 1
+    assert outputs(again)[2:] == ["booked Rome"]
+
+
+async def test_each_user_of_a_thread_has_a_run_of_their_own() -> None:
+    sink = RecordingSink()
+    tools = as_tools([booking([])], run=lambda runtime: Run(principal=runtime.context.name), sinks=[sink])
+    oslo = ("book", {"city": "Oslo"})
+    agent, where = agent_of(tools, [oslo], AIMessage("one"), [oslo], context_schema=User), config()
+
+    for name in ("ann", "ben"):
+        await agent.ainvoke({"messages": "go"}, where, context=User(name))
+
+    assert [record.principal for record in sink.records] == ["ann", "ben"]
+
+
+async def test_media_come_as_content_blocks_and_the_value_as_the_artifact() -> None:
+    @ez_tool
+    async def draw() -> list[Any]:
+        """Draw."""
+        return ["a dot", Media("image/png", b"dot"), Media("text/csv", b"1,2")]
+
+    done = await agent_of(as_tools([draw]), [("draw", {})]).ainvoke({"messages": "go"}, config())
+
+    [parts] = outputs(done)
+    assert [part["type"] for part in parts] == ["text", "image", "file"]
+    assert (parts[1]["base64"], parts[1]["mime_type"]) == ("ZG90", "image/png")
+    assert from_tools([]) == []
+
+
+async def test_values_of_a_streaming_tool_come_as_they_are_made() -> None:
+    @ez_tool
+    async def count() -> Any:
+        """Count."""
+        yield 1
+        yield 2
+
+    agent = agent_of(as_tools([count]), [("count", {})])
+
+    streamed = [part async for part in agent.astream({"messages": "go"}, config(), stream_mode=["tools", "values"])]
+
+    deltas = [part["delta"] for mode, part in streamed if mode == "tools" and "delta" in part]
+    assert deltas == [1, 2]
+    assert outputs(streamed[-1][1]) == ["[1, 2]"]
+
+
+async def test_a_value_of_a_stranger_is_asked_about() -> None:
+    sent: list[str] = []
+
+    @ez_tool(effect="spend")
+    async def pay(account: str) -> str:
+        """Pay."""
+        sent.append(account)
+        return "paid"
+
+    @lc_tool
+    def read_mail() -> str:
+        """Read the mail."""
+        return "pay to DE89370400440532013000"
+
+    tools = [*as_tools([pay], run=lambda runtime: Run(provenance=Provenance())), read_mail]
+    paying = ("pay", {"account": "DE89370400440532013000"})
+    agent = agent_of(tools, [("read_mail", {})], [paying])
+    asked = await agent.ainvoke({"messages": "pay my bill"}, config())
+    agent = agent_of(tools, [paying])
+    told = await agent.ainvoke({"messages": "pay to DE89370400440532013000"}, config())
+
+    assert approval_requests(asked["__interrupt__"])[0].origins[0]["value"] == "DE89370400440532013000"
+    assert ("__interrupt__" in told, sent) == (False, ["DE89370400440532013000"])
+
+
+async def test_a_call_can_be_cancelled() -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    @ez_tool
+    async def wait() -> None:
+        """Wait."""
+        began.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    task = asyncio.ensure_future(agent_of(as_tools([wait]), [("wait", {})]).ainvoke({"messages": "go"}, config()))
+    await began.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+# --- their tools with us
+
+
+async def test_their_tools_are_members_of_a_toolset() -> None:
+    ran: list[str] = []
+    pipeline = Pipeline(Toolset(from_tools([deleting(ran)])).with_approval())
+
+    waiting = await pipeline.run(ToolCall("delete", {"path": "x"}))
+    assert isinstance(waiting, Suspended)
+    done = await pipeline.run(waiting, grant=waiting.request.grant())
+    wrong = await pipeline.run(ToolCall("delete", {"file": "x"}))
+
+    assert isinstance(done, Completed)
+    assert isinstance(wrong, Failed)
+    assert (done.value, wrong.code, ran) == ("deleted x", "invalid_arguments", ["x"])
+
+
+async def test_programs_call_their_tools() -> None:
+    result = await Toolkit(from_tools([deleting([])])).execute_async("delete(path='x').upper()")
+
+    assert result.return_value == "DELETED X"
+
+
+async def test_their_media_are_media() -> None:
+    @lc_tool
+    def draw() -> Any:
+        """Draw."""
+        return [{"type": "image", "base64": "ZG90", "mime_type": "image/png"}, {"type": "text", "text": "a dot"}]
+
+    outcome = await Pipeline(from_tools([draw])).run(ToolCall("draw"))
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == [Media("image/png", b"dot"), "a dot"]
+
+
+# --- gates around what is there
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+async def test_a_guard_asks_about_the_tools_that_an_agent_has(sync: bool) -> None:
+    ran: list[str] = []
+    sink = RecordingSink()
+    policy = GuardPolicy(approve=["delete"], sinks=(sink,))
+    agent, where = (
+        agent_of([deleting(ran)], [("delete", {"path": "x"})], middleware=[GuardMiddleware(policy)]),
+        config(),
+    )
+
+    async def invoke(given: Any) -> Any:
+        return await (asyncio.to_thread(agent.invoke, given, where) if sync else agent.ainvoke(given, where))
+
+    asked = await invoke({"messages": "go"})
+    [request] = approval_requests(asked["__interrupt__"])
+    assert ran == []
+    done = await invoke(Command(resume=answers(asked["__interrupt__"], request.grant("ann"))))
+
+    assert (outputs(done), ran) == (["deleted x"], ["x"])
+    assert sink.records[-1].approval["approver"] == "ann"  # type: ignore[index]
+
+
+async def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
+    ran: list[str] = []
+    policy = GuardPolicy(run=lambda runtime: Run(limits=CallLimits(total=1)), leave=["left"])
+    left = lc_tool("left")(deleting(ran).func)
+    calls = [("delete", {"path": "a"})], [("delete", {"path": "b"})], [("left", {"path": "c"})]
+    agent = agent_of([deleting(ran), left], *calls, middleware=[GuardMiddleware(policy)])
+
+    done = await agent.ainvoke({"messages": "go"}, config())
+
+    assert ran == ["a", "c"]
+    assert "Rejected" in outputs(done)[1]
+
+
+async def test_a_guarded_tool_has_the_state_of_the_graph_and_its_own_message() -> None:
+    @lc_tool(response_format="content_and_artifact")
+    def count(word: str, state: Annotated[dict[str, Any], InjectedState]) -> Any:
+        """Count messages."""
+        return f"{word}: {len(state['messages'])}", {"made": "by the tool"}
+
+    agent = agent_of([count], [("count", {"word": "n"})], middleware=[GuardMiddleware(GuardPolicy())])
+
+    done = await agent.ainvoke({"messages": "go"}, config())
+
+    assert outputs(done) == ["n: 2"]
+    assert done["messages"][2].artifact == {"made": "by the tool"}
+
+
+async def test_a_guarded_tool_that_interrupts_the_graph_itself_does_so() -> None:
+    @lc_tool
+    def ask(question: str) -> str:
+        """Ask."""
+        return f"they said {interrupt(question)}"
+
+    agent, where = (
+        agent_of([ask], [("ask", {"question": "why"})], middleware=[GuardMiddleware(GuardPolicy())]),
+        config(),
+    )
+
+    asked = await agent.ainvoke({"messages": "go"}, where)
+    done = await agent.ainvoke(Command(resume="so"), where)
+
+    assert asked["__interrupt__"][0].value == "why"
+    assert outputs(done) == ["they said so"]
+
+
+async def test_a_call_of_a_tool_that_the_agent_does_not_know_is_answered_by_it() -> None:
+    agent = agent_of([deleting([])], [("wipe", {})], middleware=[GuardMiddleware(GuardPolicy())])
+
+    done = await agent.ainvoke({"messages": "go"}, config())
+
+    assert "wipe is not a valid tool" in outputs(done)[0]
+
+
+async def test_a_tool_that_a_provider_runs_is_refused_until_it_is_left() -> None:
+    tools = [{"type": "web_search"}]
+    agent = agent_of(tools, middleware=[GuardMiddleware(GuardPolicy())])
+    left = agent_of(tools, middleware=[GuardMiddleware(GuardPolicy(leave=["web_search"]))])
+
+    with pytest.raises(ValueError, match=r"leave=\['web_search'\]"):
+        await agent.ainvoke({"messages": "go"}, config())
+
+    assert (await left.ainvoke({"messages": "go"}, config()))["messages"][-1].content == "done"
+
+
+async def test_tools_alone_are_guarded() -> None:
+    ran: list[str] = []
+    [delete] = guard([deleting(ran)], GuardPolicy(approve=True))
+
+    asked = await agent_of([delete], [("delete", {"path": "x"})]).ainvoke({"messages": "go"}, config())
+
+    assert (len(approval_requests(asked["__interrupt__"])), ran) == (1, [])
