@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+
     from toolcrib.approvals import (
         AgentContext,
         ApprovalStore,
@@ -58,7 +60,20 @@ if TYPE_CHECKING:
     from toolcrib.results import MemoryResultStore, SqliteResultStore
     from toolcrib.rounds import Session, decode
     from toolcrib.schema import IdempotencyKey, Injectable, Injected, Redacted, RunContext
-    from toolcrib.tools import BaseTool, Instruction, Tool, ToolRegistry, ToolType, ez_tool, tool, tool_input
+    from toolcrib.tools import (
+        BaseTool,
+        Instruction,
+        PromptText,
+        Tool,
+        ToolRegistry,
+        ToolType,
+        ez_tool,
+        prompt,
+        resource,
+        resource_changed,
+        tool,
+        tool_input,
+    )
     from toolcrib.tools.from_schema import schema_tool
     from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, nested, off, use
     from toolcrib.turns import Agent, AgentRegistry, ContextItem, ContextPool, ContextQueue, StopReason, Turn
@@ -106,6 +121,7 @@ __all__ = [
     "ModelRetry",
     "Outcome",
     "Pipeline",
+    "PromptText",
     "Redacted",
     "Reject",
     "Rejected",
@@ -140,7 +156,10 @@ __all__ = [
     "nested",
     "off",
     "per_value",
+    "prompt",
     "registry_scope",
+    "resource",
+    "resource_changed",
     "schema_tool",
     "tool",
     "tool_input",
@@ -197,7 +216,20 @@ _HOMES = {
     "toolcrib.results": ("MemoryResultStore", "SqliteResultStore"),
     "toolcrib.rounds": ("Session", "decode"),
     "toolcrib.schema": ("IdempotencyKey", "Injectable", "Injected", "Redacted", "RunContext"),
-    "toolcrib.tools": ("BaseTool", "Instruction", "Tool", "ToolRegistry", "ToolType", "ez_tool", "tool", "tool_input"),
+    "toolcrib.tools": (
+        "BaseTool",
+        "Instruction",
+        "PromptText",
+        "Tool",
+        "ToolRegistry",
+        "ToolType",
+        "ez_tool",
+        "prompt",
+        "resource",
+        "resource_changed",
+        "tool",
+        "tool_input",
+    ),
     "toolcrib.tools.from_schema": ("schema_tool",),
     "toolcrib.toolsets": ("ToolAvailability", "ToolRequirement", "Toolset", "nested", "off", "use"),
     "toolcrib.turns": ("Agent", "AgentRegistry", "ContextItem", "ContextPool", "ContextQueue", "StopReason", "Turn"),
@@ -207,6 +239,8 @@ _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("toolcrib")
     module = _WHERE.get(name)
     if module is None:
         raise AttributeError(f"module 'toolcrib' has no attribute {name!r}")

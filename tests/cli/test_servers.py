@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import stat
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.adapters.mcp_client import small_server as module
 from tests.cli.conftest import Command
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.cli._clients import CLIENTS
+from toolcrib.record import ActivityFilter, sqlite_events
+from toolcrib.serving import ServerStates
 
 SMALL = {"command": sys.executable, "args": [str(module.__file__), "notes"]}
 
@@ -214,3 +221,103 @@ def test_what_was_imported_is_added_to_a_file_that_is_there(toolcrib: Command) -
     assert done.exit_code == 0
     assert set(json.loads(Path("mcp.json").read_text("utf-8"))["mcpServers"]) == {"one", "two"}
     assert len(list(Path().glob("mcp.json.*.bak"))) == 1
+
+
+# --- the gateway's own section
+
+
+@asynccontextmanager
+async def client_of(place: Path) -> AsyncIterator[Client]:
+    """A client of `toolcrib serve`, with this process's environment."""
+    words = ["-m", "toolcrib", "serve", str(place)]
+    with (place.parent / "log").open("w") as log:
+        started = StdioServerParameters(command=sys.executable, args=words, cwd=place.parents[1], env={**os.environ})
+        async with Client(stdio_client(started, errlog=log)) as client:
+            yield client
+
+
+async def test_what_the_file_says_of_the_whole_holds_where_the_command_line_says_nothing(tmp_path: Path) -> None:
+    gateway = {
+        "name": "desk",
+        "instructions": "Ask first.",
+        "approvals": {"database": "desk.db", "place": "the console of the desk"},
+        "record": True,
+        "limits": {"per_tool": 1},
+    }
+    servers = {
+        "loud": {**SMALL, "toolcrib": {"approval": ["facts"]}},
+        "quiet": {**SMALL, "toolcrib": {"record": False}},
+    }
+    place = tmp_path / "elsewhere" / "mcp.json"
+    place.parent.mkdir()
+    place.write_text(json.dumps({"mcpServers": servers, "toolcrib": gateway}), "utf-8")
+
+    async with client_of(place) as client:
+        about = client.server_info.name, client.instructions
+        held = await client.call_tool("loud_facts", {})
+        added = [await client.call_tool(name, {"a": 1, "b": 2}) for name in ("loud_add", "quiet_add")]
+        over = await client.call_tool("loud_add", {"a": 1, "b": 2})
+
+    found = sqlite_events(place.parent / "desk.db").activities(ActivityFilter(sources=("call",)))
+    assert about == ("desk", "Ask first.")
+    assert "A person answers it in the console of the desk" in str(held.content)
+    assert [result.structured_content for result in added] == [{"result": 3}] * 2
+    assert over.is_error
+    assert {one.name for one in found} == {"loud_facts", "loud_add"}
+    assert not (tmp_path / "toolcrib.db").exists()
+
+
+async def test_a_policy_of_the_file_asks_about_values_of_others(tmp_path: Path) -> None:
+    labels = {"facts": {"effect": "none"}, "add": {"effect": "spend"}}
+    place = tmp_path / "desk" / "mcp.json"
+    place.parent.mkdir()
+    servers = {"small": {**SMALL, "toolcrib": {"labels": labels}}}
+    place.write_text(json.dumps({"mcpServers": servers, "toolcrib": {"provenance": True}}), "utf-8")
+
+    async with client_of(place) as client:
+        read = await client.call_tool("facts", {})
+        held = await client.call_tool("add", {"a": 12345, "b": 67890})
+
+    assert not read.is_error
+    [asked] = await SqliteApprovalStore(tmp_path / "toolcrib.db").list(pending=True)
+    assert "`add` is suspended until a person answers" in str(held.content)
+    assert "is in nothing that the user wrote" in str(asked.request.reason)
+
+
+def test_install_leaves_the_approvals_where_the_file_has_them(toolcrib: Command) -> None:
+    place = {"approvals": {"database": "desk.db"}}
+    Path("desk.json").write_text(json.dumps({"mcpServers": {"small": SMALL}, "toolcrib": place}), "utf-8")
+
+    toolcrib("install", "cursor", "desk.json")
+    imported = toolcrib("import", "cursor")
+
+    entry = json.loads(CLIENTS["cursor"].user().read_text("utf-8"))["mcpServers"]["desk"]
+    assert entry["args"][-2:] == ["serve", str(Path("desk.json").resolve())]
+    assert "it has no servers to import" in imported.stderr  # it knows its own
+
+
+async def test_the_console_is_told_how_the_servers_are_while_the_gateway_runs(tmp_path: Path) -> None:
+    place = tmp_path / "desk" / "mcp.json"
+    place.parent.mkdir()
+    servers = {"small": {**SMALL, "toolcrib": {"pins": "pins.db"}}, "dead": {"command": "/nonexistent"}}
+    gateway = {"name": "desk", "approvals": {"database": "desk.db"}}
+    place.write_text(json.dumps({"mcpServers": servers, "toolcrib": gateway}), "utf-8")
+    states = ServerStates(place.parent / "desk.db")
+
+    def are_known() -> bool:
+        servers = [one for gateway in states.read() for one in gateway["servers"]]
+        return [one["state"] for one in servers] == ["up", "down"] and bool(servers[1]["next_try"])
+
+    async with client_of(place):
+        async with asyncio.timeout(60):
+            while not are_known():  # noqa: ASYNC110 -- another process writes them
+                await asyncio.sleep(0.05)
+        found = states.read()
+    after = states.read()
+
+    small, dead = found[0]["servers"]
+    assert found[0]["gateway"].startswith("desk (process ")
+    assert (small["state"], dead["state"], small["changed"]) == ("up", "down", [])
+    assert small["tools"] > 3
+    assert "No such file" in dead["reason"]
+    assert after == []

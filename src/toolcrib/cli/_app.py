@@ -14,13 +14,16 @@ from toolcrib.cli._approver import ApprovalFlags
 from toolcrib.cli._call import make_call, show_outcome
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._console import console as console_command
+from toolcrib.cli._credentials import credentials
 from toolcrib.cli._db import db
 from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._formatting import JsonOption, console, print_json, tools_json, tools_table
 from toolcrib.cli._inspect import inspect
 from toolcrib.cli._install import import_servers, install
 from toolcrib.cli._live_view import LiveView
+from toolcrib.cli._new import new
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
+from toolcrib.cli._pins import pins
 from toolcrib.cli._resume import has_resumed, resume_program, target_of
 from toolcrib.cli._run import RunOptions, exit_on_error, listed_tools, open_run, text_of
 from toolcrib.cli._serve import serve
@@ -38,11 +41,14 @@ app = Commands(
     pretty_exceptions_enable=False,
 )
 _SERVERS, _DURABLE = "Servers", "Durable work"
+app.command()(new)
 app.add_typer(approvals)
+app.add_typer(pins)
 app.command(rich_help_panel=_SERVERS)(serve)
 app.command(rich_help_panel=_SERVERS)(inspect)
 app.command(rich_help_panel=_SERVERS)(install)
 app.command("import", rich_help_panel=_SERVERS)(import_servers)
+app.add_typer(credentials, rich_help_panel=_SERVERS)
 app.command("console", rich_help_panel=_SERVERS)(console_command)
 app.command(rich_help_panel=_DURABLE)(worker)
 app.command(rich_help_panel=_DURABLE)(enqueue)
@@ -51,7 +57,8 @@ app.add_typer(workflows, rich_help_panel=_DURABLE)
 app.add_typer(workers, rich_help_panel=_DURABLE)
 
 _TARGET = (
-    "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools."
+    "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools. "
+    "Or an OpenAPI document, a file of MCP servers, or the address of one of these."
 )
 TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
 ApproveOption = Annotated[

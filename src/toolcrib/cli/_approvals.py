@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, cast
 import typer
 
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, SqlApprovalStore
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, SqlApprovalStore, answered_fields
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, now
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
@@ -33,7 +33,7 @@ from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
 from toolcrib.schema import hidden_paths
 
-__all__ = ["approvals"]
+__all__ = ["AsOption", "YesOption", "approvals", "proven_approver"]
 
 T = TypeVar("T")
 
@@ -122,6 +122,10 @@ def approve(
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
         asked = entry.request
+        if asked.asked_by is not None:
+            if always:
+                raise typer.BadParameter(f"{asked.asked_by} asks this during one call", param_hint="--always")
+            _require_filled_in(asked, asked.grant(by, override_args=override, user_input=typed))
         if not always:
             return asked.grant(by, message=message, expires_at=until, override_args=override, user_input=typed)
         if scope == "values" and not asked.origins:
@@ -237,9 +241,15 @@ def _answer(
             write(f"{state_of(answered)} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
 
 
-def _approver(store: SqlApprovalStore, name: str | None, database: str | None, *, unproven: bool = False) -> str:
+def proven_approver(name: str | None, database: str | None) -> str:
+    """Return who answers and what shows it, by a token of the database's or by the terminal; end the command else."""
+    store = open_approvals(database, create=False) if os.environ.get(TOKEN) else None
+    return _approver(store, name, database)
+
+
+def _approver(store: SqlApprovalStore | None, name: str | None, database: str | None, *, unproven: bool = False) -> str:
     """Return who answers and what shows it, for the record; end the command where a model could have typed it."""
-    if given := os.environ.get(TOKEN):
+    if (given := os.environ.get(TOKEN)) and store is not None:
         holder = _wait(store.holder_of(given), database)
         if holder is None:
             say(f"{TOKEN} is no approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
@@ -314,6 +324,16 @@ def _json(text: str, option: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"it is not JSON: {error}", param_hint=option) from None
+
+
+def _require_filled_in(request: ApprovalRequest, answer: Grant) -> None:
+    """Refuse an answer to what is asked during a call, where its fields are not filled in."""
+    checker: Any = importlib.import_module("toolcrib.schema.checker")
+    fields = answered_fields(request, answer)
+    problems = "; ".join(str(misfit) for misfit in checker.misfits(request.parameters or {}, fields))
+    if problems:
+        text = f"{request.asked_by} asks for fields, give them as one object: {problems}"
+        raise typer.BadParameter(text, param_hint="--arguments")
 
 
 def _require_fit(request: ApprovalRequest, result: object) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import importlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from toolcrib.approvals import Approver
+from toolcrib.approvals import Approver, field_choices, field_value
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
-from toolcrib.errors import InvalidArguments, SchemaError, UnknownTool
+from toolcrib.errors import ClientUnavailable, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import Toolset
 
 __all__ = ["ApprovalFlags", "approver_of", "tool_name", "user_name"]
 
 _QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: "
+_ANSWER = "answer? [y]es, [n]o: "
+_PLAIN = "answer? [y]es, [n]o, [d]ecline: "
+_YES_OR_NO = "do it? [y]es, [n]o: "
 _HELP = "Type y, n (a message for the model may follow), e or a."
 
 
@@ -65,6 +71,9 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
             return request.grant(approver="--approve" if tool in flags.approve else "--yes")
         if flags.suspend:
             return None
+        if person is None and request.asked_by is not None:
+            why = f"{request.asked_by} asks during the call, and there is no terminal to ask on; run it on a terminal"
+            raise ClientUnavailable(tool, "the answer of a person", why)
         if person is not None:
             return await person.answer(request)
         options = f"--approve {tool}, --deny {tool}, --yes, or --suspend"
@@ -86,6 +95,8 @@ class _TerminalApprover:
     async def answer(self, request: ApprovalRequest) -> Grant | Denial:
         """Show the request, and ask until there is an answer."""
         async with self._turn:
+            if request.asked_by is not None:
+                return await self._answer_question(request)
             if request.tool in self._always and not request.origins:
                 return request.grant(self._name, scope="tool")
             with self._terminal.quiet():
@@ -94,6 +105,44 @@ class _TerminalApprover:
                     answer = await self._answer_line(request, await self._terminal.ask(_QUESTION))
                     if answer is not None:
                         return answer
+
+    async def _answer_question(self, request: ApprovalRequest) -> Grant | Denial:
+        """Show what is asked during a call, and ask for each field until they fit; or for yes or no."""
+        schema = dict(request.parameters or {})
+        parts: Mapping[str, Any] = schema.get("properties", {})
+        only = next(iter(parts)) if [part.get("type") for part in parts.values()] == ["boolean"] else None
+        with self._terminal.quiet():
+            self._terminal.say(request.text())
+            while True:
+                question = _YES_OR_NO if not parts else _ANSWER if only is None else _PLAIN
+                line = (await self._terminal.ask(question) or "decline").lower()
+                if line in ("d", "decline") or (only is None and line in ("n", "no")):
+                    return request.deny("", self._name)
+                if line not in ("y", "yes", "n", "no"):
+                    self._terminal.say("Type y or n.")
+                    continue
+                if only is not None:
+                    return request.grant(self._name, override_args={only: line in ("y", "yes")})
+                fields = await self._fields(schema, request.arguments)
+                checker: Any = importlib.import_module("toolcrib.schema.checker")
+                problems: list[Any] = checker.misfits(schema, fields)
+                if not problems:
+                    return request.grant(self._name, override_args=fields)
+                self._terminal.say("; ".join(map(str, problems)))
+
+    async def _fields(self, schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a person types for each field; an empty line leaves its default."""
+        fields = dict(defaults)
+        for name, part in schema.get("properties", {}).items():
+            default = f" [{json.dumps(defaults[name], ensure_ascii=False)}]" if name in defaults else ""
+            wanted = (
+                " | ".join(title for _, title in field_choices(part)) or part.get("title") or part.get("type", "text")
+            )
+            label = f"{name} ({wanted}){default}: "
+            line = await self._terminal.ask(label.replace("\n", " "))
+            if line:
+                fields[name] = field_value(part, line)
+        return fields
 
     async def _answer_line(self, request: ApprovalRequest, line: str | None) -> Grant | Denial | None:
         if line is None:

@@ -9,7 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli._database import DatabaseOption, database_errors, has_workers, open_approvals, open_log, shown_name
+from toolcrib.cli._database import (
+    DatabaseOption,
+    database_errors,
+    has_workers,
+    open_approvals,
+    open_log,
+    open_server_states,
+    shown_name,
+)
 from toolcrib.cli._formatting import say
 from toolcrib.cli._run import Status, exit_on_error
 from toolcrib.cli._serve_options import secret_of
@@ -86,7 +94,8 @@ def console(
 
         with database_errors(database):
             approvals = open_approvals(database)
-            app = page.console_app(open_log(database), approvals, options, _durable_work(database))
+            servers = open_server_states(database)
+            app = page.console_app(open_log(database), approvals, options, _durable_work(database), servers)
 
         def notifier(url: str) -> Any:
             return page.Notifier(approvals, webhooks, public_url or url)

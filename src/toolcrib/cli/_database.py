@@ -16,17 +16,21 @@ from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import SqlApprovalStore, SqliteApprovalStore
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.record import BatchSink, EventLog, JsonLinesSink, SqliteSink, sqlite_events
+from toolcrib.serving import ServerStates
 
 __all__ = [
     "DATABASE_HINT",
     "DatabaseOption",
     "database_errors",
     "database_name",
+    "database_or",
+    "database_url",
     "file_of",
     "has_workers",
     "open_approvals",
     "open_events",
     "open_log",
+    "open_server_states",
     "shown_name",
 ]
 
@@ -53,9 +57,20 @@ def database_name(name: str | None) -> str:
     return name or os.environ.get(_VARIABLE) or _DEFAULT
 
 
+def database_or(name: str | None, otherwise: str | None) -> str | None:
+    """Return the database that an option or the environment names, else another one."""
+    return name or os.environ.get(_VARIABLE) or otherwise
+
+
 def shown_name(name: str | None) -> str:
     """Return the same for a person to read: without the password of a URL."""
     return hide_passwords(database_name(name))
+
+
+def database_url(name: str | None) -> str:
+    """Return the database by a name that cannot be taken for that of a file of records."""
+    found = database_name(name)
+    return found if "://" in found else f"sqlite:///{found}"
 
 
 def has_workers(database: str | None = None) -> bool:
@@ -102,6 +117,19 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> SqlAp
         raise DatabaseError(name, "there is no such file", DATABASE_HINT)
     with database_errors(name):
         return SqliteApprovalStore(path)
+
+
+def open_server_states(database: str | None = None) -> ServerStates | None:
+    """Return where the states of servers are kept for the console: in a file; None for a Postgres server.
+
+    Raises:
+        DatabaseError: It cannot be used, or is no database.
+    """
+    name = database_name(database)
+    if _scheme(name) in _POSTGRES:
+        return None
+    with database_errors(name):
+        return ServerStates(file_of(name))
 
 
 def open_events(name: str) -> BatchSink | JsonLinesSink:

@@ -16,7 +16,7 @@ from toolcrib.toolsets import ToolEntry, Toolset, sources_of
 
 __all__ = ["inspect"]
 
-_TARGET = "The tools, as for `list`: of Python, of a file of MCP servers (mcp.json), or the address of one."
+_TARGET = "The tools, as for `list`: of Python, an OpenAPI document, a file of MCP servers (mcp.json), or an address."
 
 
 def inspect(

@@ -9,9 +9,10 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from toolcrib.cli._api import api_place, is_api
 from toolcrib.cli._clients import CLIENTS, SettingsFile, settings_of
 from toolcrib.cli._formatting import say, write
-from toolcrib.cli._run import exit_on_error, is_servers, name_of, tools_of
+from toolcrib.cli._run import exit_on_error, gateway_options_of, is_file_of_servers, is_servers, name_of, tools_of
 from toolcrib.errors import TargetError
 
 __all__ = ["import_servers", "install"]
@@ -37,7 +38,8 @@ def install(
     with exit_on_error():
         tools_of(target)
         settings = settings_of(client, project=project)
-        entry = _entry(_absolute(target))
+        has_place = is_file_of_servers(target) and gateway_options_of(target).database is not None
+        entry = _entry(_absolute(target), has_place=has_place)
         if client == "vscode":
             entry = {"type": "stdio", **entry}
         _put(settings, {name or name_of(target): entry}, replace=replace)
@@ -69,22 +71,30 @@ def _absolute(target: str) -> str:
     file, colon, attribute = target.partition(":")
     if target.startswith(("http://", "https://")):
         return target
+    if is_api(target):
+        place = api_place(target)
+        return target if place.startswith(("http://", "https://")) else f"openapi:{Path(place).resolve()}"
     if is_servers(target):
         return str(Path(target).resolve())
     return f"{Path(file).resolve()}{colon}{attribute}" if Path(file).suffix in (".py", ".pyw") else target
 
 
-def _entry(target: str) -> dict[str, Any]:
-    database = str(Path.cwd().resolve() / "toolcrib.db")
+def _entry(target: str, *, has_place: bool) -> dict[str, Any]:
+    """Return the server for a client; a file that does not say where approvals are has them in this folder."""
+    place = [] if has_place else ["--database", str(Path.cwd().resolve() / "toolcrib.db")]
     command = shutil.which("toolcrib", path=str(Path(sys.executable).parent)) or shutil.which("toolcrib")
     words = [sys.executable, "-m", "toolcrib"] if command is None else [str(Path(command).absolute())]
-    return {"command": words[0], "args": [*words[1:], "serve", target, "--database", database]}
+    return {"command": words[0], "args": [*words[1:], "serve", target, *place]}
 
 
 def _is_own(entry: Any) -> bool:
     """Return whether a server is one that `install` has put there."""
-    args: Any = cast("dict[str, Any]", entry).get("args") if isinstance(entry, dict) else None
-    return isinstance(args, list) and "serve" in args and "--database" in args
+    given = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    command, args = given.get("command"), given.get("args")
+    if not (isinstance(command, str) and isinstance(args, list)):
+        return False
+    words = cast("list[Any]", args)
+    return (words[:1] == ["serve"] and Path(command).stem == "toolcrib") or words[:3] == ["-m", "toolcrib", "serve"]
 
 
 def _put(settings: SettingsFile, entries: dict[str, Any], *, replace: bool) -> None:

@@ -9,18 +9,27 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from toolcrib.adapters.mcp_client import GatewayOptions, gateway_options, server_of
 from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, build_server, serve_http, serve_stdio
-from toolcrib.cli._database import open_approvals, shown_name
+from toolcrib.cli._database import database_or, database_url, open_approvals, open_server_states, shown_name
 from toolcrib.cli._formatting import say
-from toolcrib.cli._run import Status, name_of, recorder_of, tools_of
-from toolcrib.cli._serve_options import ServeOptions
+from toolcrib.cli._http_server import http_options
+from toolcrib.cli._run import Status, is_file_of_servers, name_of, recorder_of, tools_of
+from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
+from toolcrib.cli._server_states import GatewayStates
 from toolcrib.cli._telemetry import telemetry_sink
-from toolcrib.record import BatchSink, JsonLinesSink, Sink
+from toolcrib.errors import UnknownTool
+from toolcrib.pipeline import Run
+from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
+from toolcrib.toolsets import Toolset
 
 __all__ = ["serve_target"]
 
@@ -29,45 +38,87 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def serve_target(given: ServeOptions) -> None:
     """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises."""
-    http = _http(given) if given.transport == "http" else None
+    file = gateway_options(Path(given.target)) if is_file_of_servers(given.target) else GatewayOptions()
+    given = _completed(given, file)
+    http = http_options(given.http, given.oauth, file.network) if given.transport == "http" else None
     with nullcontext() if http is not None else _clean_stdout():
-        toolset = tools_of(given.target)
+        toolset = _scoped(tools_of(given.target), given.oauth)
     telemetry = telemetry_sink() if given.telemetry else None
-    watching = () if telemetry is None else (telemetry,)
     with recorder_of(given.record) as recorder:
-        options = _options(given, watching if recorder is None else (recorder, *watching))
+        watching = ((recorder, file.unrecorded), (telemetry, file.untraced))
+        sinks = tuple(_without(sink, toolset, left_out) for sink, left_out in watching if sink is not None)
+        options = _options(given, file, sinks)
+        states = GatewayStates(toolset, options.name, open_server_states(given.database))
+        pages = _consent_pages(file, given.database)
         if http is None:
-            leave = partial(_leave, options, None if telemetry is None else telemetry.flush)
-            _run(_over_stdio(given, build_server(toolset, options), leave))
+            flush = None if telemetry is None else telemetry.flush
+            leave = partial(_leave, recorder, flush, states)
+            work = _over_stdio(given, build_server(toolset, options), leave)
         else:
-            _run(_over_http(given, serve_http(toolset, options, http, started=lambda url: _announce(given, url)), http))
+            http = http if pages is None or pages.is_local else replace(http, routes=pages.routes())
+            started = partial(_announce, given, http=http)
+            work = _over_http(given, serve_http(toolset, options, http, started=started), http)
+        _run(states.during(work if pages is None or not pages.is_local else pages.beside(work)))
 
 
-def _options(given: ServeOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
-    return ServerOptions(
+def _completed(given: ServeOptions, file: GatewayOptions) -> ServeOptions:
+    """Return the options of the command line, and where it says nothing those of the file."""
+    database = database_or(given.database, file.database)
+    record = given.record
+    if record is None and file.record is not False:
+        record = database_url(database) if file.record is True else file.record
+    return replace(
+        given,
+        name=given.name or file.name,
+        approve_by=given.approve_by or file.approve_by,
+        wait=file.wait if given.wait is None else given.wait,
+        database=database,
+        record=record,
+        telemetry=given.telemetry or file.telemetry,
+        errors=given.errors or file.errors,
+        search=given.search or file.search,
+        code_mode=given.code_mode or file.code_mode,
+    )
+
+
+def _consent_pages(file: GatewayOptions, database: str | None) -> Any:
+    """Return the consent pages, where a server has credentials of each principal."""
+    if file.credentials is None:
+        return None
+    pages: Any = import_module("toolcrib.cli._consent_pages")  # of an extra, which its error names
+    return pages.ConsentPages(file.credentials, open_approvals(database))
+
+
+def _without(sink: Sink, toolset: Toolset, servers: frozenset[str]) -> Sink:
+    """Return a sink that is not given the calls of some servers."""
+    return SelectingSink(sink, lambda tool: server_of(toolset, tool) not in servers) if servers else sink
+
+
+def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
+    policy = file.provenance
+    options = ServerOptions(
         name=given.name or name_of(given.target),
-        approve_by=given.approve_by,
+        instructions=file.instructions,
+        approve_by=given.approve_by or "store",
         approvals=open_approvals(given.database),
-        answered_in=f"the console, or the approvals of {shown_name(given.database)}",
-        wait=given.wait,
+        answered_in=file.answered_in or f"the console, or the approvals of {shown_name(given.database)}",
+        wait=given.wait or 0.0,
+        run=None if policy is None else lambda principal: Run(limits=file.limits, provenance=policy),
+        limits=file.limits,
         sinks=sinks,
         code_mode=given.code_mode,
         search=given.search,
         errors=given.errors,
     )
+    return options if file.max_pending is None else replace(options, max_pending=file.max_pending)
 
 
-def _http(given: ServeOptions) -> HttpOptions:
+def _scoped(toolset: Toolset, oauth: OAuthFlags) -> Toolset:
+    """Return a toolset whose tools need the scopes of the command line, too."""
     try:
-        return HttpOptions(
-            host=given.host,
-            port=given.port,
-            tokens=given.tokens,
-            allowed_hosts=given.allowed_hosts,
-            allowed_origins=given.allowed_origins,
-        )
-    except ValueError as error:
-        say(f"{error}. Give tokens with --token NAME=SECRET" if not given.tokens else str(error))
+        return toolset.with_scopes(oauth.tool_scopes) if oauth.tool_scopes else toolset
+    except (UnknownTool, ValueError) as error:
+        say(f"--tool-scope: {error}")
         raise typer.Exit(Status.MISUSED) from None
 
 
@@ -96,7 +147,7 @@ async def _over_stdio(given: ServeOptions, server: McpServer, leave: Callable[[]
     closed = asyncio.Event()
     task = asyncio.ensure_future(serve_stdio(server, ended=closed.set))
     with _stopping(task):
-        _announce(given, None)
+        _announce(given)
         done = asyncio.ensure_future(closed.wait())
         await asyncio.wait([task, done], return_when=asyncio.FIRST_COMPLETED)
         if not task.done() and task.cancelling():
@@ -108,11 +159,11 @@ async def _over_stdio(given: ServeOptions, server: McpServer, leave: Callable[[]
             say("stopped")
 
 
-def _leave(options: ServerOptions, flush: Callable[[], None] | None) -> None:
+def _leave(recorder: Sink | None, flush: Callable[[], None] | None, states: GatewayStates) -> None:
     """End the process although a thread waits for the next line of stdin, which cannot be stopped."""
-    for sink in options.sinks:
-        if isinstance(sink, BatchSink | JsonLinesSink):
-            sink.close()
+    states.forget()
+    if isinstance(recorder, BatchSink | JsonLinesSink):
+        recorder.close()
     if flush is not None:
         flush()
     say("stopped")
@@ -153,16 +204,18 @@ def _clean_stdout() -> Generator[None]:
 # --- messages for the person
 
 
-def _announce(given: ServeOptions, url: str | None) -> None:
+def _announce(given: ServeOptions, url: str | None = None, http: HttpOptions | None = None) -> None:
     """Say on stderr where the tools are served, how clients connect, and how calls are approved."""
     if url is None:
         say(f"serving {given.target} over stdio; a client starts this command itself:")
         say(json.dumps({"mcpServers": {name_of(given.target): _command(given)}}))
     else:
         say(f"serving {given.target} on {url}")
-        if given.tokens:
-            say(f"with a bearer token of {', '.join(given.tokens)}")
-    if given.approve_by == "store":
+        if http is not None and http.tokens:
+            say(f"with a bearer token of {', '.join(http.tokens)}")
+        if http is not None and http.authorization_server is not None:
+            say(f"with tokens of {http.authorization_server.issuer}")
+    if given.approve_by in (None, "store"):
         where = "" if given.database is None else f" --database {shown_name(given.database)}"
         say(f"calls that need approval are answered with: toolcrib approvals list{where}")
 

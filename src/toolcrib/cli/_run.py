@@ -17,6 +17,7 @@ import typer
 
 from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
+from toolcrib.cli._api import api_place, is_api, toolset_of_api
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._database import open_events
 from toolcrib.cli._find_toolset import toolset_of
@@ -33,6 +34,8 @@ __all__ = [
     "RunOptions",
     "Status",
     "exit_on_error",
+    "gateway_options_of",
+    "is_file_of_servers",
     "is_servers",
     "listed_tools",
     "name_of",
@@ -112,7 +115,12 @@ def exit_on_error() -> Generator[None]:
 
 
 def tools_of(target: str) -> Toolset:
-    """Return the toolset of a target: a Python object, a file of MCP servers, or an address; raises TargetError."""
+    """Return the toolset of a target; raises TargetError.
+
+    It is a Python object, an OpenAPI document, a file of MCP servers, or the address of one.
+    """
+    if is_api(target):
+        return toolset_of_api(target)
     if is_servers(target):
         servers: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
         if Path(target).suffix in _SERVER_FILES:
@@ -123,11 +131,25 @@ def tools_of(target: str) -> Toolset:
 
 def is_servers(target: str) -> bool:
     """Return whether a target is a file of MCP servers, or the address of one."""
-    return target.startswith(("http://", "https://")) or Path(target).suffix in _SERVER_FILES
+    is_one = target.startswith(("http://", "https://")) or Path(target).suffix in _SERVER_FILES
+    return is_one and not is_api(target)
+
+
+def is_file_of_servers(target: str) -> bool:
+    """Return whether a target is a file of MCP servers."""
+    return is_servers(target) and Path(target).suffix in _SERVER_FILES and "://" not in target
+
+
+def gateway_options_of(target: str) -> Any:
+    """Return what a file of MCP servers says of the gateway as a whole; raises TargetError."""
+    servers: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
+    return servers.gateway_options(Path(target))
 
 
 def name_of(target: str) -> str:
     """Return the name of a target: that of the file, the module or the host."""
+    if is_api(target):
+        return Path(urlsplit(api_place(target)).path).stem
     if is_servers(target):
         return urlsplit(target).hostname or Path(target).stem
     place = target.partition(":")[0]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 
 from toolcrib.pipeline import ErrorPolicy
 
-__all__ = ["ApproveBy", "ServeOptions", "Transport", "secret_of", "tokens_of"]
+__all__ = ["ApproveBy", "HttpFlags", "OAuthFlags", "ServeOptions", "Transport", "scopes_of", "secret_of", "tokens_of"]
 
 Transport = Literal["stdio", "http"]
 ApproveBy = Literal["store", "elicit"]
@@ -21,8 +21,47 @@ _VARIABLE = "TOOLCRIB_TOKENS"
 
 
 @dataclass(frozen=True, slots=True)
+class HttpFlags:
+    """The options of `serve` over HTTP."""
+
+    host: str | None = None
+    port: int | None = None
+    path: str | None = None
+    public_url: str | None = None
+    tokens: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    allowed_hosts: Sequence[str] = ()
+    allowed_origins: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthFlags:
+    """The options of `serve` about the authorization server.
+
+    Attributes:
+        scopes: The scopes that every request needs.
+        tool_scopes: The scopes that tools need, by name or pattern.
+    """
+
+    issuer: str | None = None
+    audience: Sequence[str] = ()
+    jwks: str | None = None
+    introspect: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    scopes: Sequence[str] = ()
+    tool_scopes: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    principal_claim: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments of an `AuthorizationServer` that are given."""
+        names = ("issuer", "audience", "jwks", "introspect", "client_id", "client_secret", "scopes", "principal_claim")
+        return {name: value for name in names if (value := getattr(self, name))}
+
+
+@dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """The options of `serve`.
+    """The options of `serve`; of what is None, the file of servers may say something.
 
     Attributes:
         search: Whether a few tools are listed, and the others found.
@@ -33,16 +72,13 @@ class ServeOptions:
 
     target: str
     transport: Transport
-    host: str
-    port: int
-    tokens: Mapping[str, str]
-    allowed_hosts: Sequence[str]
-    allowed_origins: Sequence[str]
+    http: HttpFlags
+    oauth: OAuthFlags
     name: str | None
     code_mode: bool
     search: bool
-    approve_by: ApproveBy
-    wait: float
+    approve_by: ApproveBy | None
+    wait: float | None
     database: str | None
     record: str | None
     telemetry: bool
@@ -66,7 +102,22 @@ def tokens_of(given: Sequence[str]) -> dict[str, str]:
     return tokens
 
 
-def secret_of(text: str) -> str:
+def scopes_of(given: Sequence[str]) -> dict[str, list[str]]:
+    """Return the scopes of each tool: of `TOOL=SCOPE`, or `TOOL=SCOPE,SCOPE`.
+
+    Raises:
+        BadParameter: One of them is something else.
+    """
+    scopes: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, several = text.partition("=")
+        if not (name and equals and several):
+            raise typer.BadParameter("write TOOL=SCOPE, or TOOL=SCOPE,SCOPE", param_hint="--tool-scope")
+        scopes.setdefault(name, []).extend(several.split(","))
+    return scopes
+
+
+def secret_of(text: str, option: str = "--token") -> str:
     """Return a secret as given, or the contents of the file of `@FILE`.
 
     Raises:
@@ -79,4 +130,4 @@ def secret_of(text: str) -> str:
         return Path(file).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise typer.BadParameter(f"cannot read {file}: {why}", param_hint="--token") from None
+        raise typer.BadParameter(f"cannot read {file}: {why}", param_hint=option) from None

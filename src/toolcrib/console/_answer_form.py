@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast, get_args
 
-from toolcrib.approvals import ApprovalEntry
+from toolcrib.approvals import ApprovalEntry, answered_fields
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope
 from toolcrib.console._guard import Visitor
 from toolcrib.schema import hidden_paths
@@ -47,11 +47,15 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
             return request.deny(message, by)
         case "approve":
             if sent.get("arguments") is None:
+                if request.asked_by is not None:
+                    _require_filled_in(request)
                 return request.grant(by, message=message)
             arguments = arguments_of(request, sent["arguments"])
             return request.grant(by, message=message, override_args=arguments)
         case "done":
             return request.done(_result(request, sent), by, message)
+        case "always" if request.asked_by is not None:
+            raise AnswerError("answer", [f"{request.asked_by} asks this during one call: it is answered once."])
         case "always":
             return request.always(by, scope=_scope(request, sent), expires=_expiry(sent), message=message)
         case other:
@@ -78,6 +82,13 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     if problems := hidden or [str(misfit) for misfit in misfits(request.parameters or {}, arguments)]:
         raise AnswerError("arguments", problems)
     return arguments
+
+
+def _require_filled_in(request: ApprovalRequest) -> None:
+    """Raise AnswerError where a bare yes is no answer to what is asked during a call."""
+    fields = answered_fields(request, request.grant())
+    if problems := [str(misfit) for misfit in misfits(request.parameters or {}, fields)]:
+        raise AnswerError("arguments", ["Fill in what is asked for.", *problems])
 
 
 def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:

@@ -30,6 +30,7 @@ from toolcrib.console._webhooks import Notifier
 from toolcrib.console._work_routes import DurableWork, WorkRoutes
 from toolcrib.errors import ApprovalError
 from toolcrib.record import Activity, ActivityFilter, EventLog
+from toolcrib.serving import ServerStates
 from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
 
 __all__ = ["ConsoleApp", "console_app", "serve"]
@@ -47,6 +48,7 @@ _PAGE = {
     "request.js": "text/javascript; charset=utf-8",
     "form.js": "text/javascript; charset=utf-8",
     "work.js": "text/javascript; charset=utf-8",
+    "gateways.js": "text/javascript; charset=utf-8",
     "waterfall.js": "text/javascript; charset=utf-8",
     "filters.js": "text/javascript; charset=utf-8",
 }
@@ -64,8 +66,9 @@ class ConsoleApp:
         approvals: ReviewableApprovalStore,
         options: ConsoleOptions,
         work: DurableWork | None = None,
+        servers: ServerStates | None = None,
     ) -> None:
-        self._has_work = work is not None
+        self._has_work, self._servers = work is not None, servers
         self._log, self._approvals, self._options = log, approvals, options
         self._feed = Feed(log, approvals)
         folder = files("toolcrib.console") / "page"
@@ -78,6 +81,7 @@ class ConsoleApp:
             Route("/api/activities", self._activities),
             Route("/api/activity", self._activity),
             Route("/api/waterfall", self._waterfall),
+            Route("/api/servers", self._server_states),
             Route("/api/events", self._events),
             Route("/api/value", self._value),
             Route("/api/stream", self._stream),
@@ -115,12 +119,18 @@ class ConsoleApp:
                 "name": visitor_of(request).name,
                 "role": visitor_of(request).role,
                 "work": self._has_work,
+                "servers": self._servers is not None,
                 "token": bool(self._options.tokens),
                 "last": last,
                 "pending": list(self._feed.pending),
                 "tools": tools,
             }
         )
+
+    async def _server_states(self, request: Request) -> Response:
+        """Answer with the servers behind each gateway."""
+        found = [] if self._servers is None else await asyncio.to_thread(self._servers.read)
+        return JsonReply({"gateways": found})
 
     async def _login(self, request: Request) -> Response:
         token = (await json_body(request)).get("token")
@@ -220,6 +230,7 @@ def console_app(
     approvals: ReviewableApprovalStore,
     options: ConsoleOptions | None = None,
     work: DurableWork | None = None,
+    servers: ServerStates | None = None,
 ) -> ConsoleApp:
     """Return the console as an ASGI application, for a server of your own; `serve` runs one.
 
@@ -228,8 +239,9 @@ def console_app(
         approvals: The store of requests and answers: `SqliteApprovalStore("toolcrib.db")`.
         options: Its address and tokens.
         work: What shows and steers durable work: `toolcrib.adapters.dbos.WorkOperator(client)`.
+        servers: The states of the servers behind gateways: `toolcrib.serving.ServerStates("toolcrib.db")`.
     """
-    return ConsoleApp(log, approvals, options or ConsoleOptions(), work)
+    return ConsoleApp(log, approvals, options or ConsoleOptions(), work, servers)
 
 
 def serve(

@@ -84,6 +84,18 @@ def _brief(event: KeptEvent) -> str:
             return _line(data["request"].get("reason") or "needs approval")
         case "yielded":
             return _line(data.get("value"))
+        case "asked":
+            names = ("text", "page", "fields")
+            said = "; ".join(str(data[name]) for name in names if data.get(name))
+            return _line(
+                f"{data['what']} of the {data['of']}: {said}" if said else f"{data['what']} of the {data['of']}"
+            )
+        case "answered":
+            by = f" by {data['by']}" if data.get("by") else ""
+            why = f" ({data['error']})" if data.get("error") else ""
+            return _line(f"{data['what']}: {data['outcome']}{by}{why} after {data['duration_ms'] / 1000:.1f} s")
+        case "logged":
+            return _line(f"{data['level']} {data['logger']}: {data['data']}")
         case "ended":
             outcome = data["outcome"]
             value = outcome.get("value", outcome.get("message") or outcome.get("reason") or "")
@@ -259,6 +271,7 @@ def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str
         "reason": request.reason,
         "created_at": request.created_at.isoformat(),
         "in_doubt": request.in_doubt,
+        "asked_by": request.asked_by,
         "text": _line(request.arguments),
         "origin": [{"source": one.source, "id": one.id, "run_id": one.run_id, "name": one.name} for one in origin],
         "ended": ended.get((request.call_id, request.run_id)),

@@ -5,10 +5,11 @@ import { address } from "./filters.js";
 import { Grants, Inbox } from "./inbox.js";
 import { act } from "./request.js";
 import { askName, drawName } from "./name.js";
+import { Servers } from "./gateways.js";
 import { Work } from "./work.js";
 import { listen, on, post, refresh, state } from "./server.js";
 
-const VIEWS = { inbox: Inbox, activity: Activities, timeline: Timeline, grants: Grants, work: Work };
+const VIEWS = { inbox: Inbox, activity: Activities, timeline: Timeline, grants: Grants, work: Work, servers: Servers };
 const main = document.getElementById("main");
 let view = null;
 let shown = "";
@@ -84,6 +85,7 @@ async function start() {
   started = true;
   document.getElementById("logout").hidden = !state.token;
   document.getElementById("work-link").hidden = !state.work;
+  document.getElementById("servers-link").hidden = !state.servers;
   drawName();
   count();
   listen();
@@ -116,6 +118,7 @@ const SHORTCUTS = {
   3: () => { location.hash = "#/timeline"; },
   4: () => { location.hash = "#/grants"; },
   5: () => { if (state.work) location.hash = "#/work"; },
+  6: () => { if (state.servers) location.hash = "#/servers"; },
   j: () => step(1),
   k: () => step(-1),
   a: () => act("approve"),

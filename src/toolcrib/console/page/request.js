@@ -124,9 +124,9 @@ class Card {
     };
     const button = (name, words, kind = "") =>
       h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
-    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : "Approve");
+    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : this.view.asked_by ? "Answer as it is" : "Approve");
     const several = this.view.approvers > 1;
-    const doubt = several && !this.view.in_doubt ? [] : this.view.in_doubt ? [button("done", "It was done…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
+    const doubt = several && !this.view.in_doubt ? [] : this.view.in_doubt ? [button("done", "It was done…")] : this.view.asked_by ? [button("edit", "Fill in…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
     const buttons = [...doubt, button("deny", this.view.in_doubt ? "It must not be done…" : "Deny…", ".danger")];
     this.act = (what) => {
       if (what === "approve") approve.focus();
@@ -145,7 +145,7 @@ class Card {
     const { view } = this;
     const id = `edit-${this.id}`;
     const problems = h("ul.problems", { id: `${id}-problems`, aria: { live: "polite" } });
-    const save = h("button.primary", { type: "submit" }, "Approve with these arguments");
+    const save = h("button.primary", { type: "submit" }, view.asked_by ? "Send this answer" : "Approve with these arguments");
     const place = h("div.fields");
     let text = () => "";
     let timer = 0;
@@ -180,7 +180,7 @@ class Card {
     const other = h("button.quiet", { type: "button", onclick: () => { other.hidden = true; asText(text()).focus(); } }, "Edit as JSON");
     if (view.form) {
       const form = argumentsForm(view.form, changed);
-      place.replaceChildren(h("p.muted", {}, "These arguments take the place of the model's."), form.element);
+      place.replaceChildren(h("p.muted", {}, view.asked_by ? `${view.asked_by === view.tool ? "The tool" : `The server ${view.asked_by}`} asks for these during the call.` : "These arguments take the place of the model's."), form.element);
       text = form.text;
     } else {
       other.hidden = true;

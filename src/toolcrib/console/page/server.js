@@ -1,7 +1,7 @@
 // What the page asks of the server, and what the server sends it.
 import { toast } from "./dom.js";
 
-export const state = { csrf: "", name: "", role: "", work: false, token: false, pending: [], tools: [], last: 0 };
+export const state = { csrf: "", name: "", role: "", work: false, servers: false, token: false, pending: [], tools: [], last: 0 };
 const listeners = { events: [], inbox: [], reset: [], live: [], login: [] };
 
 export function on(kind, listener) {

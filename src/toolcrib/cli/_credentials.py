@@ -1,0 +1,104 @@
+"""`toolcrib credentials`: those of principals for other servers. No command shows one, or takes one as an argument."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolcrib._run_sync import run_sync
+from toolcrib.cli._approver import user_name
+from toolcrib.cli._commands import Commands
+from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
+from toolcrib.cli._run import Status, exit_on_error
+
+__all__ = ["credentials"]
+
+credentials = Commands(name="credentials", help="Credentials of principals for other servers.", no_args_is_help=True)
+
+ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The server's address.", show_default=False)]
+StoreOption = Annotated[Path, typer.Option("--store", metavar="FILE", help="The file with the credentials.")]
+PrincipalOption = Annotated[
+    str | None, typer.Option("--principal", metavar="NAME", help="Whose it is; your user name when left out.")
+]
+_STORE = Path("credentials.db")
+
+
+@credentials.command("list")
+def show(
+    store: StoreOption = _STORE,
+    principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Only those of NAME.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List who has credentials for which server, without the credentials."""
+    with exit_on_error():
+        found = run_sync(_opened(store).credentials(principal))
+        if as_json:
+            print_json(
+                [
+                    {"principal": o.principal, "server": o.server, "kind": o.kind, "since": o.since.isoformat()}
+                    for o in found
+                ]
+            )
+            return
+        table = table_of("principal", "server", "kind", "since")
+        for one in found:
+            table.add_row(one.principal, one.server, one.kind, f"{one.since:%Y-%m-%d %H:%M}")
+        console().print(table)
+
+
+@credentials.command("add")
+def add(server: ServerArgument, store: StoreOption = _STORE, principal: PrincipalOption = None) -> None:
+    """Keep an API key for SERVER, which is asked for on the terminal, or read from stdin."""
+    with exit_on_error():
+        kept = _opened(store, create=True)
+        is_typed = sys.stdin.isatty()
+        key = typer.prompt("API key", hide_input=True) if is_typed else sys.stdin.readline()
+        rooms = _rooms()
+        try:
+            run_sync(rooms.ApiKeys(kept).add(principal or user_name(), rooms.server_key(server), key))
+        except ValueError as error:
+            say(f"nothing was kept: {error}")
+            raise typer.Exit(Status.MISUSED) from None
+        say(f"kept for {principal or user_name()}")
+
+
+@credentials.command("forget")
+def forget(server: ServerArgument, store: StoreOption = _STORE, principal: PrincipalOption = None) -> None:
+    """Remove the credentials for SERVER, and have a token revoked where it came from."""
+    with exit_on_error():
+        kept, rooms = _opened(store), _rooms()
+        whose, key = principal or user_name(), rooms.server_key(server)
+        gone = run_sync(rooms.ApiKeys(kept).forget(whose, key))
+        gone = run_sync(rooms.OAuth(kept, pages="").forget(whose, key)) or gone
+        say(f"{whose} has none for {key} now" if gone else f"{whose} had none for {key}")
+        if not gone:
+            raise typer.Exit(Status.FAILED)
+
+
+@credentials.command("rotate-key")
+def rotate_key(store: StoreOption = _STORE) -> None:
+    """Make a new key in the keyring or the key file, encrypt all with it, and drop the old one.
+
+    Of a key in TOOLCRIB_CREDENTIALS_KEY put the new one in front first: NEW,OLD.
+    """
+    with exit_on_error():
+        kept = _opened(store)
+        keys, drop = _rooms().CredentialKeys.rotated()
+        changed = run_sync(kept.reseal(keys))
+        drop()
+        say(f"encrypted {changed} rows with the new key")
+
+
+def _rooms() -> Any:
+    return importlib.import_module("toolcrib.credentials")  # of an extra, which its error names
+
+
+def _opened(path: Path, *, create: bool = False) -> Any:
+    if not create and not path.exists():
+        say(f"there is no file {path}; name it with --store FILE")
+        raise typer.Exit(Status.MISUSED)
+    return _rooms().SqliteCredentialStore(path)

@@ -1,0 +1,67 @@
+"""Options of a server over HTTP, of the command line and of the file of servers. Needs the extra `mcp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from toolcrib.adapters.mcp_client import NetworkOptions
+from toolcrib.adapters.mcp_server import AuthorizationServer, HttpOptions
+from toolcrib.cli._formatting import say
+from toolcrib.cli._run import Status
+from toolcrib.cli._serve_options import HttpFlags, OAuthFlags
+
+__all__ = ["http_options"]
+
+
+def http_options(flags: HttpFlags, oauth: OAuthFlags, file: NetworkOptions) -> HttpOptions:
+    """Return where a server listens, and whose tokens it takes: as the flags say, and else as the file does.
+
+    Raises:
+        Exit: They do not go together; it was said why.
+    """
+    issued = {**(file.authorization_server or {}), **oauth.given}
+    if issued.keys() == {"client_secret"}:  # the environment has it, and nothing asks for it
+        issued = {}
+    try:
+        if issued and "issuer" not in issued:
+            raise ValueError(
+                f"{', '.join(sorted(issued))}: of which authorization server? Give its address with --issuer URL"
+            )
+        server = AuthorizationServer(**issued) if issued else None
+        if server is None and (file.scoped or oauth.tool_scopes):
+            raise ValueError(
+                "tools that need scopes are for tokens of an authorization server, as no other has scopes: give its "
+                "address with --issuer URL"
+            )
+        return _options(flags, file, {**file.tokens, **flags.tokens}, server)
+    except ValueError as error:
+        known = server_is_known(issued, flags, file)
+        say(str(error) if known else f"{error}. Give tokens with --token NAME=SECRET, or --issuer URL")
+        raise typer.Exit(Status.MISUSED) from None
+
+
+def server_is_known(issued: dict[str, Any], flags: HttpFlags, file: NetworkOptions) -> bool:
+    """Return whether it is said whose tokens are accepted."""
+    return bool(issued or flags.tokens or file.tokens or file.scoped)
+
+
+def _options(
+    flags: HttpFlags, file: NetworkOptions, tokens: dict[str, str], server: AuthorizationServer | None
+) -> HttpOptions:
+    def first(name: str) -> dict[str, Any]:
+        given = getattr(flags, name)
+        found = getattr(file, name) if given is None else given
+        return {} if found is None else {name: found}
+
+    return HttpOptions(
+        **first("host"),
+        **first("port"),
+        **first("path"),
+        **first("public_url"),
+        tokens=tokens,
+        authorization_server=server,
+        allowed_hosts=(*file.allowed_hosts, *flags.allowed_hosts),
+        allowed_origins=(*file.allowed_origins, *flags.allowed_origins),
+    )

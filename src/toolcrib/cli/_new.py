@@ -1,0 +1,51 @@
+"""The command `new`: a small project with tools, a test and a policy."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolcrib.cli._formatting import write
+from toolcrib.cli._run import exit_on_error
+
+__all__ = ["new"]
+
+_SUFFIX = ".template"
+
+
+def new(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where to write it; it is made.", show_default=False)
+    ],
+) -> None:
+    """Write a small project: tools, a session that runs at once, a test and a policy."""
+    _check(folder)
+    with exit_on_error():
+        folder.mkdir(parents=True, exist_ok=True)
+        written: list[str] = []
+        for template in sorted(files("toolcrib.cli").joinpath("new_project").iterdir(), key=lambda one: one.name):
+            if not template.name.endswith(_SUFFIX):
+                continue
+            name = template.name.removesuffix(_SUFFIX)
+            text = template.read_text("utf-8")
+            (folder / name).write_text(text.replace("{name}", folder.resolve().name, 1), "utf-8")
+            written.append(name)
+    write(f"{folder}: {', '.join(written)}\n")
+    write(f"Run it: cd {folder} && python main.py\n")
+
+
+def _check(folder: Path) -> None:
+    """Raise BadParameter where something of the user's could be written over."""
+    if folder.is_dir():
+        there = next(folder.iterdir(), None)
+        if there is not None:
+            raise _refused(folder, f"has files already (`{there.name}`): name a folder that is new or empty")
+    elif folder.exists():
+        raise _refused(folder, "is a file: name a folder")
+
+
+def _refused(folder: Path, problem: str) -> typer.BadParameter:
+    return typer.BadParameter(f"{folder} {problem}", param_hint="FOLDER")

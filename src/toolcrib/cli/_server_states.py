@@ -1,0 +1,78 @@
+"""States of the servers behind `toolcrib serve`, kept for the console while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from toolcrib._sqlite import sqlite3
+from toolcrib.adapters.mcp_client import ServerStatus, server_statuses
+from toolcrib.calls import now
+from toolcrib.serving import ServerStates
+from toolcrib.toolsets import Toolset, sources_of
+
+__all__ = ["GatewayStates"]
+
+_log = logging.getLogger("toolcrib.adapters")
+_LOOK_SECONDS, _SAY_SECONDS = 1.0, 10.0  # between two looks at the servers; between two signs of life
+
+
+class GatewayStates:
+    """What this process says of its servers.
+
+    Args:
+        toolset: The tools that it serves.
+        name: The name of the gateway.
+        states: Where it is kept; None where the console cannot be told.
+    """
+
+    def __init__(self, toolset: Toolset, name: str, states: ServerStates | None) -> None:
+        self._toolset, self._states = toolset, states if sources_of(toolset) else None
+        self._gateway = f"{name} (process {os.getpid()} on {socket.gethostname()})"
+
+    async def during(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` to its end, and keep the states meanwhile."""
+        saying = asyncio.create_task(self._say_always(), name="toolcrib: states of servers")
+        try:
+            await work
+        finally:
+            saying.cancel()
+            await asyncio.wait({saying})
+            self.forget()
+
+    def forget(self) -> None:
+        """Take the gateway off, as it ends."""
+        if self._states is not None:
+            self._try(partial(self._states.forget, self._gateway))
+
+    async def _say_always(self) -> None:
+        said, waited = list[dict[str, Any]](), _SAY_SECONDS
+        while self._states is not None:
+            found = [_view(status) for status in server_statuses(self._toolset)]
+            if found != said or waited >= _SAY_SECONDS:
+                await asyncio.to_thread(self._try, partial(self._states.keep, self._gateway, found))
+                said, waited = found, 0.0
+            await asyncio.sleep(_LOOK_SECONDS)
+            waited += _LOOK_SECONDS
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except sqlite3.Error as error:  # the console shows old states; the calls go on
+            _log.warning("the states of the servers are not kept for the console: %s", error)
+
+
+def _view(status: ServerStatus) -> dict[str, Any]:
+    """Return a status as JSON shapes."""
+    since = None if status.since is None else status.since.isoformat()
+    next_try = (now() + timedelta(seconds=status.retry_in)).isoformat(timespec="seconds") if status.retry_in else None
+    made = {**asdict(status), "since": since, "changed": list(status.changed), "next_try": next_try}
+    del made["retry_in"]
+    return made
