@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<info>[^`]*)$")
+_NEEDS = re.compile(r"^<!-- needs (?P<module>[\w.]+) -->$", re.MULTILINE)
 _SETUP = re.compile(r"^<!-- setup\s*$")
 
 
@@ -29,11 +30,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Blocks that are read from top to bottom and share one namespace."""
+    """Blocks that are read from top to bottom and share one namespace.
+
+    Attributes:
+        needs: The module of a framework that it is about, which is not installed where the other pages are run.
+    """
 
     path: Path
     line: int
     blocks: tuple[Block, ...]
+    needs: str = ""
 
     @property
     def name(self) -> str:
@@ -56,7 +62,16 @@ def markdown_files() -> list[Path]:
 
 
 def manual_pages() -> list[Page]:
-    """Return README.md and the pages of docs, with their blocks."""
+    """Return README.md and the pages of docs, with their blocks, but for those of frameworks."""
+    return [page for page in _pages() if not page.needs]
+
+
+def framework_pages() -> list[Page]:
+    """Return the pages of docs that are each about one framework, with their blocks."""
+    return [page for page in _pages() if page.needs]
+
+
+def _pages() -> list[Page]:
     files = [path for path in markdown_files() if path.name == "README.md" or path.is_relative_to(ROOT / "docs")]
     return [page for page in map(read_page, files) if page.runs]
 
@@ -68,7 +83,9 @@ def docstring_pages() -> list[Page]:
 
 def read_page(path: Path) -> Page:
     """Return the page in the Markdown file at `path`."""
-    return Page(path, 1, tuple(parse_blocks(path.read_text(encoding="utf-8"))))
+    text = path.read_text(encoding="utf-8")
+    needs = _NEEDS.search(text)
+    return Page(path, 1, tuple(parse_blocks(text)), "" if needs is None else needs["module"])
 
 
 def read_docstrings(path: Path) -> list[Page]:

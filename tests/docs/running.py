@@ -96,7 +96,7 @@ def _run_console(page: Page, block: Block, folder: Path) -> None:
     """Run the block's `$ ...toolcrib ...` commands; the exit status is for the last one, the others must succeed."""
     commands = list(_commands(block))
     for number, (line, command, expected) in enumerate(commands, 1):
-        if not re.search(r"(^|\|\s*)toolcrib\b", command):
+        if not re.search(r"(^|\|\s*)(toolcrib|python)\b", command):
             continue
         done = subprocess.run(
             command,

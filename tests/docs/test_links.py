@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_each_page_leads_to_the_next_one_of_the_readme() -> None:
     following = [re.findall(r"^Next: .*?\((.+?)\.md\)", page, re.MULTILINE) for page in pages]
 
     assert following == [*([name] for name in index[1:]), []]
-    assert sorted(index) == sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
+    assert sorted(index) == sorted(path.stem for path in (ROOT / "docs").glob("*.md") if path.stem != "index")
 
 
 def broken_links(path: Path) -> list[str]:
@@ -52,6 +53,8 @@ def broken_links(path: Path) -> list[str]:
 def leads_somewhere(path: Path, target: str) -> bool:
     place, _, anchor = target.partition("#")
     file = path.parent / place if place else path
+    if file.parent == ROOT / "docs" / "reference" and file.name != "index.md":  # made when the site is built
+        return find_spec(file.stem) is not None
     if place.startswith("/") or not file.exists():
         return False
     return not anchor or file.suffix != ".md" or anchor in anchors(file)

@@ -1,0 +1,104 @@
+"""Takes pictures of the built site at the width of a desk and of a phone, light and dark, and lets axe check each page.
+
+python -m docsite.look build/site build/pictures
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+AXE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+WIDTHS = {"desk": 1280, "phone": 390}
+PAGES = {
+    "home": "",
+    "tutorial": "tutorial/approval/",
+    "how-to": "approvals/",
+    "wide-tables": "threat-model/",
+    "concepts": "concepts/",
+    "reference": "reference/toolcrib.pipeline/",
+    "example": "examples/support/",
+}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing of it."""
+
+    def log_message(self, *args: object) -> None:
+        return
+
+
+@contextmanager
+def served(folder: Path) -> Generator[str]:
+    """Serve `folder` on loopback, and give its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def violations(page: Page) -> list[dict[str, Any]]:
+    """Return what axe finds on the page that is serious or critical."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [one for one in found if one["impact"] in ("serious", "critical")]
+
+
+def look(site: Path, pictures: Path) -> list[str]:
+    """Return what is wrong with the pages, each with its address and colours."""
+    problems: list[str] = []
+    pictures.mkdir(parents=True, exist_ok=True)
+    with served(site) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        for scheme in ("light", "dark"):
+            for width, pixels in WIDTHS.items():
+                context = browser.new_context(viewport={"width": pixels, "height": 900}, color_scheme=scheme)
+                page = context.new_page()
+                requested: list[str] = []
+                page.on("request", lambda request, requested=requested: requested.append(request.url))
+                for name, path in PAGES.items():
+                    page.goto(address + path, wait_until="networkidle")
+                    page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png")
+                    place = f"/{path} ({width}, {scheme})"
+                    if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+                        problems.append(f"{place}: it is wider than the window")
+                    for one in violations(page):
+                        nodes = [node["target"][-1] for node in one["nodes"][:4]]
+                        problems.append(f"{place}: {one['id']}: {one['help']}: {json.dumps(nodes)}")
+                outside = {url for url in requested if not url.startswith((address, "data:", "blob:"))}
+                problems += [f"({width}, {scheme}): it asked {url}" for url in sorted(outside)]
+                problems += searched(page, address, width)
+                context.close()
+    return problems
+
+
+def searched(page: Page, address: str, width: str) -> list[str]:
+    """Return that the search finds nothing, if so."""
+    page.goto(f"{address}?q=standing+grant", wait_until="networkidle")
+    if width == "desk":
+        page.get_by_placeholder("Search").click()
+    page.locator(".md-search-result__link").first.wait_for(state="attached", timeout=60_000)
+    text = page.locator(".md-search-result__list").text_content() or ""
+    return [] if "grant" in text.lower() else ["the search does not find a standing grant"]
+
+
+if __name__ == "__main__":
+    wrong = look(Path(sys.argv[1]), Path(sys.argv[2]))
+    print("\n".join(wrong) or f"no serious finding on {len(PAGES)} pages, two widths, light and dark: {sys.argv[2]}")
+    sys.exit(bool(wrong))
