@@ -6,6 +6,7 @@ from benchmarks import (
     calls,
     code_mode,
     definitions,
+    frameworks,
     imports,
     mcp_servers,
     programs,
@@ -27,6 +28,7 @@ MEASURES: tuple[Measure, ...] = (
     *rounds.MEASURES,
     *turns.MEASURES,
     *mcp_servers.MEASURES,
+    *frameworks.MEASURES,
 )
 
 
