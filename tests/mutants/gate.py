@@ -22,3 +22,8 @@ class Gate:
     was: str
     becomes: str
     tests: tuple[str, ...] = ("tests/test_ways.py", "tests/pipeline")
+
+    @property
+    def needs_frameworks(self) -> bool:
+        """Whether its tests need the SDKs of other frameworks, which are in an environment of their own."""
+        return self.tests[0].startswith("tests/frameworks/")

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from tests.mutants.agent_framework_gates import AGENT_FRAMEWORK_GATES
+from tests.mutants.claude_agent_sdk_gates import CLAUDE_AGENT_SDK_GATES
 from tests.mutants.code_gates import CODE_GATES
 from tests.mutants.console_gates import CONSOLE_GATES
+from tests.mutants.credentials_gates import CREDENTIALS_GATES
 from tests.mutants.durable_answer_gates import DURABLE_ANSWER_GATES
 from tests.mutants.durable_gates import DURABLE_GATES
 from tests.mutants.durable_prune_gates import DURABLE_PRUNE_GATES
 from tests.mutants.durable_worker_gates import DURABLE_WORKER_GATES
 from tests.mutants.formats_gates import FORMATS_GATES
+from tests.mutants.frameworks_gates import FRAMEWORKS_GATES
 from tests.mutants.gate import Gate
+from tests.mutants.google_adk_gates import GOOGLE_ADK_GATES
 from tests.mutants.http_gates import HTTP_GATES
+from tests.mutants.langchain_gates import LANGCHAIN_GATES
 from tests.mutants.mcp_client_gates import MCP_CLIENT_GATES
 from tests.mutants.mcp_gates import MCP_GATES
+from tests.mutants.oauth_gates import OAUTH_GATES
+from tests.mutants.openai_agents_gates import OPENAI_AGENTS_GATES
+from tests.mutants.openapi_gates import OPENAPI_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.provenance_gates import PROVENANCE_GATES
 from tests.mutants.recovery_gates import RECOVERY_GATES
 from tests.mutants.results_gates import RESULTS_GATES
 from tests.mutants.rounds_gates import ROUNDS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
+from tests.mutants.smolagents_gates import SMOLAGENTS_GATES
+from tests.mutants.task_gates import TASK_GATES
 from tests.mutants.telemetry_gates import TELEMETRY_GATES
 
 __all__ = ["GATES", "Gate"]
 
+_OF_QUESTIONS = ("tests/pipeline/test_call_client.py",)
 _OF_APPROVALS = ("tests/pipeline/test_approve.py",)
 _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
 _OF_EXECUTIONS = ("tests/pipeline/test_final_arguments.py",)
@@ -50,6 +62,27 @@ GATES: tuple[Gate, ...] = (
         "if (refused := not_allowed(plan.entry, call)) is not None:",
         "if (refused := None) is not None:",
         ("tests/rounds/test_programmatic_calls.py",),
+    ),
+    Gate(
+        "scopes of a call",
+        "pipeline/_admit.py",
+        "if (refused := out_of_scope(call.plan.entry, call.run, call.id)) is not None:",
+        "if (refused := None) is not None:",
+        ("tests/pipeline/test_scopes.py",),
+    ),
+    Gate(
+        "scopes where nothing else is asked",
+        "pipeline/_admit.py",
+        "plan.off or plan.scopes or run.available",
+        "plan.off or run.available",
+        ("tests/pipeline/test_scopes.py",),
+    ),
+    Gate(
+        "scopes of several patterns",
+        "toolsets/_scopes.py",
+        "scopes=entry.scopes.union(*more)",
+        "scopes=more[-1]",
+        ("tests/pipeline/test_scopes.py",),
     ),
     Gate(
         "availability check",
@@ -191,7 +224,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval",
         "pipeline/_admit.py",
-        "if refused is None and ask and (plan.approvals or call.asks or run.deps is not None):",
+        "if refused is None and ask and (plan.approvals or plan.consents or call.asks or run.deps is not None):",
         "if False:",
     ),
     Gate("approval policy", "pipeline/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
@@ -440,9 +473,65 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "clock that stands while a consumer holds a value",
         "tools/_deadline.py",
-        "        self.ends += monotonic() - self._rested\n",
+        "        self.ends += monotonic() - self._since\n",
         "",
         ("tests/tools/test_deadline.py", "tests/pipeline/test_stream.py"),
+    ),
+    Gate(
+        "clock that stands while a tool asks",
+        "pipeline/_questions.py",
+        "        with stopped_clocks(clocks):\n",
+        "        if True:\n",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "clock that stands while an approver is asked",
+        "pipeline/_approve.py",
+        "            with stopped_clocks():\n",
+        "            if True:\n",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "clocks of the tools and turns around",
+        "tools/_deadline.py",
+        "[] if first is None else list(first.around())",
+        "[] if first is None else [first]",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "wrong answer to a question of a tool",
+        "pipeline/_questions.py",
+        "        if not problem:\n",
+        "        if True:\n",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "denial of a question",
+        "pipeline/_questions.py",
+        "        if not isinstance(given, Grant):\n            action",
+        "        if False:\n            action",
+        ("tests/pipeline/test_call_client.py", "tests/adapters/mcp_client/test_questions.py"),
+    ),
+    Gate(
+        "question that is withdrawn",
+        "pipeline/_questions.py",
+        "            await asyncio.shield(_withdraw(store, request))\n",
+        "            pass\n",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "key in the address of a page that is recorded",
+        "pipeline/_call_client.py",
+        '_replace(query="", fragment="")',
+        "_replace()",
+        _OF_QUESTIONS,
+    ),
+    Gate(
+        "secret in a line that a tool logs",
+        "record/_call_trace.py",
+        '"data": lenient(data, limit=_LINE_CHARS)',
+        '"data": {n: v.get_secret_value() if hasattr(v, "get_secret_value") else v for n, v in dict(data).items()}',
+        _OF_QUESTIONS,
     ),
     Gate(
         "lock that a stopped thread keeps",
@@ -567,7 +656,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validator of a member from Pydantic AI",
         "adapters/pydantic_ai/_source.py",
-        "            check=self._read,\n",
+        "            check=self._check,\n",
         "",
         ("tests/adapters/pydantic_ai",),
     ),
@@ -585,21 +674,32 @@ GATES: tuple[Gate, ...] = (
         "return True",
         ("tests/adapters/pydantic_ai",),
     ),
+    *CLAUDE_AGENT_SDK_GATES,
     *CODE_GATES,
     *CONSOLE_GATES,
+    *CREDENTIALS_GATES,
     *DURABLE_ANSWER_GATES,
     *DURABLE_GATES,
     *DURABLE_PRUNE_GATES,
     *DURABLE_WORKER_GATES,
     *FORMATS_GATES,
+    *FRAMEWORKS_GATES,
     *HTTP_GATES,
+    *OAUTH_GATES,
     *MCP_CLIENT_GATES,
     *MCP_GATES,
+    *OPENAPI_GATES,
     *PROCESS_GATES,
     *RECOVERY_GATES,
     *RESULTS_GATES,
     *ROUNDS_GATES,
     *SEAL_GATES,
+    *TASK_GATES,
     *TELEMETRY_GATES,
     *PROVENANCE_GATES,
+    *AGENT_FRAMEWORK_GATES,
+    *GOOGLE_ADK_GATES,
+    *LANGCHAIN_GATES,
+    *OPENAI_AGENTS_GATES,
+    *SMOLAGENTS_GATES,
 )

@@ -9,19 +9,28 @@ __all__ = ["HTTP_GATES"]
 _CHECKS = "serving/http/_checks.py"
 _TOKENS = "serving/http/_tokens.py"
 _APP = "adapters/mcp_server/_http.py"
+_CALLERS = "adapters/mcp_server/_known_callers.py"
 _SESSIONS = "adapters/mcp_server/_session_limit.py"
 _OPTIONS = "adapters/mcp_server/_http_options.py"
 _TESTS = ("tests/adapters/mcp_server/test_http.py",)
 
+_OF_SESSIONS = ("tests/adapters/mcp_server/test_sessions.py",)
+
 HTTP_GATES: tuple[Gate, ...] = (
     Gate(
         "audience of a token",
-        "adapters/mcp_server/_http.py",
+        _CALLERS,
         "auth.validate_token_resource is not False",
         "auth.validate_token_resource",
         ("tests/adapters/mcp_server/test_http.py",),
     ),
-    Gate("token over HTTP", _APP, "endpoint = _with_token_required(endpoint, options)", "pass", _TESTS),
+    Gate(
+        "token over HTTP",
+        _APP,
+        "endpoint = BearerAuth(endpoint, callers.check, callers.challenge)",
+        "pass",
+        _TESTS,
+    ),
     Gate(
         "whose token it is",
         _TOKENS,
@@ -29,7 +38,13 @@ HTTP_GATES: tuple[Gate, ...] = (
         "if True:",
         _TESTS,
     ),
-    Gate("scopes of a token", _APP, "[] if auth is None else auth.required_scopes or []", "[]", _TESTS),
+    Gate(
+        "scopes of a token",
+        "adapters/mcp_server/_bearer.py",
+        "if found is not None and not {*self._challenge.scopes}.issubset(found.scopes):",
+        "if False:",
+        _TESTS,
+    ),
     Gate(
         "no listening beyond this machine without tokens",
         _OPTIONS,
@@ -77,29 +92,49 @@ HTTP_GATES: tuple[Gate, ...] = (
     Gate("one token for each", _TOKENS, "if len(set(tokens.values())) < len(tokens):", "if False:", _TESTS),
     Gate("number of headers", _CHECKS, "if len(headers.raw) > self._max_headers:", "if False:", _TESTS),
     Gate("size of a body", _APP, "max_request_body_size=options.max_body,", "", _TESTS),
-    Gate("number of sessions", _APP, "max_sessions=options.max_sessions,", "", _TESTS),
+    Gate(
+        "number of sessions",
+        _SESSIONS,
+        "elif open_now.total() >= self._total:",
+        "elif False:",
+        _OF_SESSIONS,
+    ),
     Gate("time of a body", _CHECKS, "async with asyncio.timeout_at(deadline):", "if True:", _TESTS),
     Gate("end of open streams", _CHECKS, "            stream.cancel()\n", "            pass\n", _TESTS),
     Gate(
         "sessions of one principal",
         _SESSIONS,
-        "if self._opening[principal] + self._count(principal) >= self._limit:",
+        "if open_now[principal] >= self._limit:",
         "if False:",
-        _TESTS,
+        _OF_SESSIONS,
     ),
     Gate(
-        "whose sessions are counted",
+        "sessions with an open request",
         _SESSIONS,
-        "sum(session.principal == principal for session in self._sessions.values())",
-        "len(self._sessions)",
-        _TESTS,
+        "return not self.requests and not self.calls",
+        "return not self.calls",
+        _OF_SESSIONS,
     ),
     Gate(
-        "sessions that have ended by themselves",
+        "sessions with a running call",
         _SESSIONS,
-        "            del self._sessions[key]\n",
-        "            pass\n",
-        _TESTS,
+        "return not self.requests and not self.calls",
+        "return not self.requests",
+        _OF_SESSIONS,
+    ),
+    Gate(
+        "whose sessions give way to a principal's",
+        _SESSIONS,
+        "[key for key in idle if self._sessions[key].principal == principal]",
+        "idle",
+        _OF_SESSIONS,
+    ),
+    Gate(
+        "whose sessions give way where all are too many",
+        _SESSIONS,
+        "self._longest_idle(self._of_most(idle))",
+        "self._longest_idle(idle)",
+        _OF_SESSIONS,
     ),
     Gate(
         "clients that do not read on",

@@ -9,7 +9,10 @@ __all__ = ["MCP_CLIENT_GATES"]
 _MEMBERS = "adapters/mcp_client/_members.py"
 _REMOTE = "adapters/mcp_client/_remote_server.py"
 _KEPT = "adapters/mcp_client/_kept_connection.py"
+_QUESTIONS = "adapters/mcp_client/_questions.py"
 _REQUESTS = "adapters/mcp_client/_server_requests.py"
+_ROOTS = "adapters/mcp_client/_roots.py"
+_SAMPLING = "adapters/mcp_client/_sampling.py"
 _RESPONSE_SIZE = "adapters/mcp_client/_response_limit.py"
 _SOURCE = "adapters/mcp_client/_source.py"
 
@@ -17,9 +20,11 @@ _HERE = "tests/adapters/mcp_client"
 _OF_ABSENT = (f"{_HERE}/test_absent.py",)
 _OF_CONNECT = (f"{_HERE}/test_connect.py",)
 _OF_CHANGES = (f"{_HERE}/test_changes.py",)
+_OF_PASSING_ON = (f"{_HERE}/test_passing_on.py",)
 _OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
 _OF_PINS = ("tests/adapters/mcp_client/test_pins.py",)
 _OF_TRUST = ("tests/adapters/mcp_client/test_trust.py",)
+_OF_FILES = ("tests/cli/test_servers.py",)
 _OF_HOSTILE = (f"{_HERE}/test_hostile.py",)
 
 MCP_CLIENT_GATES: tuple[Gate, ...] = (
@@ -55,7 +60,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "arguments by the server's schema",
         _MEMBERS,
-        "            check=checks_of(about.name, about.parameters),\n",
+        "            check=argument_checks(about.name, about.parameters),\n",
         "",
         _OF_HOSTILE,
     ),
@@ -130,55 +135,159 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "pauses between two tries of a server",
         _KEPT,
-        "        if self._fault is not None and left > _SHORT_PAUSE:\n",
+        "        if left > _SHORT_PAUSE:  # also where it was there, and lost again and again\n",
         "        if False:\n",
         _OF_ABSENT,
     ),
     # --- what a server asks
     Gate(
         "a question of the server that nobody hears",
-        _REQUESTS,
-        "asked.server, asked.message)\n            return False\n",
-        "asked.server, asked.message)\n            return {'name': 'nobody'}\n",
+        _QUESTIONS,
+        'return PersonAnswer("decline", {})',
+        'return PersonAnswer("accept", {"name": "nobody"})',
         _OF_QUESTIONS,
     ),
     Gate(
         "a denial of a server's question",
         _REQUESTS,
-        "            return None if given is None else False\n",
-        "            return {'name': 'nobody'}\n",
+        '    if answer.action == "accept":\n        return answer.fields\n',
+        '    if True:\n        return {"name": "nobody"}\n',
         _OF_QUESTIONS,
     ),
     Gate(
         "a bare yes to a form of a server",
-        _REQUESTS,
-        "return fields if _fits(fields, asked.schema) else False",
-        "return fields",
+        _QUESTIONS,
+        'return "; ".join(map(str, misfits(asked.schema, fields)))',
+        'return ""',
         _OF_QUESTIONS,
     ),
     Gate(
-        "an answer that does not fit a server's form", _REQUESTS, "if problem is not None:", "if False:", _OF_QUESTIONS
+        "an answer that does not fit a server's form", _QUESTIONS, "if problem is not None:", "if False:", _OF_QUESTIONS
     ),
+    Gate("a page that is no page", _REQUESTS, "unsafe(url) or oversize", "oversize", _OF_PASSING_ON),
+    Gate("size of a server's form", _REQUESTS, "        if problem:\n", "        if False:\n", _OF_PASSING_ON),
     Gate(
         "whose question it is",
         _REQUESTS,
-        "        if known is not None:\n            return known\n",
+        "        if known is not None:  # it may have ended meanwhile\n"
+        "            return next((ctx for ctx in self.calls if ctx is known), None)\n",
         "",
         _OF_QUESTIONS,
     ),
     Gate(
+        "a question after the call",
+        _REQUESTS,
+        "            return next((ctx for ctx in self.calls if ctx is known), None)\n",
+        "            return known\n",
+        _OF_PASSING_ON,
+    ),
+    Gate(
         "a question that may be anybody's",
         _REQUESTS,
-        "return first if all(ctx.ask is first.ask for ctx in self.calls if first is not None) else None",
+        "return first if all(_is_of_same_party(ctx, first) for ctx in self.calls if first is not None) else None",
         "return first",
-        _OF_QUESTIONS,
+        _OF_PASSING_ON,
     ),
     Gate(
         "number of a server's questions",
         _REQUESTS,
-        "        if self._too_many(ctx):\n",
-        "        if False:\n",
+        "        if self._too_many(ctx):\n            return types.ElicitResult",
+        "        if False:\n            return types.ElicitResult",
         _OF_HOSTILE,
+    ),
+    Gate(
+        "what a server may ask a client for",
+        _REQUESTS,
+        "if link is None or not self._options.may_ask(kind):",
+        "if link is None:",
+        _OF_PASSING_ON,
+    ),
+    Gate(
+        "other servers' context in a request to a model",
+        _SAMPLING,
+        '    shapes.pop("includeContext", None)\n',
+        "",
+        _OF_PASSING_ON,
+    ),
+    Gate("the source of a request to a model", _SAMPLING, '    shapes["_meta"] = {', "    _ = {", _OF_PASSING_ON),
+    Gate(
+        "approval of a request to a model",
+        _REQUESTS,
+        "            if self._options.approve_sampling:\n",
+        "            if False:\n",
+        _OF_PASSING_ON,
+    ),
+    Gate(
+        "folders that a server may know of",
+        _REQUESTS,
+        "found if allowed is None else common_roots(found, allowed)",
+        "found",
+        _OF_PASSING_ON,
+    ),
+    Gate("the path of a folder", _ROOTS, "posixpath.normpath(", "(", _OF_PASSING_ON),
+    Gate(
+        "number of a server's log lines",
+        _REQUESTS,
+        "        if count > _MAX_LINES + 1:\n",
+        "        if False:\n",
+        _OF_PASSING_ON,
+    ),
+    Gate(
+        "a standing yes to a server's question",
+        "calls/_approval.py",
+        "        if self.asked_by is not None:\n            raise",
+        "        if False:\n            raise",
+        _OF_QUESTIONS,
+    ),
+    # --- pins of what is no tool
+    Gate(
+        "a prompt that has changed",
+        _REMOTE,
+        "        if not accepted:\n            self._require_known(name)\n",
+        "",
+        _OF_PINS,
+    ),
+    Gate(
+        "a resource that has changed",
+        _MEMBERS,
+        'listed = self._known("resource", listed)',
+        "listed = listed",
+        _OF_PINS,
+    ),
+    Gate(
+        "a template that has changed",
+        _MEMBERS,
+        'listed = self._known("template", listed)',
+        "listed = listed",
+        _OF_PINS,
+    ),
+    Gate(
+        "a prompt that has changed, to a client",
+        _MEMBERS,
+        'listed = self._known("prompt", listed)',
+        "listed = listed",
+        _OF_PINS,
+    ),
+    Gate(
+        "instructions that have changed",
+        _REMOTE,
+        "self.kept.instructions if self.kept.pins is None else self.kept.pins.known_instructions()",
+        "self.kept.instructions",
+        _OF_PINS,
+    ),
+    Gate(
+        "who accepts what a server changed",
+        "cli/_pins.py",
+        "        by = proven_approver(name, database)\n",
+        '        by = "anybody"\n',
+        ("tests/cli/test_pins.py",),
+    ),
+    Gate(
+        "who forgets a server",
+        "cli/_pins.py",
+        "        proven_approver(name, database)\n        known",
+        "        known",
+        ("tests/cli/test_pins.py",),
     ),
     # --- what is secret
     Gate(
@@ -226,11 +335,40 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         _OF_HOSTILE,
     ),
     Gate("answer over HTTP that is packed", _RESPONSE_SIZE, "        if packed:\n", "        if False:\n", _OF_HOSTILE),
+    # --- what a file says
+    Gate(
+        "a file's policy for values of others",
+        "cli/_mcp_server.py",
+        "    policy = file.provenance\n",
+        "    policy = None\n",
+        _OF_FILES,
+    ),
+    Gate(
+        "a file's limits",
+        "cli/_mcp_server.py",
+        "        limits=file.limits,\n",
+        "",
+        _OF_FILES,
+    ),
+    Gate(
+        "defaults of a file for each server",
+        "adapters/mcp_client/_server_file.py",
+        "said = {**defaults, **",
+        "said = {**",
+        (f"{_HERE}/test_gateway_section.py",),
+    ),
+    Gate(
+        "a server that is left out of the record",
+        "record/_selecting_sink.py",
+        "        if self._wants(event.tool):\n",
+        "        if True:\n",
+        _OF_FILES,
+    ),
     # --- pins
     Gate(
         "tools that changed wait for a person",
         "adapters/mcp_client/_members.py",
-        "self.change = None if remote.kept.pins is None else remote.kept.pins.change_in(listed)",
+        "self.change = None if pins is None else pins.change_in(kind, listed)",
         "self.change = None",
         _OF_PINS,
     ),
@@ -244,8 +382,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "the texts of a change are not shown before it is accepted",
         "adapters/mcp_client/_members.py",
-        "        listed = listed if self.change is None else self.change.shown()\n",
-        "",
+        "return listed if self.change is None else self.change.shown()\n",
+        "return listed\n",
         _OF_PINS,
     ),
     Gate(

@@ -26,6 +26,8 @@ _OF_STORE = (f"{_HERE}/test_store.py",)
 _OF_ELICIT = (f"{_HERE}/test_elicit.py",)
 _OF_TOOLS = (f"{_HERE}/test_tools.py",)
 _OF_PASSING_ON = (f"{_HERE}/test_passing_on.py",)
+_OF_ASKING = (f"{_HERE}/test_asking.py",)
+_OF_RESOURCES = (f"{_HERE}/test_resources.py",)
 _OF_SEARCH = (f"{_HERE}/test_search.py",)
 
 MCP_GATES: tuple[Gate, ...] = (
@@ -33,9 +35,16 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "principal of a call over MCP",
         _PRINCIPALS,
-        "return self._caller() if acting is None else acting",
-        "return self._caller()",
+        "name, access = _acting.get() or self._caller()",
+        "name, access = self._caller()",
         _OF_STORE,
+    ),
+    Gate(
+        "what the token of a request allows",
+        _PRINCIPALS,
+        "return known if access is None else",
+        "return known if True else",
+        (f"{_HERE}/test_scopes.py",),
     ),
     Gate("principal in the run of a call over MCP", _PRINCIPALS, "principal=name,", "principal=None,", _OF_STORE),
     Gate(
@@ -48,8 +57,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "arguments in the key of a call over MCP that waits",
         _SERVED,
-        '"arguments": params.arguments or {}})',
-        '"arguments": {}})',
+        '"arguments": params.arguments or {}}',
+        '"arguments": {}}',
         _OF_STORE,
     ),
     Gate(
@@ -134,7 +143,7 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that asked at another server",
         _TOOLS,
-        "            self._asking |= await self._suspended.tools()\n",
+        "            self._suspending |= await self._suspended.tools()\n",
         "",
         _OF_STORE,
     ),
@@ -193,8 +202,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "hooks that have not seen all of a server's result",
         "adapters/mcp_server/_replies.py",
-        "    if not is_whole or entry.post or entry.runners or not _is_object(original):\n",
-        "    if not is_whole or not _is_object(original):\n",
+        "    if entry.post or entry.runners or (isinstance(outcome, Completed) and not _is_tools(outcome)):\n",
+        "    if isinstance(outcome, Completed) and not _is_tools(outcome):\n",
         _OF_PASSING_ON,
     ),
     Gate(
@@ -210,5 +219,48 @@ MCP_GATES: tuple[Gate, ...] = (
         '    "pattern": _check_pattern,\n',
         "",
         (f"{_HERE}/test_tools.py",),
+    ),
+    # --- what a tool asks its client, and what is read
+    Gate(
+        "what the host lets a tool ask its client",
+        "adapters/mcp_server/_client_link.py",
+        "        if ctx is None or not lets_through(self._policy, feature):\n",
+        "        if ctx is None:\n",
+        _OF_ASKING,
+    ),
+    Gate(
+        "calls of one principal that wait for their client",
+        "adapters/mcp_server/_asking_calls.py",
+        "        if own < self._most and len(self._waiting) < _MOST:\n",
+        "        if True:\n",
+        _OF_ASKING,
+    ),
+    Gate(
+        "kind of an answer to what a tool asks",
+        "adapters/mcp_server/_asking_calls.py",
+        " or not isinstance(response, _KINDS[type(request)][1])",
+        "",
+        _OF_ASKING,
+    ),
+    Gate(
+        "trust in what a client answers",
+        "pipeline/_call_client.py",
+        "        self._mistrust([*sampled.content])\n",
+        "",
+        ("tests/pipeline/test_call_client.py",),
+    ),
+    Gate(
+        "resources that a principal may not read",
+        "adapters/mcp_server/_offers.py",
+        "    if run.available is not None and entry.name not in run.available:\n",
+        "    if False:\n",
+        _OF_RESOURCES,
+    ),
+    Gate(
+        "subscriptions of one session",
+        "adapters/mcp_server/_subscriptions.py",
+        "        if len(known.uris) >= MOST_EACH:\n",
+        "        if False:\n",
+        _OF_RESOURCES,
     ),
 )

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import cache_from_source
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +24,9 @@ from tests.mutants.gates import GATES, Gate  # noqa: E402 -- the script may be r
 from tests.mutants.trial import scratch, tried, warmed  # noqa: E402
 
 _PACKAGES = "tests/npm/node_modules"  # many and large, and no mutant is in them
+HAS_FRAMEWORKS = find_spec("agents") is not None
+"""Whether this is the environment of the adapters of other frameworks, where nothing but their gates is tried."""
+
 _LONGEST = 300  # seconds for the tests of one gate
 _KILLERS = ROOT / "tests/mutants/killers.json"
 
@@ -53,7 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="only gates of these names, or with one of these words in their names")
     parser.add_argument("--files", nargs="+", help="only gates in these files or folders of src/toolcrib", default=())
     given = parser.parse_args(arguments)
-    chosen = [gate for gate in named(given.names) if not given.files or is_in(gate, given.files)]
+    wanted = [gate for gate in named(given.names) if not given.files or is_in(gate, given.files)]
+    chosen = [gate for gate in wanted if gate.needs_frameworks is HAS_FRAMEWORKS]
+    if len(chosen) < len(wanted):
+        other = "make mutants" if HAS_FRAMEWORKS else "make mutants-frameworks"
+        print(f"left out: {len(wanted) - len(chosen)} gates whose tests need another environment, that of `{other}`")
     if not chosen:
         parser.error("no gate has any of these words in its name, or is in any of these files")
     known: dict[str, str] = json.loads(_KILLERS.read_text("utf-8"))

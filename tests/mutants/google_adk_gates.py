@@ -1,0 +1,59 @@
+"""Gates of the adapter for Google ADK."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["GOOGLE_ADK_GATES"]
+
+_ANSWERS, _CALLS = "adapters/google_adk/_answers.py", "adapters/google_adk/_calls.py"
+_GUARD, _MEMBERS = "adapters/google_adk/_guard.py", "adapters/google_adk/_members.py"
+_TESTS = ("tests/frameworks/test_google_adk.py", "tests/frameworks/test_all.py")
+
+GOOGLE_ADK_GATES: tuple[Gate, ...] = (
+    Gate(
+        "a confirmation of ADK's for what was shown",
+        _CALLS,
+        "if isinstance(said, Denial) or is_as_seen(outcome.request) or _is_bound(theirs):",
+        "if True:",
+        _TESTS,
+    ),
+    Gate(
+        "a call of ADK that nobody confirmed",
+        _CALLS,
+        "    if confirmation is None:\n        return None",
+        "    if confirmation is None:\n        return request.grant()",
+        _TESTS,
+    ),
+    Gate(
+        "a confirmation of ADK's that says no",
+        _CALLS,
+        "if not confirmation.confirmed and not isinstance(answer, Denial):",
+        "if False:",
+        _TESTS,
+    ),
+    Gate("an answer to what ADK asked", _ANSWERS, "if is_answer_to(answer, request)]", "if request]", _TESTS),
+    Gate("a user of ADK as the principal", _CALLS, "run.principal or theirs.user_id", "run.principal", _TESTS),
+    Gate(
+        "a run for each invocation of ADK",
+        _CALLS,
+        "find((session.id, theirs.invocation_id), theirs",
+        "find(0, theirs",
+        _TESTS,
+    ),
+    Gate("a guard of ADK", _GUARD, "if tool.name in self._policy.leave:", "if True:", _TESTS),
+    Gate(
+        "tools that ADK's provider runs",
+        _GUARD,
+        'described.keys() - {"function_declarations"} - set(self._policy.leave)',
+        "()",
+        _TESTS,
+    ),
+    Gate(
+        "a tool of ADK that declares nothing",
+        _MEMBERS,
+        "if declaration is None:\n            raise",
+        "if declaration is None:\n            return\n            raise",
+        _TESTS,
+    ),
+)

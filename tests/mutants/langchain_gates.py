@@ -1,0 +1,81 @@
+"""Gates of the adapter for LangChain and LangGraph."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["LANGCHAIN_GATES"]
+
+_ANSWERS, _CALLS = "adapters/langchain/_answers.py", "adapters/langchain/_calls.py"
+_GUARD, _MEMBERS = "adapters/langchain/_guard.py", "adapters/langchain/_members.py"
+_TESTS = ("tests/frameworks/test_langchain.py", "tests/frameworks/test_all.py")
+
+LANGCHAIN_GATES: tuple[Gate, ...] = (
+    Gate(
+        "an answer of LangChain's for what was shown",
+        _CALLS,
+        "and not (_is_bound(said) or is_as_seen(request))",
+        "and False",
+        _TESTS,
+    ),
+    Gate(
+        "an answer to an interrupt of LangGraph", _ANSWERS, "if is_answer_to(answer, request)]", "if request]", _TESTS
+    ),
+    Gate(
+        "a call of LangGraph that waits",
+        _CALLS,
+        "return await self._answered(self._ask(suspended.request, known))",
+        "return await self._answered(suspended.request.grant())",
+        _TESTS,
+    ),
+    Gate(
+        "a call of LangGraph that waits in a thread",
+        _CALLS,
+        "return run_sync(self._answered(self._ask(suspended.request, known)))",
+        "return run_sync(self._answered(suspended.request.grant()))",
+        _TESTS,
+    ),
+    Gate(
+        "a thread of LangGraph as the conversation",
+        _CALLS,
+        '{"conversation_id": thread}',
+        "{}",
+        _TESTS,
+    ),
+    Gate("a run for each message of a LangGraph thread", _CALLS, "find(about, runtime", "find(0, runtime", _TESTS),
+    Gate(
+        "one execution of a replayed call of LangGraph",
+        _CALLS,
+        "outcome = await self._tools.call_once(",
+        "outcome = await self._tools.call(",
+        _TESTS,
+    ),
+    Gate(
+        "a guard of LangChain",
+        _GUARD,
+        """            return await handler(request)
+        handling""",
+        """            pass
+        return await handler(request)
+        handling""",
+        _TESTS,
+    ),
+    Gate(
+        "a guard of LangChain in a thread",
+        _GUARD,
+        """            return handler(request)
+        handling""",
+        """            pass
+        return handler(request)
+        handling""",
+        _TESTS,
+    ),
+    Gate(
+        "tools that LangChain's provider runs",
+        _GUARD,
+        "if name is not None and name not in self._policy.leave:",
+        "if False:",
+        _TESTS,
+    ),
+    Gate("a failure that a tool of LangChain says", _MEMBERS, 'if result.status == "error":', "if False:", _TESTS),
+)

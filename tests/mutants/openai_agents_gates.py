@@ -1,0 +1,79 @@
+"""Gates of the adapter for the OpenAI Agents SDK."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["OPENAI_AGENTS_GATES"]
+
+_ANSWERS, _TOOLS = "adapters/openai_agents/_answers.py", "adapters/openai_agents/_tools.py"
+_GUARD, _MEMBERS = "adapters/openai_agents/_guard.py", "adapters/openai_agents/_members.py"
+_TESTS = ("tests/frameworks/test_openai_agents.py", "tests/frameworks/test_all.py")
+
+OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
+    Gate(
+        "an approval of the Agents SDK's own for what it shows",
+        _TOOLS,
+        "and not asked and is_as_seen(outcome.request) and",
+        "and not asked and",
+        _TESTS,
+    ),
+    Gate(
+        "approval that the Agents SDK gives",
+        _TOOLS,
+        "return request.grant() if given is None and self._is_approved(ctx) else given",
+        "return request.grant()",
+        _TESTS,
+    ),
+    Gate(
+        "what the Agents SDK shows a model",
+        _TOOLS,
+        "await self.tools.shows(self.name, self.run_of(ctx))",
+        "True",
+        _TESTS,
+    ),
+    Gate("a run for each context of the Agents SDK", _TOOLS, "find((trace_id, about), ctx", "find(0, ctx", _TESTS),
+    Gate(
+        "an answer to what the Agents SDK asked",
+        _ANSWERS,
+        "if is_answer_to(each, one[2].request)]",
+        "if one]",
+        _TESTS,
+    ),
+    Gate(
+        "a denial in the Agents SDK",
+        _ANSWERS,
+        "outcome = await invocation.tools.deny(suspended, each, run)",
+        "outcome = suspended if run else suspended",
+        _TESTS,
+    ),
+    Gate(
+        "approval of a member of the Agents SDK",
+        _MEMBERS,
+        "ToolOptions(requires_approval=asks)",
+        "ToolOptions()",
+        _TESTS,
+    ),
+    Gate(
+        "tools that the Agents SDK's provider runs",
+        _GUARD,
+        "if not isinstance(tool, FunctionTool):\n            raise",
+        "if not isinstance(tool, FunctionTool):\n            return tool\n            raise",
+        _TESTS,
+    ),
+    Gate("a guard of the Agents SDK", _GUARD, "if tool.name in self._policy.leave:", "if True:", _TESTS),
+    Gate(
+        "a guard of the Agents SDK around MCP servers",
+        _GUARD,
+        "found if self.gate is None else",
+        "found if self.gate is not None else",
+        _TESTS,
+    ),
+    Gate(
+        "a guard of the Agents SDK around agents that are handed off to",
+        _GUARD,
+        "self.agent(each) if isinstance(each, Agent) else",
+        "each if isinstance(each, Agent) else",
+        _TESTS,
+    ),
+)
