@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from toolcrib import Agent, ContextItem, ContextPool, ContextQueue, Turn, ez_tool
+from toolcrib import Agent, Turn, ez_tool
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Rejected, Suspended, outcome_from_dict
 from toolcrib.code import PausedProgram
 from toolcrib.errors import FieldProblem
+from toolcrib.turns import ContextItem, ContextPool, ContextQueue
 
 REQUEST = ApprovalRequest("ask_1", "call_1", "find", {}, "d")
 ITEM = ContextItem("x", "about x", "x")

@@ -13,7 +13,6 @@ from toolcrib import (
     ApprovalRequest,
     Denial,
     Grant,
-    JsonLinesSink,
     Outcome,
     Pipeline,
     Run,
@@ -25,6 +24,7 @@ from toolcrib import (
     tool,
 )
 from toolcrib.calls import outcome_from_dict
+from toolcrib.record import JsonLinesSink
 
 PAID = {7: 1999, 8: 4500, 9: 300}  # cents, by order
 

@@ -17,7 +17,8 @@ from board import Board
 from rich.console import Console
 from rich.prompt import Confirm
 
-from toolcrib import Agent, ApprovalRequest, ContextItem, ContextPool, ContextQueue, Denial, Grant, Toolset, Turn, tool
+from toolcrib import Agent, ApprovalRequest, Denial, Grant, Toolset, Turn, tool
+from toolcrib.turns import ContextItem, ContextPool, ContextQueue
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "shop"))
 

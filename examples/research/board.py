@@ -11,7 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from toolcrib import Agent, ContextItem, StopReason, Turn
+from toolcrib import Agent, Turn
+from toolcrib.turns import ContextItem, StopReason
 
 STYLES = {
     StopReason.COMPLETED: "green",

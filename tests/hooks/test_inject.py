@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from toolcrib import IdempotencyKey, Outcome, Pipeline, ToolCall, tool
+from toolcrib import Outcome, Pipeline, ToolCall, tool
 from toolcrib.calls import Completed
+from toolcrib.schema import IdempotencyKey
 from toolcrib.testing import Way, every_way
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from tests.rounds.replies import FORMATS
 from tests.schema.bombs import KINDS, bomb
-from toolcrib import schema_tool
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import InvalidArguments, InvalidSchema, SchemaTooLarge
 from toolcrib.pipeline import Pipeline
@@ -15,6 +14,7 @@ from toolcrib.rounds import decode
 from toolcrib.schema import RunContext
 from toolcrib.testing import Way, every_way, ways
 from toolcrib.tools import Tool
+from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 
 ORDER: dict[str, Any] = {

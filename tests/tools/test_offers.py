@@ -6,10 +6,20 @@ from typing import Any, Literal
 
 import pytest
 
-from toolcrib import PromptText, RunContext, Toolset, prompt, resource, resource_changed, tool
+from toolcrib import RunContext, Toolset, tool
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.tools import Offering, PromptOffer, ResourceOffer, Tool, offering_of
+from toolcrib.tools import (
+    Offering,
+    PromptOffer,
+    PromptText,
+    ResourceOffer,
+    Tool,
+    offering_of,
+    prompt,
+    resource,
+    resource_changed,
+)
 
 
 @resource("trips://{city}/weather", complete={"city": ["Oslo", "Orleans", "Rome"]})

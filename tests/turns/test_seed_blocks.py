@@ -10,18 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib import (
-    Agent,
-    AgentRegistry,
-    ContextItem,
-    StopReason,
-    ToolHook,
-    ToolRegistry,
-    ToolType,
-    Turn,
-    hook,
-    tool,
-)
+from toolcrib import Agent, ToolHook, Turn, hook, tool
 from toolcrib.errors import (
     CompletionCheckReturnError,
     SafeExecutionError,
@@ -29,6 +18,8 @@ from toolcrib.errors import (
     UnregisteredToolError,
     WrongRunMethodError,
 )
+from toolcrib.tools import ToolRegistry, ToolType
+from toolcrib.turns import AgentRegistry, ContextItem, StopReason
 
 
 async def collected(agent: Agent) -> list[Any]:

@@ -27,11 +27,11 @@ from toolcrib import (
     ez_tool,
     tool,
     tool_input,
-    use,
 )
 from toolcrib.calls import ApprovalRequest, CallMetadata, render
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRoundPlan
 from toolcrib.tools import Tool
+from toolcrib.toolsets import use
 
 
 class Weather(TypedDict):

@@ -12,11 +12,11 @@ import mcp_types as types
 from mcp.server.lowlevel.server import Server
 from pydantic import BaseModel, Field
 
-from toolcrib import Media, RunContext, Toolset, prompt, resource, tool
+from toolcrib import Media, RunContext, Toolset, tool
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.errors import ClientUnavailable
 from toolcrib.schema import Elicited
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, prompt, resource
 
 _PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="

@@ -21,8 +21,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tests.adapters.mcp_server.http import served
-from toolcrib import MemoryApprovalStore, tool
+from toolcrib import tool
 from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions, http_app
+from toolcrib.approvals import MemoryApprovalStore
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
