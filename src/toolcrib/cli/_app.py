@@ -26,6 +26,7 @@ from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._pins import pins
 from toolcrib.cli._resume import has_resumed, resume_program, target_of
 from toolcrib.cli._run import RunOptions, exit_on_error, listed_tools, open_run, text_of
+from toolcrib.cli._runs import runs, trace
 from toolcrib.cli._serve import serve
 from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._worker import enqueue, worker
@@ -40,10 +41,12 @@ app = Commands(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_SERVERS, _DURABLE = "Servers", "Durable work"
+_RECORD, _SERVERS, _DURABLE = "The record", "Servers", "Durable work"
 app.command()(new)
 app.add_typer(approvals)
 app.add_typer(pins)
+app.command(rich_help_panel=_RECORD)(runs)
+app.command(rich_help_panel=_RECORD)(trace)
 app.command(rich_help_panel=_SERVERS)(serve)
 app.command(rich_help_panel=_SERVERS)(inspect)
 app.command(rich_help_panel=_SERVERS)(install)

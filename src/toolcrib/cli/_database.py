@@ -27,6 +27,7 @@ __all__ = [
     "database_url",
     "file_of",
     "has_workers",
+    "is_postgres",
     "open_approvals",
     "open_events",
     "open_log",
@@ -81,6 +82,11 @@ def has_workers(database: str | None = None) -> bool:
     with closing(sqlite3.connect(Path(name.removeprefix("sqlite:///")))) as connection:
         found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'toolcrib_workers'").fetchone()
     return found is not None
+
+
+def is_postgres(database: str | None) -> bool:
+    """Return whether a database is a Postgres server; raises DatabaseError for what is no kind of database."""
+    return _scheme(database_name(database)) in _POSTGRES
 
 
 def file_of(database: str | None) -> Path:

@@ -24,12 +24,12 @@ from toolcrib.console._guard import Guard, address_of
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._requests import SURROGATES, JsonReply, json_body, number, visitor_of
 from toolcrib.console._truncate import at_path, full_text
-from toolcrib.console._views import activity_view, brief_event, calls_asked_about, detail_view
+from toolcrib.console._views import activity_view, calls_asked_about, detail_view
 from toolcrib.console._waterfall import waterfall
 from toolcrib.console._webhooks import Notifier
 from toolcrib.console._work_routes import DurableWork, WorkRoutes
 from toolcrib.errors import ApprovalError
-from toolcrib.record import Activity, ActivityFilter, EventLog
+from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 from toolcrib.serving import ServerStates
 from toolcrib.serving.http import HttpGuard, HttpLimits, Listener, Site, listen, serve_app
 

@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
-from toolcrib.console._views import brief_event
-from toolcrib.record import EventLog
+from toolcrib.record import EventLog, brief_event
 
 __all__ = ["Feed"]
 

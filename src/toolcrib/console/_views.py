@@ -13,11 +13,19 @@ from toolcrib.console._form_fields import form_fields, result_field
 from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
 from toolcrib.console._truncate import at_path, value_view
-from toolcrib.record import QUIET, Activity, ActivityFilter, EventLog, KeptEvent
+from toolcrib.record import (
+    QUIET,
+    Activity,
+    ActivityFilter,
+    EventLog,
+    KeptEvent,
+    brief_event,
+    one_line,
+    parent_activity,
+)
 
 __all__ = [
     "activity_view",
-    "brief_event",
     "calls_asked_about",
     "detail_view",
     "ended_calls",
@@ -26,7 +34,6 @@ __all__ = [
     "row_view",
 ]
 
-_BRIEF = 160  # characters of an event in the timeline
 _SHOWN_ELSEWHERE = ("source", "run_id", "entry", "resumed")  # of the data of an `opened` event
 _LIVE = ("running", "suspended")
 _CHILDREN = 200
@@ -58,60 +65,8 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
     last = log.last_event_at(activity)
     if now() - datetime.fromisoformat(last) < QUIET:
         return view
-    parent = _parent_of(log, activity)
+    parent = parent_activity(log, activity)
     return view | {"status": "lost" if parent is not None and parent.ended_at else "running", "quiet_since": last}
-
-
-def brief_event(event: KeptEvent) -> dict[str, Any]:
-    """Return an event in a line."""
-    source = event.source if event.source == "call" else str(event.data["activity"])
-    view = {"position": event.position, "source": source, "run_id": event.run_id, "id": event.id}
-    return view | {"kind": event.kind, "name": event.name, "at": event.at, "text": _brief(event)}
-
-
-def _brief(event: KeptEvent) -> str:
-    data: Mapping[str, Any] = event.data["data"]
-    match event.kind:
-        case "received" | "started":
-            return _line(data.get("arguments"))
-        case "decided" if "approval" in data:
-            said = data["approval"]
-            word = "denied" if said.get("kind") == "denial" else "approved"
-            return _line(f"{word} by {said.get('approver', '')} {said.get('message', '')}".strip())
-        case "decided":
-            return _line(" ".join(str(data.get(name) or "") for name in ("hook", "decision", "reason")).strip())
-        case "suspended":
-            return _line(data["request"].get("reason") or "needs approval")
-        case "yielded":
-            return _line(data.get("value"))
-        case "asked":
-            names = ("text", "page", "fields")
-            said = "; ".join(str(data[name]) for name in names if data.get(name))
-            return _line(
-                f"{data['what']} of the {data['of']}: {said}" if said else f"{data['what']} of the {data['of']}"
-            )
-        case "answered":
-            by = f" by {data['by']}" if data.get("by") else ""
-            why = f" ({data['error']})" if data.get("error") else ""
-            return _line(f"{data['what']}: {data['outcome']}{by}{why} after {data['duration_ms'] / 1000:.1f} s")
-        case "logged":
-            return _line(f"{data['level']} {data['logger']}: {data['data']}")
-        case "ended":
-            outcome = data["outcome"]
-            value = outcome.get("value", outcome.get("message") or outcome.get("reason") or "")
-            return _line(f"{outcome['kind']}  {value}")
-        case "closed":
-            return _line(f"{data.get('outcome') or ''} {data.get('error') or ''}".strip())
-        case _:
-            return _line(data.get("state") or "")
-
-
-def _line(value: Any) -> str:
-    if isinstance(value, Mapping):
-        given = cast("Mapping[str, Any]", value)
-        value = ", ".join(f"{name}={held!r}" for name, held in list(given.items())[:20])
-    text = " ".join(("" if value is None else str(value))[: _BRIEF * 4].split())
-    return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
 
 
 def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
@@ -121,7 +76,7 @@ def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, Approva
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
-    parent = _parent_of(log, activity)
+    parent = parent_activity(log, activity)
     view = {
         "activity": activity_view(log, activity, asked),
         "parent": None if parent is None else activity_view(log, parent),
@@ -138,16 +93,6 @@ def _is_request_of(entry: ApprovalEntry, activity: Activity) -> bool:
     if activity.source in ("call", "turn"):
         return request.call_id == activity.id and (request.run_id == activity.run_id or not activity.run_id)
     return False
-
-
-def _parent_of(log: EventLog, activity: Activity) -> Activity | None:
-    """Return the run or call that an activity is part of."""
-    if activity.parent_id is None:
-        return None
-    found = log.activities(ActivityFilter(ids=(activity.parent_id,)), limit=5)
-    found = [one for one in found if (one.source, one.id) != (activity.source, activity.id)]
-    runs = [one for one in found if one.source != "call"] or found
-    return runs[0] if runs else None
 
 
 def _call_view(log: EventLog, activity: Activity) -> dict[str, Any]:
@@ -272,7 +217,7 @@ def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str
         "created_at": request.created_at.isoformat(),
         "in_doubt": request.in_doubt,
         "asked_by": request.asked_by,
-        "text": _line(request.arguments),
+        "text": one_line(request.arguments),
         "origin": [{"source": one.source, "id": one.id, "run_id": one.run_id, "name": one.name} for one in origin],
         "ended": ended.get((request.call_id, request.run_id)),
     }

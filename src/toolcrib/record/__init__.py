@@ -11,10 +11,20 @@ from toolcrib.record._activity_trace import (
     trace_activity,
 )
 from toolcrib.record._batch_sink import BatchSink, RecordedEvent
+from toolcrib.record._brief_event import brief_event, one_line
 from toolcrib.record._call_trace import Trace
 from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
 from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
 from toolcrib.record._prune import prune_events, prune_sqlite_events
+from toolcrib.record._run_log import (
+    RunFilter,
+    RunSummary,
+    TraceNode,
+    ids_like,
+    list_runs,
+    parent_activity,
+    trace_nodes,
+)
 from toolcrib.record._selecting_sink import SelectingSink
 from toolcrib.record._sinks import (
     ActivitySink,
@@ -49,22 +59,31 @@ __all__ = [
     "RecordedEvent",
     "RecordedRun",
     "Rows",
+    "RunFilter",
+    "RunSummary",
     "SelectingSink",
     "Sink",
     "SqliteSink",
     "Stepped",
     "Trace",
+    "TraceNode",
     "TracingSink",
     "Within",
     "WordIndex",
+    "brief_event",
     "calls_log",
     "current_activity",
+    "ids_like",
+    "list_runs",
     "merged_sinks",
+    "one_line",
+    "parent_activity",
     "prune_events",
     "prune_sqlite_events",
     "sqlite_event_tables",
     "sqlite_events",
     "trace_activity",
+    "trace_nodes",
     "wants_activities",
     "write_events",
 ]

@@ -91,15 +91,16 @@ class EventLog:
         words: The index of the database's words; without one, a search reads every activity.
 
     Attributes:
+        rows: Runs one SELECT.
         words: The index, or None.
     """
 
     def __init__(self, rows: Rows, words: WordIndex | None = None) -> None:
-        self._rows, self.words = rows, words
+        self.rows, self.words = rows, words
 
     def last(self) -> int:
         """Return the position of the latest event; 0 when there is none."""
-        ((position,),) = self._rows("SELECT COALESCE(MAX(position), 0) FROM toolcrib_events", ())
+        ((position,),) = self.rows("SELECT COALESCE(MAX(position), 0) FROM toolcrib_events", ())
         return int(position)
 
     def since(self, position: int, limit: int = 500) -> list[KeptEvent]:
@@ -122,7 +123,7 @@ class EventLog:
         self, wanted: ActivityFilter | None = None, *, before: int | None = None, limit: int = 100
     ) -> list[Activity]:
         """Return calls and runs, the latest first: the first `limit` that began before a position."""
-        return [Activity(*row) for row in self._rows(*self._select(wanted or ActivityFilter(), before, limit))]
+        return [Activity(*row) for row in self.rows(*self._select(wanted or ActivityFilter(), before, limit))]
 
     def _select(self, wanted: ActivityFilter, before: int | None, limit: int) -> tuple[str, tuple[Any, ...]]:
         """Return the statement that reads what is wanted, and its values."""
@@ -136,7 +137,7 @@ class EventLog:
     def changed(self, position: int, limit: int = 500) -> list[Activity]:
         """Return the calls and runs that have an event after a position, by their latest event."""
         where = "WHERE last_position > ? ORDER BY last_position LIMIT ?"
-        return [Activity(*row) for row in self._rows(f"SELECT {_COLUMNS} FROM {_TABLE} {where}", (position, limit))]
+        return [Activity(*row) for row in self.rows(f"SELECT {_COLUMNS} FROM {_TABLE} {where}", (position, limit))]
 
     def activity(self, source: str, id: str, run_id: str | None = None) -> Activity | None:
         """Return how one call or run stands: of several calls with that id the latest, unless its run is given."""
@@ -153,28 +154,28 @@ class EventLog:
             seen |= inside
             found = [
                 Activity(*row)
-                for row in self._rows(*_any_of([(["parent_id = ?"], [one]) for one in sorted(inside)], _LATEST))
+                for row in self.rows(*_any_of([(["parent_id = ?"], [one]) for one in sorted(inside)], _LATEST))
             ]
             latest = max(latest, *(one.last_position for one in found), 0)
             inside = {one.id for one in found if one.ended_at is None} - seen
             if not inside:
                 break
-        ((at,),) = self._rows("SELECT at FROM toolcrib_events WHERE position = ?", (latest,))
+        ((at,),) = self.rows("SELECT at FROM toolcrib_events WHERE position = ?", (latest,))
         return str(at)
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many there are, by source and status."""
-        rows = self._rows("SELECT source, status, COUNT(*) FROM toolcrib_activities GROUP BY source, status", ())
+        rows = self.rows("SELECT source, status, COUNT(*) FROM toolcrib_activities GROUP BY source, status", ())
         return {(str(source), str(status)): int(number) for source, status, number in rows}
 
     def names(self, limit: int = 500) -> list[str]:
         """Return the names of tools and runs, in alphabetical order."""
-        return [str(name) for (name,) in self._rows(_NAMES, (limit,))]
+        return [str(name) for (name,) in self.rows(_NAMES, (limit,))]
 
     # --- inside
 
     def _events(self, where: str, *values: Any) -> list[KeptEvent]:
-        rows = self._rows(f"{_EVENT} {where}", values)
+        rows = self.rows(f"{_EVENT} {where}", values)
         return [
             KeptEvent(int(position), source, run_id, id, kind, name, at, json.loads(data))
             for position, source, run_id, id, kind, name, at, data in rows

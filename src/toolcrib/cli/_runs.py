@@ -1,0 +1,208 @@
+"""`toolcrib runs` and `toolcrib trace`: what a database keeps of runs and calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, cast
+
+import typer
+from rich.text import Text
+
+from toolcrib.calls import now
+from toolcrib.cli._database import (
+    DATABASE_HINT,
+    DatabaseOption,
+    database_errors,
+    database_name,
+    file_of,
+    is_postgres,
+    open_log,
+    shown_name,
+)
+from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
+from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.errors import DatabaseError
+from toolcrib.record import EventLog, RunFilter, RunSummary, TraceNode, ids_like, list_runs, trace_nodes
+
+__all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "moment", "runs", "trace"]
+
+_AGE = re.compile(r"(\d+)([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_OUTCOMES = ("completed", "failed", "rejected", "suspended", "cancelled", "running")
+_STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
+
+DatabaseArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATABASE]", help="The database, in place of --database: a file or a URL.", show_default=False
+    ),
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="What began then or later: 30m, 2h, 7d, or 2030-01-31T12:00."),
+]
+LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")]
+
+
+def kept_log(database: str | None) -> EventLog:
+    """Return the events in a database that is there already.
+
+    Raises:
+        DatabaseError: There is no such file, or it cannot be used.
+        MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
+    """
+    if not is_postgres(database) and not file_of(database).is_file():
+        raise DatabaseError(database_name(database), "there is no such file", DATABASE_HINT)
+    return open_log(database)
+
+
+def moment(text: str | None) -> datetime | None:
+    """Return the time that an option names: so long ago, or a date with or without a time of day."""
+    if text is None:
+        return None
+    found = _AGE.fullmatch(text)
+    if found is not None:
+        return now() - timedelta(**{_UNITS[found[2]]: int(found[1])})
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no time; write 30m, 2h, 7d, or 2030-01-31T12:00", param_hint="--since"
+        ) from None
+
+
+def runs(
+    named: DatabaseArgument = None,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="NAME", help="Only with a call on behalf of NAME.")
+    ] = None,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only with a call of this tool.")] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option("--outcome", metavar="OUTCOME", help=f"Only with a call that is {', '.join(_OUTCOMES)}."),
+    ] = None,
+    since: SinceOption = None,
+    limit: LimitOption = 50,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the runs in a database, the latest first: their calls by outcome, and what waits."""
+    if outcome is not None and outcome not in _OUTCOMES:
+        raise typer.BadParameter(f"{outcome!r} is none of {', '.join(_OUTCOMES)}", param_hint="--outcome")
+    wanted = RunFilter(principal or "", tool or "", outcome or "", moment(since))
+    name = named or database
+    with exit_on_error():
+        log = kept_log(name)
+        with database_errors(name):
+            found = list_runs(log, wanted, limit=limit)
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    elif found:
+        _print_runs(found)
+    else:
+        say(f"there is no such run in {shown_name(name)}")
+
+
+def _print_runs(found: list[RunSummary]) -> None:
+    table = table_of("id", "way in", "for", "begun", "took", "calls", "waits for a person", "cost")
+    table.columns[0].no_wrap = True  # an id is there to be copied
+    for one in found:
+        table.add_row(
+            Text(cell_text(one.id)),
+            Text(cell_text(", ".join(one.names) or one.entry)),
+            Text(cell_text(one.principal or "")),
+            _local(one.started_at),
+            "" if one.duration_ms is None else _took(one.duration_ms),
+            Text(", ".join(f"{count} {status}" for status, count in one.calls.items())),
+            Text(cell_text(", ".join(dict.fromkeys(each["tool"] for each in one.waiting))), style="yellow"),
+            _cost(one.usage),
+        )
+    console().print(table)
+
+
+def _cost(usage: Mapping[str, Any] | None) -> str:
+    """Return the cost of a run, or its tokens where the cost is not known."""
+    if usage is None:
+        return ""
+    if usage.get("cost") is not None:
+        return f"${float(usage['cost']):.4f}"
+    tokens = int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
+    return f"{tokens:,} tokens" if tokens else ""
+
+
+def trace(
+    id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="A run's, activity's or call's id, or how it begins.", show_default=False),
+    ],
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a run or a call as a tree: what it called, and what happened to each call."""
+    with exit_on_error():
+        log = kept_log(database)
+        with database_errors(database):
+            found, near = ids_like(log, id)
+            node = trace_nodes(log, found[0]) if len(found) == 1 else None
+    if node is None:
+        _refuse(id, found, near, shown_name(database))
+    elif as_json:
+        print_json(node.to_dict())
+    else:
+        write("\n".join(_lines(node)) + "\n")
+
+
+def _refuse(id: str, found: list[str], near: list[str], where: str) -> None:
+    if found:
+        say(f"several ids in {where} begin with {id}: {', '.join(found)}. Give more of the id")
+    elif near:
+        say(f"there is no run or call {id} in {where}. Did you mean {' or '.join(near)}?")
+    else:
+        say(f"there is no run or call {id} in {where}; `toolcrib runs` lists the runs")
+    raise typer.Exit(Status.MISUSED)
+
+
+def _lines(node: TraceNode, depth: int = 0) -> Iterator[str]:
+    """Yield a node with its events, and what went on inside it, indented."""
+    edge = "  " * depth
+    said = [node.kind, *([node.name] if node.name not in ("", node.kind) else []), node.id, node.status]
+    took = [] if node.duration_ms is None else [_took(node.duration_ms)]
+    about = [f"for {node.principal}"] if node.principal else []
+    about += [f"by {node.entry}"] if node.entry and depth == 0 else []
+    yield f"{edge}{cell_text('  '.join([*said, *took, *about]), 400)}"
+    began = datetime.fromisoformat(node.started_at)
+    for event in node.events:
+        after = (datetime.fromisoformat(event["at"]) - began).total_seconds()
+        yield f"{edge}  {after:8.3f}s {event['kind']:<9} {cell_text(event['text'], 400)}".rstrip()
+        for origin in _origins(event):
+            yield f"{edge}             {cell_text(origin, 400)}"
+    for one in node.inside:
+        yield from _lines(one, depth + 1)
+
+
+def _origins(event: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where the arguments come from, as far as the record says it."""
+    if event["kind"] != "decided":
+        return
+    for each in cast("list[Mapping[str, Any]]", event["data"].get("origins") or ()):
+        yield f"{each['path'] or 'arguments'}: {each['value']!r} is {each['kind']} {_place(each)}".rstrip()
+
+
+def _place(origin: Mapping[str, Any]) -> str:
+    parts = (origin.get("tool"), origin.get("call_id"), origin.get("place"))
+    return f"from {' '.join(str(part) for part in parts if part)}" if parts[0] else ""
+
+
+def _took(milliseconds: float) -> str:
+    """Return a duration for a person."""
+    if milliseconds < 1_000:
+        return f"{milliseconds:.1f} ms"
+    seconds = milliseconds / 1_000
+    return f"{seconds:.1f} s" if seconds < 120 else str(timedelta(seconds=round(seconds)))
+
+
+def _local(at: str) -> str:
+    """Return a time as this machine writes it."""
+    return datetime.fromisoformat(at).astimezone().isoformat(" ", "seconds")[:19]

@@ -1,0 +1,65 @@
+"""Kept events in one line each: a timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolcrib.record._event_log import KeptEvent
+
+__all__ = ["brief_event", "one_line"]
+
+_BRIEF = 160  # characters of an event
+
+
+def brief_event(event: KeptEvent) -> dict[str, Any]:
+    """Return an event in a line."""
+    source = event.source if event.source == "call" else str(event.data["activity"])
+    view = {"position": event.position, "source": source, "run_id": event.run_id, "id": event.id}
+    return view | {"kind": event.kind, "name": event.name, "at": event.at, "text": _brief(event)}
+
+
+def _brief(event: KeptEvent) -> str:
+    data: Mapping[str, Any] = event.data["data"]
+    match event.kind:
+        case "received" | "started":
+            return one_line(data.get("arguments"))
+        case "decided" if "approval" in data:
+            said = data["approval"]
+            word = "denied" if said.get("kind") == "denial" else "approved"
+            return one_line(f"{word} by {said.get('approver', '')} {said.get('message', '')}".strip())
+        case "decided":
+            return one_line(" ".join(str(data.get(name) or "") for name in ("hook", "decision", "reason")).strip())
+        case "suspended":
+            return one_line(data["request"].get("reason") or "needs approval")
+        case "yielded":
+            return one_line(data.get("value"))
+        case "asked":
+            names = ("text", "page", "fields")
+            said = "; ".join(str(data[name]) for name in names if data.get(name))
+            return one_line(
+                f"{data['what']} of the {data['of']}: {said}" if said else f"{data['what']} of the {data['of']}"
+            )
+        case "answered":
+            by = f" by {data['by']}" if data.get("by") else ""
+            why = f" ({data['error']})" if data.get("error") else ""
+            return one_line(f"{data['what']}: {data['outcome']}{by}{why} after {data['duration_ms'] / 1000:.1f} s")
+        case "logged":
+            return one_line(f"{data['level']} {data['logger']}: {data['data']}")
+        case "ended":
+            outcome = data["outcome"]
+            value = outcome.get("value", outcome.get("message") or outcome.get("reason") or "")
+            return one_line(f"{outcome['kind']}  {value}")
+        case "closed":
+            return one_line(f"{data.get('outcome') or ''} {data.get('error') or ''}".strip())
+        case _:
+            return one_line(data.get("state") or "")
+
+
+def one_line(value: Any) -> str:
+    """Return arguments or another value as one line of text, cut."""
+    if isinstance(value, Mapping):
+        given = cast("Mapping[str, Any]", value)
+        value = ", ".join(f"{name}={held!r}" for name, held in list(given.items())[:20])
+    text = " ".join(("" if value is None else str(value))[: _BRIEF * 4].split())
+    return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"

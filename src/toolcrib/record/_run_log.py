@@ -1,0 +1,379 @@
+"""Runs of a log, each with how its calls ended, and the tree of one run or call with its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, cast
+
+from toolcrib.record._brief_event import brief_event
+from toolcrib.record._event_log import ActivityFilter, EventLog
+from toolcrib.record._event_tables import Activity
+
+__all__ = ["RunFilter", "RunSummary", "TraceNode", "ids_like", "list_runs", "parent_activity", "trace_nodes"]
+
+_MOST_IDS = 200  # in one statement
+_MOST_NODES = 5_000  # of one tree
+_MOST_EVENTS = 500  # of one node
+_RECENT = 1_000  # ids among which the nearest to a misspelt one is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are wanted; an empty field asks nothing. Tool, outcome and principal are those of one call.
+
+    Attributes:
+        principal: On whose behalf, whole.
+        tool: The tool's name, whole.
+        outcome: A call's status: `completed`, `failed`, `rejected`, `suspended`, `cancelled`, `running`.
+        since: The run began then or later.
+    """
+
+    principal: str = ""
+    tool: str = ""
+    outcome: str = ""
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """How one run stands.
+
+    Attributes:
+        names: What makes its calls, each by its kind and name: `session support`, `agent trips`.
+        entry: Which way its calls came.
+        started_at: ISO text, like `ended_at`, which is None while something of it goes on or waits.
+        duration_ms: From its beginning to its end, people's time included; None before.
+        calls: How many of its calls ended in each way, by status.
+        waiting: The calls that wait for a person, each by its tool and id.
+        usage: The requests, tokens and cost of its model, where they were recorded.
+    """
+
+    id: str
+    names: tuple[str, ...]
+    entry: str
+    principal: str | None
+    started_at: str
+    ended_at: str | None
+    duration_ms: float | None
+    calls: Mapping[str, int]
+    waiting: tuple[Mapping[str, str], ...]
+    usage: Mapping[str, Any] | None
+    position: int = field(default=0, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        data = asdict(self)
+        del data["position"]
+        return {**data, "names": list(self.names), "waiting": [dict(one) for one in self.waiting]}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    """One run, activity or call, with what happened in it, and what went on inside.
+
+    Attributes:
+        kind: `run`, `call`, or the kind of activity.
+        status: As `Activity.status`; of a run, `running`, `suspended` or `ended`.
+        events: Its events, each in a line, with `data` as it was kept.
+        inside: What went on inside it, in the order it began.
+    """
+
+    kind: str
+    id: str
+    name: str
+    status: str
+    entry: str
+    principal: str | None
+    started_at: str
+    ended_at: str | None
+    duration_ms: float | None
+    events: tuple[Mapping[str, Any], ...] = ()
+    inside: tuple[TraceNode, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tree as JSON shapes."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return {**own, "events": [dict(one) for one in self.events], "inside": [one.to_dict() for one in self.inside]}
+
+
+def parent_activity(log: EventLog, activity: Activity) -> Activity | None:
+    """Return the run or call that an activity is part of."""
+    if activity.parent_id is None:
+        return None
+    found = log.activities(ActivityFilter(ids=(activity.parent_id,)), limit=5)
+    found = [one for one in found if (one.source, one.id) != (activity.source, activity.id)]
+    runs = [one for one in found if one.source != "call"] or found
+    return runs[0] if runs else None
+
+
+# --- runs
+
+
+def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50) -> list[RunSummary]:
+    """Return runs, the latest first: those that made calls, and what is at the top and has made none."""
+    wanted = wanted or RunFilter()
+    found = _with_calls(log, wanted, limit)
+    if not (wanted.tool or wanted.outcome):
+        known = {one.id for one in found}
+        found += [one for one in _without_calls(log, wanted, limit) if one.id not in known]
+    return sorted(found, key=lambda one: one.position, reverse=True)[:limit]
+
+
+def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
+    asked = [(column, value) for column, value in _columns(wanted) if value]
+    fits = " AND ".join(f"{column} = ?" for column, _ in asked) or "1 = 1"
+    since, values = ("HAVING MIN(started_at) >= ?", [_iso(wanted.since)]) if wanted.since else ("", [])
+    fitting = f"SELECT run_id FROM toolcrib_activities WHERE source = 'call' AND {fits}" if asked else ""
+    among = f" AND run_id IN ({fitting})" if fitting else ""
+    rows = log.rows(
+        f"SELECT run_id FROM toolcrib_activities WHERE source = 'call'{among} GROUP BY run_id {since} "
+        "ORDER BY MIN(first_position) DESC LIMIT ?",
+        (*(value for _, value in asked), *values, limit),
+    )
+    ids = [str(run_id) for (run_id,) in rows]
+    return [one for some in _batches(ids) for one in _summaries(log, some)]
+
+
+def _columns(wanted: RunFilter) -> tuple[tuple[str, str], ...]:
+    return ("principal", wanted.principal), ("name", wanted.tool), ("status", wanted.outcome)
+
+
+def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
+    """Return these runs, by their calls and by the activities that made them."""
+    among = f"source = 'call' AND run_id IN ({', '.join('?' * len(ids))})"
+    counted = log.rows(
+        "SELECT run_id, status, COUNT(*), MIN(first_position), MIN(started_at), MAX(ended_at), MIN(entry), "
+        "MAX(principal), SUM(CASE WHEN ended_at IS NULL THEN 1 ELSE 0 END) "
+        f"FROM toolcrib_activities WHERE {among} GROUP BY run_id, status",
+        tuple(ids),
+    )
+    waiting = log.rows(
+        f"SELECT run_id, name, id FROM toolcrib_activities WHERE {among} AND status = 'suspended' "
+        "ORDER BY first_position",
+        tuple(ids),
+    )
+    makers = log.rows(
+        f"SELECT DISTINCT run_id, parent_id FROM toolcrib_activities WHERE {among} AND parent_id IS NOT NULL",
+        tuple(ids),
+    )
+    parents = {one.id: one for one in _by_id(log, {str(parent) for _, parent in makers}) if one.source != "call"}
+    found: list[RunSummary] = []
+    for run_id in ids:
+        rows = [row for row in counted if row[0] == run_id]
+        own = [parents[parent] for of, parent in makers if of == run_id and parent in parents]
+        found.append(_summary(log, run_id, rows, own, [(name, id) for of, name, id in waiting if of == run_id]))
+    return found
+
+
+def _summary(
+    log: EventLog,
+    run_id: str,
+    rows: Sequence[Sequence[Any]],
+    makers: Sequence[Activity],
+    waiting: Sequence[tuple[str, str]],
+) -> RunSummary:
+    open_calls = sum(int(row[8]) for row in rows)
+    is_open = bool(open_calls) or any(one.ended_at is None for one in makers)
+    started = min([*(str(row[4]) for row in rows), *(one.started_at for one in makers)])
+    ends = [str(row[5]) for row in rows if row[5] is not None] + [one.ended_at for one in makers if one.ended_at]
+    ended = None if is_open or not ends else max(ends)
+    return RunSummary(
+        run_id,
+        tuple(dict.fromkeys(" ".join(dict.fromkeys((one.source, one.name))) for one in makers)),
+        next((str(row[6]) for row in rows if row[6]), ""),
+        next((who for who in (*(row[7] for row in rows), *(one.principal for one in makers)) if who), None),
+        started,
+        ended,
+        _milliseconds(started, ended),
+        {str(row[1]): int(row[2]) for row in sorted(rows, key=lambda row: str(row[1]))},
+        tuple({"tool": name, "id": id} for name, id in waiting),
+        _usage(log, makers),
+        min([*(int(row[3]) for row in rows), *(one.first_position for one in makers)]),
+    )
+
+
+def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
+    """Return what is at the top and has made no call in its run."""
+    kinds = ("agent", "turn", "program", "session", "request")
+    tops = log.activities(ActivityFilter(sources=kinds, principal=wanted.principal, top=True), limit=limit)
+    if wanted.since is not None:
+        tops = [one for one in tops if one.started_at >= _iso(wanted.since)]
+    of_runs: dict[str, list[Activity]] = {}
+    entries: dict[str, str] = {}
+    for one in tops:
+        run_id, entry = _run_of(log, one)
+        of_runs.setdefault(run_id, []).append(one)
+        entries.setdefault(run_id, entry)
+    called = {
+        str(run_id)
+        for some in _batches(list(of_runs))
+        for (run_id,) in log.rows(
+            "SELECT DISTINCT run_id FROM toolcrib_activities WHERE source = 'call' "
+            f"AND run_id IN ({', '.join('?' * len(some))})",
+            tuple(some),
+        )
+    }
+    return [
+        replace(_summary(log, run_id, (), makers, ()), entry=entries[run_id])
+        for run_id, makers in of_runs.items()
+        if run_id not in called
+    ]
+
+
+def _run_of(log: EventLog, activity: Activity) -> tuple[str, str]:
+    """Return the id of the run that an activity opened its calls in, and which way they come."""
+    opened = next(iter(log.since(activity.first_position - 1, 1)), None)
+    said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
+    return str(said.get("run_id") or activity.id), str(said.get("entry") or "")
+
+
+def _usage(log: EventLog, makers: Iterable[Activity]) -> Mapping[str, Any] | None:
+    """Return what the model of a run took, as its activities said last."""
+    for one in makers:
+        event = log.latest(one, "closed", "changed")
+        said = None if event is None else event.data["data"].get("usage")
+        if isinstance(said, Mapping):
+            return cast("Mapping[str, Any]", said)
+    return None
+
+
+def _iso(at: datetime) -> str:
+    return at.isoformat()
+
+
+def _milliseconds(started: str, ended: str | None) -> float | None:
+    if ended is None:
+        return None
+    return round((datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds() * 1000, 3)
+
+
+def _by_id(log: EventLog, ids: Iterable[str]) -> list[Activity]:
+    return [
+        one
+        for some in _batches(sorted(ids))
+        for one in log.activities(ActivityFilter(ids=tuple(some)), limit=5 * _MOST_IDS)
+    ]
+
+
+def _batches(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[at : at + _MOST_IDS] for at in range(0, len(ids), _MOST_IDS)]
+
+
+# --- one run or call
+
+
+def ids_like(log: EventLog, start: str, *, limit: int = 6) -> tuple[list[str], list[str]]:
+    """Return the ids of runs and calls that are this or begin so, and the nearest to it where there is none."""
+    exact = _ids(log, "id = ?", start, limit) | _ids(log, "run_id = ?", start, limit)
+    if start in exact:
+        return [start], []
+    like = start.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
+    found = _ids(log, "id LIKE ? ESCAPE '!'", like, limit) | _ids(log, "run_id LIKE ? ESCAPE '!'", like, limit)
+    found = {one for one in found if one.startswith(start)}
+    if found:
+        return sorted(found)[:limit], []
+    recent = {one.id for one in log.activities(limit=_RECENT)} | {one.run_id for one in log.activities(limit=_RECENT)}
+    return [], get_close_matches(start, sorted(recent - {""}), n=3, cutoff=0.5)
+
+
+def _ids(log: EventLog, where: str, value: str, limit: int) -> set[str]:
+    column = where.partition(" ")[0]
+    rows = log.rows(f"SELECT DISTINCT {column} FROM toolcrib_activities WHERE {where} LIMIT ?", (value, limit))
+    return {str(one) for (one,) in rows if one}
+
+
+def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
+    """Return the tree of a run, activity or call; None for an id that is none."""
+    runs = log.activities(ActivityFilter(sources=("call",), run_id=id), limit=_MOST_NODES)
+    own = [one for one in log.activities(ActivityFilter(ids=(id,)), limit=20) if one.id == id]
+    if not runs and not own:
+        opened = [one for one in log.activities(ActivityFilter(top=True), limit=_RECENT) if one.source != "call"]
+        own = [one for one in opened if _run_of(log, one)[0] == id]
+        if not own:
+            return None
+    if not runs and len(own) == 1:
+        return _node(log, own[0], _inside(log, own))
+    makers = _makers(log, [*own, *runs])
+    known = _inside(log, [*makers, *own, *runs])
+    at = {one.id for one in (*makers, *own, *runs)}
+    roots = [one for one in _once([*makers, *own, *runs]) if one.parent_id not in at or one.parent_id == one.id]
+    nodes = tuple(_node(log, one, known) for one in sorted(roots, key=lambda one: one.first_position))
+    summary = next(iter(_summaries(log, [id])), None) if runs else None
+    status = "suspended" if any(one.status == "suspended" for one in nodes) else "running"
+    status = "ended" if summary is not None and summary.ended_at else status
+    first = nodes[0]
+    return TraceNode(
+        "run",
+        id,
+        "" if summary is None else ", ".join(summary.names),
+        status,
+        first.entry if summary is None else summary.entry,
+        first.principal if summary is None else summary.principal,
+        first.started_at if summary is None else summary.started_at,
+        None if summary is None else summary.ended_at,
+        None if summary is None else summary.duration_ms,
+        (),
+        nodes,
+    )
+
+
+def _makers(log: EventLog, calls: Sequence[Activity]) -> list[Activity]:
+    """Return the activities that made calls, and those around them."""
+    found: dict[str, Activity] = {}
+    wanted = {one.parent_id for one in calls if one.parent_id} - {one.id for one in calls}
+    while wanted:
+        fresh = [one for one in _by_id(log, {one for one in wanted if one}) if one.source != "call"]
+        found.update({one.id: one for one in fresh})
+        wanted = {one.parent_id for one in fresh if one.parent_id} - found.keys()
+    return list(found.values())
+
+
+def _inside(log: EventLog, outer: Sequence[Activity]) -> Mapping[str, list[Activity]]:
+    """Return what goes on inside each of these, and inside that, by the id of what it goes on in."""
+    found: dict[str, list[Activity]] = {}
+    seen = {(one.source, one.run_id, one.id) for one in outer}
+    for one in outer:
+        if one.parent_id is not None:
+            found.setdefault(one.parent_id, []).append(one)
+    wanted, count = {one.id for one in outer}, 0
+    while wanted and count < _MOST_NODES:
+        fresh = [
+            one
+            for some in _batches(sorted(wanted))
+            for one in log.activities(ActivityFilter(parent_ids=tuple(some)), limit=_MOST_NODES)
+            if (one.source, one.run_id, one.id) not in seen
+        ]
+        seen |= {(one.source, one.run_id, one.id) for one in fresh}
+        count += len(fresh)
+        for one in fresh:
+            found.setdefault(str(one.parent_id), []).append(one)
+        wanted = {one.id for one in fresh}
+    return found
+
+
+def _once(several: Iterable[Activity]) -> list[Activity]:
+    return list({(one.source, one.run_id, one.id): one for one in several}.values())
+
+
+def _node(log: EventLog, activity: Activity, inside: Mapping[str, Sequence[Activity]]) -> TraceNode:
+    within = _once(one for one in inside.get(activity.id, ()) if one is not activity and one.id != activity.id)
+    events = log.events(activity, limit=_MOST_EVENTS)
+    return TraceNode(
+        activity.source,
+        activity.id,
+        activity.name,
+        activity.status,
+        activity.entry,
+        activity.principal,
+        activity.started_at,
+        activity.ended_at,
+        activity.duration_ms,
+        tuple(
+            {"kind": event.kind, "at": event.at, "text": brief_event(event)["text"], "data": event.data["data"]}
+            for event in events
+        ),
+        tuple(_node(log, one, inside) for one in sorted(within, key=lambda one: one.first_position)),
+    )

@@ -1,0 +1,153 @@
+"""Runs of a log, and the tree of one: over a file and over a Postgres server."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.postgres import Postgres
+from toolcrib.adapters.dbos import PostgresSink
+from toolcrib.calls import Suspended, ToolCall, now
+from toolcrib.code import Toolkit
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import (
+    EventLog,
+    RunFilter,
+    SqliteSink,
+    TraceNode,
+    ids_like,
+    list_runs,
+    trace_activity,
+    trace_nodes,
+)
+from toolcrib.tools import Tool, ez_tool
+
+
+@ez_tool
+def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@ez_tool(requires_approval=True)
+def refund(order: int) -> str:
+    return f"refunded {order}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    made: AbstractContextManager[Any]
+    if request.param == "sqlite":
+        made = SqliteSink(tmp_path / "toolcrib.db")
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        made = PostgresSink(server.url("run_log"))
+        with server.connect("run_log") as connection:
+            connection.execute("TRUNCATE toolcrib_events, toolcrib_activities")
+    with made as opened:
+        yield opened
+
+
+async def recorded(sink: Any) -> EventLog:
+    """Two runs at the top, and a program of a third: of ann, of bob, and of nobody."""
+    tools: list[Tool[..., Any]] = [add, refund]
+    pipeline = Pipeline(tools, sinks=[sink])
+    ann, bob = Run("run_ann", principal="ann"), Run("run_bob", principal="bob")
+    await pipeline.run(ToolCall("add", {"a": "one"}, "call_bad"), ann)
+    asked = await pipeline.run(ToolCall("refund", {"order": 7}, "call_refund"), ann)
+    assert isinstance(asked, Suspended)
+    await pipeline.run(ToolCall("refund", {"order": 8}, "call_waits"), bob)
+    await pipeline.run(asked, ann, grant=asked.request.grant("carol"))
+    await Toolkit(tools, sinks=[sink]).execute_async("add(1)", run=Run("run_program"))
+    return sink.log()
+
+
+async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(sink: Any) -> None:
+    log = await recorded(sink)
+
+    found = list_runs(log)
+
+    assert [one.id for one in found] == ["run_program", "run_bob", "run_ann"]
+    assert [dict(one.calls) for one in found] == [{"completed": 1}, {"suspended": 1}, {"completed": 1, "failed": 1}]
+    assert [one.principal for one in found] == [None, "bob", "ann"]
+    assert [list(one.waiting) for one in found] == [[], [{"tool": "refund", "id": "call_waits"}], []]
+    assert [one.ended_at is None for one in found] == [False, True, False]
+    assert found[0].names == ("program",)
+
+
+async def test_runs_are_chosen_by_one_of_their_calls(sink: Any) -> None:
+    log = await recorded(sink)
+
+    def ids(wanted: RunFilter, limit: int = 50) -> list[str]:
+        return [one.id for one in list_runs(log, wanted, limit=limit)]
+
+    assert ids(RunFilter(principal="ann")) == ["run_ann"]
+    assert ids(RunFilter(tool="refund")) == ["run_bob", "run_ann"]
+    assert ids(RunFilter(tool="refund", outcome="suspended")) == ["run_bob"]
+    assert ids(RunFilter(outcome="rejected")) == []
+    assert ids(RunFilter(since=now() + timedelta(hours=1))) == []
+    assert ids(RunFilter(since=now() - timedelta(hours=1)), limit=1) == ["run_program"]
+
+
+async def test_a_run_without_a_call_is_listed_with_what_its_model_took(sink: Any) -> None:
+    run = Run("run_quiet", sinks=(sink,), principal="ann", entry="session")
+    trace = trace_activity("session", "support", run, about=lambda: {"principal": "ann"})
+    assert trace is not None
+    trace.closed("completed", usage={"requests": 2, "cost": "0.5"})
+
+    (found,) = list_runs(sink.log())
+
+    assert (found.id, found.names, found.entry, found.principal) == (
+        "run_quiet",
+        ("session support",),
+        "session",
+        "ann",
+    )
+    assert found.usage == {"requests": 2, "cost": "0.5"}
+    assert list_runs(sink.log(), RunFilter(tool="add")) == []
+
+
+def kinds(node: TraceNode) -> list[str]:
+    return [event["kind"] for event in node.events]
+
+
+async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) -> None:
+    log = await recorded(sink)
+
+    tree = trace_nodes(log, "run_ann")
+
+    assert tree is not None
+    assert (tree.kind, tree.id, tree.status, tree.principal) == ("run", "run_ann", "ended", "ann")
+    bad, refunded = tree.inside
+    assert (bad.name, bad.status, kinds(bad)) == ("add", "failed", ["received", "ended"])
+    assert kinds(refunded) == ["received", "suspended", "ended", "received", "decided", "started", "ended"]
+    assert [event["text"] for event in refunded.events if event["kind"] == "decided"] == ["approved by carol"]
+
+
+async def test_the_tree_of_a_program_s_run_has_the_calls_inside_the_program(sink: Any) -> None:
+    log = await recorded(sink)
+
+    tree = trace_nodes(log, "run_program")
+
+    assert tree is not None
+    (program,) = tree.inside
+    assert (program.kind, [one.name for one in program.inside]) == ("program", ["add"])
+    inner = trace_nodes(log, program.inside[0].id)
+    assert inner is not None
+    assert (inner.kind, inner.name) == ("call", "add")
+    by_activity = trace_nodes(log, program.id)
+    assert by_activity is not None
+    assert by_activity.to_dict() == program.to_dict()
+
+
+async def test_an_id_is_found_by_its_beginning_or_the_nearest_is_named(sink: Any) -> None:
+    log = await recorded(sink)
+
+    assert ids_like(log, "run_a") == (["run_ann"], [])
+    assert ids_like(log, "call_") == (sorted(ids_like(log, "call_")[0]), [])
+    assert {"call_bad", "call_refund", "call_waits"} <= set(ids_like(log, "call_")[0])
+    assert ids_like(log, "run_anm")[1][0] == "run_ann"
+    assert ids_like(log, "runXann")[0] == []
+    assert trace_nodes(log, "nothing") is None
