@@ -92,14 +92,12 @@ async def answer(text: str, said: str, name: Format, saved: Path) -> None:
     """Go on with the session that waits, also in another process."""
     run = Run(principal="support", provenance=Provenance())
     session = await Session.from_json(client_of(name), text, model_name=MODELS[name], run=run, tools=tools)
-    waiting = session.open_round
-    assert waiting is not None
-    plan = await waiting.apply_hooks()
-    requests = [call.request for call in plan.suspended]
+    waiting = await session.run()
+    assert isinstance(waiting, ToolRoundPlan)
+    requests = [call.request for call in waiting.suspended]
     grants = [request.grant(approver="desk") for request in requests] if said == "yes" else []
     denials = [] if grants else [request.deny(said, approver="desk") for request in requests]
-    await plan.resolve(grants, denials)
-    await plan.commit(session, await plan.run_pending())
+    await waiting.resolve(grants, denials)
     show(session, await session.run(), saved)
 
 

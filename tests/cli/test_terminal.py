@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,14 @@ def test_without_the_extra_there_is_one_line() -> None:
     assert made.stderr == (
         "the command line needs an optional dependency. Install it with: pip install 'toolcrib[cli]'\n"
     )
+
+
+def test_without_the_extra_the_version_is_said_all_the_same() -> None:
+    code = "import sys; sys.modules['typer'] = None; from toolcrib.cli import main; main()"
+
+    made = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=False)
+
+    assert (made.returncode, made.stdout, made.stderr) == (0, f"toolcrib {version('toolcrib')}\n", "")
 
 
 def test_nothing_shown_can_move_the_cursor() -> None:

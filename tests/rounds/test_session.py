@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from tests.formats.replies import Asked, pieces
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding
-from toolcrib.approvals import approve_all
+from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import ToolCall
 from toolcrib.errors import InvalidOutput, NotCallable, RoundError, ToolConstraintError
 from toolcrib.hooks import HookSet
@@ -273,6 +273,79 @@ async def test_a_run_stops_where_a_person_is_needed_and_goes_on_after() -> None:
     made = await session.run()
 
     assert (isinstance(made, Finished), ran, session.transcript.check()) == (True, [(1, 1)], [])
+
+
+async def test_a_session_that_waits_goes_on_with_the_answer_in_the_store() -> None:
+    ran: list[Any] = []
+    store = MemoryApprovalStore()
+    tools = [adding(ran, requires_approval=True)]
+    session = Session(ScriptedModel(ToolCall("add", {"a": 1}), "done"), tools=tools, run=Run(approvals=store)).say(
+        "Add."
+    )
+    plan = await session.run()
+    assert isinstance(plan, ToolRoundPlan)
+
+    still = await session.run()
+    await store.answer(plan.suspended[0].request.grant("ada"))
+    made = await session.run()
+
+    assert (isinstance(still, ToolRoundPlan), isinstance(made, Finished), ran) == (True, True, [(1, 1)])
+    assert session.transcript.check() == []
+
+
+async def test_a_session_from_json_goes_on_with_the_answer_in_the_store() -> None:
+    ran: list[Any] = []
+    store = MemoryApprovalStore()
+    tools = [adding(ran, requires_approval=True)]
+    first = Session(ScriptedModel(ToolCall("add", {"a": 1})), tools=tools, run=Run(approvals=store)).say("Add.")
+    plan = await first.run()
+    assert isinstance(plan, ToolRoundPlan)
+    await store.answer(plan.suspended[0].request.deny("no", "ada"))
+
+    session = await Session.from_json(ScriptedModel("done"), first.to_json(), tools=tools, run=Run(approvals=store))
+    made = await session.run()
+
+    assert (isinstance(made, Finished), ran) == (True, [])
+    assert session.transcript[-2]["content"] == "Rejected: no"
+
+
+async def test_a_session_goes_on_with_a_round_whose_requests_the_host_has_answered() -> None:
+    ran: list[Any] = []
+    model = ScriptedModel([ToolCall("add", {"a": 1}), ToolCall("add", {"a": 2})], "done")
+    session = Session(model, tools=[adding(ran, requires_approval=True)]).say("Add.")
+    plan = await session.run()
+    assert isinstance(plan, ToolRoundPlan)
+
+    one, two = (call.request for call in plan.suspended)
+    await plan.resolve([one.grant("ada")], [two.deny("no", "ada")])
+    made = await session.run()
+
+    assert (isinstance(made, Finished), ran) == (True, [(1, 1)])
+
+
+async def test_hooks_of_a_run_hold_for_the_open_round() -> None:
+    async def refuse(call: DecodedCall[Any]) -> Any:
+        return call.reject("not today")
+
+    ran: list[Any] = []
+    session = Session(ScriptedModel(ToolCall("add", {"a": 1}), "done"), tools=[adding(ran)])
+    await session.step()
+
+    await session.run(hooks=refuse)
+
+    assert (ran, session.transcript[-2]["content"]) == ([], "Rejected: not today")
+
+
+async def test_calls_that_a_broken_dispatch_began_are_not_made_again() -> None:
+    def dispatch(call: DecodedCall[Any]) -> Any:
+        raise RuntimeError("the host's")
+
+    session = Session(ScriptedModel(ToolCall("add", {"a": 1})), tools=[adding([])])
+    with pytest.raises(RuntimeError, match="the host's"):
+        await session.run(dispatch)
+
+    with pytest.raises(RoundError, match="`dispatch` has begun its calls"):
+        await session.run()
 
 
 async def test_a_model_that_never_answers_is_stopped() -> None:

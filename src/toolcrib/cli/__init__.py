@@ -6,6 +6,7 @@ Every call goes through the pipeline like a model's. Needs the extra `cli`: type
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 
 from toolcrib.errors import MissingExtraError
 
@@ -22,6 +23,9 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Run the command that the arguments of the process name, and exit with its status."""
     if app is None:
+        if sys.argv[1:] == ["--version"]:
+            print(f"toolcrib {version('toolcrib')}")
+            return
         print(MissingExtraError("the command line", "cli"), file=sys.stderr)
         sys.exit(2)
     app()

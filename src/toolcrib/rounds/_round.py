@@ -7,7 +7,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._run_sync import run_sync
-from toolcrib.calls import CallMetadata, Failed
+from toolcrib.calls import CallMetadata, Failed, Suspended
 from toolcrib.errors import NotCallable, RoundError
 from toolcrib.formats import FINISHED, PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -135,6 +135,9 @@ class ToolRound(StoredRound):
     ) -> ToolRoundPlan:
         """Ask every gate, execute the calls, and add their results to the transcript: the whole of a usual round.
 
+        Calls that were suspended before are asked about again, in the run's store and of its approver, so that a round
+        that waits for a person goes on when it is run again.
+
         Args:
             transcript: The provider's message list, or a session.
             dispatch: Executes a call, as for `Session.run`; the tools' own functions when None.
@@ -147,12 +150,21 @@ class ToolRound(StoredRound):
         Raises:
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round was executed.
             CommitError: The transcript would not be valid; it is as it was.
+            RoundError: The round is over, or a `dispatch` that raised has begun its calls: nobody here knows which of
+                them are done.
         """
+        self._state.require_open()
+        if self._state.dispatched:
+            raise RoundError(("`dispatch` has begun its calls: commit what they came to, or discard the round",))
+        waited = any(isinstance(call.outcome, Suspended) for call in self._state.calls)
         plan = await self.apply_hooks(hooks)
+        if waited:
+            await plan.resolve()
         if plan.suspended or plan.unhandled:
             return plan
         if dispatch is None and (names := functionless(plan)):
             raise NotCallable(names[0])
+        self._state.dispatched = dispatch is not None
         results = await _results(plan, dispatch)
         if not plan.suspended:  # a tool may ask itself
             await plan.commit(transcript, results)

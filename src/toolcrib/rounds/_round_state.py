@@ -26,9 +26,10 @@ class RoundState:
         calls: The calls of tools, in the assistant's order.
         others: What else in the reply waits for an answer.
         ended: `committed` or `discarded`; empty while the round is open.
+        dispatched: Whether the host's own code has begun to execute the calls.
     """
 
-    __slots__ = ("calls", "ended", "format", "others", "pipeline", "reply", "run", "strict")
+    __slots__ = ("calls", "dispatched", "ended", "format", "others", "pipeline", "reply", "run", "strict")
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class RoundState:
                 run.memory.expect(call.id)
         self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
+        self.dispatched = False
 
     def require_open(self, error: type[RoundError] = RoundError) -> None:
         """Raise the error when the round is over."""

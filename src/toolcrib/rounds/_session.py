@@ -232,6 +232,10 @@ class Session:
     ) -> Finished[Any] | Stopped | ToolRoundPlan:
         """Ask the model until it has answered, and execute the calls that it makes.
 
+        A session with an open round goes on with that one first: a session that waited for a person, perhaps in another
+        process, is simply run again. Calls that are still suspended are looked for in the run's store, and its approver
+        is asked.
+
         Args:
             dispatch: Executes a call, and returns its output, `call.reject(...)`, or another answer; it may be async.
                 What it raises ends the run, with the round left open. Without it the tools' own functions are executed.
@@ -242,14 +246,20 @@ class Session:
         Returns:
             The answer; a `Stopped`, when a reply ended without one; or the plan of a round that waits for the host:
             calls are suspended until a person answers, or something is `unhandled`. Where a gate suspended them or
-            something is unhandled, nothing of the round was executed. Resolve and commit it, and run again.
+            something is unhandled, nothing of the round was executed. Run again when there is an answer.
 
         Raises:
-            RoundError: The model still asks for tools after so many rounds; the last round was discarded.
+            RoundError: The model still asks for tools after so many rounds, and the last round was discarded; or an
+                answer is staged, or a `dispatch` that raised has begun the calls of the open round.
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
                 was executed.
         """
         took = Usage()
+        waiting = self.open_round
+        if waiting is not None:
+            plan = await waiting.run(self, dispatch, hooks=hooks)
+            if not waiting.settled:
+                return plan
         for _ in range(max_rounds):
             made = await self.step(**keywords)
             took += self._took
