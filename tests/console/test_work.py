@@ -74,6 +74,19 @@ def test_work_is_shown_by_its_state_and_queue(working: Console) -> None:
     assert working.get("/api/state").json["work"]
 
 
+def test_work_that_begins_later_than_the_console_is_shown(tmp_path: Path, desk: Desk) -> None:
+    path, begun = tmp_path / "toolcrib.db", list[Desk]()
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), work=lambda: begun[0] if begun else None)
+
+    with serve_app(app) as port:
+        console = Console(port, path)
+        before = console.get("/api/state").json["work"]
+        begun.append(desk)
+        after, shown = console.get("/api/state").json["work"], console.get("/api/work").json["workers"]
+
+    assert (before, after, [one["id"] for one in shown]) == (False, True, ["w1"])
+
+
 def test_work_is_cancelled_and_resumed(working: Console, desk: Desk) -> None:
     assert working.post("/api/work/cancel", {"id": "t1"}).json == {"done": {"id": "t1", "state": "cancelled"}}
     assert working.post("/api/work/resume", {"id": "t1"}).status == 200

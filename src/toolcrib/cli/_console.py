@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -95,7 +96,7 @@ def console(
         with database_errors(database):
             approvals = open_approvals(database)
             servers = open_server_states(database)
-            app = page.console_app(open_log(database), approvals, options, _durable_work(database), servers)
+            app = page.console_app(open_log(database), approvals, options, partial(_durable_work, database), servers)
 
         def notifier(url: str) -> Any:
             return page.Notifier(approvals, webhooks, public_url or url)

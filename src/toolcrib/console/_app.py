@@ -27,7 +27,7 @@ from toolcrib.console._truncate import at_path, full_text
 from toolcrib.console._views import activity_view, calls_asked_about, detail_view
 from toolcrib.console._waterfall import waterfall
 from toolcrib.console._webhooks import Notifier
-from toolcrib.console._work_routes import DurableWork, WorkRoutes
+from toolcrib.console._work_routes import DurableWork, FindWork, WorkRoutes
 from toolcrib.errors import ApprovalError
 from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 from toolcrib.serving import ServerStates
@@ -65,10 +65,10 @@ class ConsoleApp:
         log: EventLog,
         approvals: ReviewableApprovalStore,
         options: ConsoleOptions,
-        work: DurableWork | None = None,
+        work: FindWork,
         servers: ServerStates | None = None,
     ) -> None:
-        self._has_work, self._servers = work is not None, servers
+        self._work, self._servers = WorkRoutes(work), servers
         self._log, self._approvals, self._options = log, approvals, options
         self._feed = Feed(log, approvals)
         folder = files("toolcrib.console") / "page"
@@ -86,7 +86,7 @@ class ConsoleApp:
             Route("/api/value", self._value),
             Route("/api/stream", self._stream),
             *ApprovalRoutes(log, approvals, self._feed).routes,
-            *WorkRoutes(work).routes,
+            *self._work.routes,
             Route("/{name}", self._page),
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _answer_error, ApprovalError: _conflict, HTTPException: _http_error}
@@ -118,7 +118,7 @@ class ConsoleApp:
                 "csrf": self._guard.csrf,
                 "name": visitor_of(request).name,
                 "role": visitor_of(request).role,
-                "work": self._has_work,
+                "work": await self._work.found() is not None,
                 "servers": self._servers is not None,
                 "token": bool(self._options.tokens),
                 "last": last,
@@ -229,7 +229,7 @@ def console_app(
     log: EventLog,
     approvals: ReviewableApprovalStore,
     options: ConsoleOptions | None = None,
-    work: DurableWork | None = None,
+    work: DurableWork | FindWork | None = None,
     servers: ServerStates | None = None,
 ) -> ConsoleApp:
     """Return the console as an ASGI application, for a server of your own; `serve` runs one.
@@ -238,10 +238,12 @@ def console_app(
         log: The events: `sqlite_events("toolcrib.db")`, or a sink's `log()`.
         approvals: The store of requests and answers: `SqliteApprovalStore("toolcrib.db")`.
         options: Its address and tokens.
-        work: What shows and steers durable work: `toolcrib.adapters.dbos.WorkOperator(client)`.
+        work: What shows and steers durable work: `toolcrib.adapters.dbos.WorkOperator(client)`. Or a function that
+            returns it, or None as long as there is none; it is called in a thread.
         servers: The states of the servers behind gateways: `toolcrib.serving.ServerStates("toolcrib.db")`.
     """
-    return ConsoleApp(log, approvals, options or ConsoleOptions(), work, servers)
+    find = work if callable(work) else lambda: work
+    return ConsoleApp(log, approvals, options or ConsoleOptions(), find, servers)
 
 
 def serve(

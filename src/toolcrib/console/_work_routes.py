@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from starlette.routing import Route
 from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
 from toolcrib.errors import EngineError, WorkerError
 
-__all__ = ["DurableWork", "WorkRoutes"]
+__all__ = ["DurableWork", "FindWork", "WorkRoutes"]
 
 _MAX_ROWS = 200
 _log = logging.getLogger("toolcrib.console")
@@ -58,11 +58,16 @@ class DurableWork(Protocol):
         ...
 
 
-class WorkRoutes:
-    """The routes of the API for durable work; without any they answer that there is none."""
+FindWork: TypeAlias = Callable[[], DurableWork | None]
+"""Returns what shows and steers durable work; None as long as there is none."""
 
-    def __init__(self, work: DurableWork | None) -> None:
-        self._work = work
+
+class WorkRoutes:
+    """The routes of the API for durable work; they answer that there is none until `find` finds some."""
+
+    def __init__(self, find: FindWork) -> None:
+        self._find: FindWork = find
+        self._work: DurableWork | None = None
         self.routes = [
             Route("/api/work", self._show),
             Route("/api/work/{action}", self._act, methods=["POST"]),
@@ -70,7 +75,7 @@ class WorkRoutes:
 
     async def _show(self, request: Request) -> Response:
         """Answer with the workers, the queues, and the workflows that fit."""
-        work = self._there()
+        work = await self._there()
         state, queue = request.query_params.get("state") or None, request.query_params.get("queue") or None
         if state is not None and state not in work.states:
             raise HTTPException(400, f"state is one of {', '.join(work.states)}")
@@ -85,7 +90,7 @@ class WorkRoutes:
 
     async def _act(self, request: Request) -> Response:
         """Cancel, resume or retry a workflow, or hand over the work of a worker."""
-        work = self._there()
+        work = await self._there()
         actions: dict[str, Callable[[str], Any]] = {
             "cancel": work.cancel,
             "resume": work.resume,
@@ -103,7 +108,14 @@ class WorkRoutes:
         _log.info("%s: %s of %s", visitor_of(request).name or "a visitor", request.path_params["action"], wanted)
         return JsonReply({"done": done})
 
-    def _there(self) -> DurableWork:
+    async def found(self) -> DurableWork | None:
+        """Return the durable work, which may begin later than the console; None as long as there is none."""
         if self._work is None:
-            raise HTTPException(404, "this console has no durable work")
+            self._work = await asyncio.to_thread(self._find)
         return self._work
+
+    async def _there(self) -> DurableWork:
+        work = await self.found()
+        if work is None:
+            raise HTTPException(404, "this console has no durable work")
+        return work
