@@ -27,6 +27,10 @@ PAGES = {
     "how-to": "approvals/",
     "wide-tables": "threat-model/",
     "concepts": "concepts/",
+    "states": "concepts/states/",
+    "words": "concepts/words/",
+    "comparison": "comparison/",
+    "references": "reference/",
     "reference": "reference/toolcrib.pipeline/",
     "example": "examples/support/",
 }

@@ -48,7 +48,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for part in config.nav or []:
         for title, entries in part.items():
             if title == "Reference":
-                entries += [{name: _reference_path(name)} for name in public_modules() if name != "toolcrib"]
+                names = [name for name in public_modules() if name != "toolcrib"]
+                entries += [{name.removeprefix("toolcrib."): _reference_path(name)} for name in names]
     return config
 
 
@@ -121,7 +122,10 @@ def _top_level() -> str:
         where = f"[`{name}`][{homes[0]}.{name}]" if homes else f"`{name}`"
         rows.append(f"| {where} | {said} |")
     text = "# toolcrib\n\nThe names that most programs need: `from toolcrib import ...`. "
-    text += "Each is written out on the page of its module.\n\n"
+    text += (
+        "Each leads to the page of its module, which has the whole of it. All other names are in the modules alone: "
+    )
+    text += "see [what is where](index.md).\n\n"
     return text + "| name | is |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 

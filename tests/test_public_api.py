@@ -35,3 +35,14 @@ def test_every_public_module_says_what_is_public() -> None:
     silent = [path for path, module in MODULES.items() if module.exports is None]
 
     assert silent == []
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_every_public_name_has_a_docstring_for_the_reference(path: str) -> None:
+    module = MODULES[path]
+    members = {name: module.members[name] for name in exports(module)}
+
+    silent = [name for name, member in members.items() if not member.has_docstring]
+
+    assert module.has_docstring
+    assert silent == []

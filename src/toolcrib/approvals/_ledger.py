@@ -23,7 +23,8 @@ __all__ = [
     "use_answer",
 ]
 
-EVERYBODY = "*"  # the principal of a standing grant that serves all of them
+EVERYBODY = "*"
+"""The principal of a standing grant that serves all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from typing import Any, Literal, TypeAlias
 __all__ = ["ActivityEvent", "ActivityEventKind", "ActivityKind"]
 
 ActivityEventKind: TypeAlias = Literal["opened", "changed", "closed"]
+"""What an activity event says: that it began, went on, or ended."""
 ActivityKind: TypeAlias = Literal["agent", "turn", "program", "session", "request"]
+"""What calls are made in: an agent, a turn, a program or a session; or a request to a server."""
 
 
 @dataclass(frozen=True, slots=True)

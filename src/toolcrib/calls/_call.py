@@ -19,6 +19,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 RawArguments: TypeAlias = str | bytes | Mapping[str, Any]
+"""Arguments as they come: JSON as text or bytes, or an object that was read from it."""
 
 calling_line: ContextVar[int] = ContextVar("toolcrib_calling_line", default=0)
 """The line of a program on which the next call is made; 0 where it is not known."""

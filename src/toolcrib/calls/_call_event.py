@@ -15,6 +15,7 @@ __all__ = ["CallEvent", "CallRecord", "EventKind"]
 EventKind: TypeAlias = Literal[
     "received", "decided", "suspended", "started", "yielded", "asked", "answered", "logged", "ended"
 ]
+"""What an event of a call says, in the order of the pipeline."""
 
 
 @value_class

@@ -39,6 +39,7 @@ class Ask:
 
 
 Decision: TypeAlias = RunNormally | Complete | Reject | Ask
+"""What a decision hook returns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 REJECTION_PREFIX = "Rejected: "
+"""What the text of a rejected call begins with, as the model reads it."""
 T = TypeVar("T", default=Any)
 
 
@@ -206,6 +207,7 @@ def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | 
 
 
 Outcome: TypeAlias = Completed[T] | Rejected | Failed | Suspended
+"""How a call ended, or that it waits for a person; a value, and no exception."""
 
 
 def error_of(outcome: Outcome) -> Exception:

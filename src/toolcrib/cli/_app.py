@@ -41,6 +41,7 @@ app = Commands(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+"""The commands, as an application of Typer."""
 _RECORD, _SERVERS, _DURABLE = "The record", "Servers", "Durable work"
 app.command()(new)
 app.add_typer(approvals)

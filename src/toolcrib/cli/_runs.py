@@ -106,7 +106,7 @@ def runs(
 
 
 def _print_runs(found: list[RunSummary]) -> None:
-    table = table_of("id", "way in", "for", "begun", "took", "calls", "waits for a person", "cost")
+    table = table_of("id", "way in", "for", "begun", "took", "calls", "waits for", "cost")
     table.columns[0].no_wrap = True  # an id is there to be copied
     for one in found:
         table.add_row(

@@ -98,6 +98,7 @@ class ProgramDone:
 ProgramEvent: TypeAlias = (
     Printed | CallStarted | CallValue | CallSuspended | CallEnded | ProgramFailed | ProgramPaused | ProgramDone
 )
+"""What happens while a program runs, as `Toolkit.stream` yields it."""
 Start: TypeAlias = Callable[[OnOutput, Sink], Coroutine[Any, Any, ExecutionResult]]
 
 

@@ -41,8 +41,11 @@ __all__ = [
 ]
 
 WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama"]
+"""A provider's format of requests and replies, by name."""
 FormatName: TypeAlias = WireFormat | Literal["raw"]
+"""A format that tools can be described in."""
 Refused: TypeAlias = Literal["leave_out", "raise"]
+"""What becomes of a tool that a provider cannot be offered: it is left out, or a FormatError is raised."""
 
 _log = logging.getLogger("toolcrib.formats")
 
@@ -82,9 +85,11 @@ PROVIDERS: Mapping[WireFormat, ProviderFormat] = MappingProxyType(
         }
     )
 )
+"""The rules of each provider's wire format, by name."""
 FORMATS: Mapping[FormatName, ToolFormat] = MappingProxyType(
     _Table[FormatName, ToolFormat]({**PROVIDERS, "raw": _Raw()}),
 )
+"""The formats that tools can be described in: those of the providers, and `raw`."""
 
 
 def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:

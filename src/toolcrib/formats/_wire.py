@@ -25,8 +25,11 @@ __all__ = [
 _SHOWN = 300
 
 Item: TypeAlias = dict[str, Any]
+"""One message, or another entry, of a transcript in the provider's format."""
 Choice: TypeAlias = Literal["optional", "at_least_one", "specific", "validated", "none"]
+"""Whether the model may call tools, and must: see `ToolRequirement`."""
 ProblemKind: TypeAlias = Literal["orphan", "missing", "duplicate", "misplaced", "order", "id", "blank"]
+"""What a provider would refuse in a transcript: a result without a call, a call without a result, and so on."""
 
 
 @value_class

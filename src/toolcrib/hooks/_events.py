@@ -74,3 +74,4 @@ class ContextPoolHook(HookEvent):
 
 
 HookType: TypeAlias = ToolHook | TurnHook | AgentHook | ContextQueueHook | ContextPoolHook
+"""An event that `hook` takes."""

@@ -16,7 +16,9 @@ from toolcrib.hooks._parameters import require_parameters
 __all__ = ["DecisionHook", "DescriptionHook", "HookSet", "Named", "target_name"]
 
 DecisionHook: TypeAlias = Callable[[CallMetadata, Any], Awaitable[Decision]]
+"""An async function from a call as it came, and its input, to a decision."""
 DescriptionHook: TypeAlias = Callable[[Any], Awaitable[str | None]]
+"""An async function from a tool's definition to the description that the model is shown; None for its own."""
 D = TypeVar("D", bound=Callable[..., Awaitable[Any]])
 I = TypeVar("I")  # noqa: E741 -- the input of a call
 M = TypeVar("M", bound=BaseModel)

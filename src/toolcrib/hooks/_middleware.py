@@ -24,11 +24,15 @@ __all__ = [
 PreHookFunc: TypeAlias = Callable[
     [RunContext[Any], dict[str, Any], dict[str, Any]], Awaitable[dict[str, Any]] | dict[str, Any]
 ]
+"""A function from the context, the arguments and metadata to the arguments that run; sync or async."""
 PostHookFunc: TypeAlias = Callable[[RunContext[Any], Any, dict[str, Any]], Any]
+"""A function from the context, the result or the tool's exception, and metadata to the result; sync or async."""
 GlobalPreHookFunc: TypeAlias = Callable[
     [RunContext[Any], str, dict[str, Any], dict[str, Any]], Awaitable[dict[str, Any]] | dict[str, Any]
 ]
+"""A pre hook of a toolset, which is given the tool's name as well."""
 GlobalPostHookFunc: TypeAlias = Callable[[RunContext[Any], str, Any, dict[str, Any]], Any]
+"""A post hook of a toolset, which is given the tool's name as well."""
 
 
 @dataclass(frozen=True, slots=True)

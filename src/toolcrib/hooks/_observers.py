@@ -131,6 +131,7 @@ def tag_set(tags: Iterable[str] | None) -> frozenset[str]:
 
 
 HookRegistry: Registry[Hook[Any]] = Registry(UnregisteredHookError)
+"""The registered hooks, by name."""
 
 
 def hook(

@@ -14,6 +14,7 @@ from toolcrib.tools import Tool
 __all__ = ["Call", "CallState", "Executor"]
 
 CallState: TypeAlias = Literal["received", "admitted", "suspended", "executing", "executed", "closed"]
+"""Where a call stands: see the states of a call."""
 
 
 class Call(Protocol):

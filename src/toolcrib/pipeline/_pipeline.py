@@ -445,7 +445,10 @@ class Pipeline:
 
 def _live(call: Call) -> LiveCall:
     if not isinstance(call, LiveCall):
-        raise TypeError(f"{type(call).__name__} is no call of a pipeline's; `admit` and `receive` return one")
+        what = f"`{type(call).__name__}` is no call"
+        raise TypeError(
+            f"{what}: give a ToolCall to `run` and `admit`, and to the other steps the call that `admit` returned"
+        )
     return call
 
 

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 ErrorPolicy: TypeAlias = Literal["message", "masked"]
+"""What the model is shown of an unexpected exception: its message, or a reference to the log."""
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _NO_SLOT: AbstractAsyncContextManager[None] = nullcontext()
 

@@ -18,6 +18,7 @@ from toolcrib.calls import ActivityEvent, CallEvent, now
 __all__ = ["BatchSink", "RecordedEvent"]
 
 RecordedEvent: TypeAlias = CallEvent | ActivityEvent
+"""An event that is kept: of a call, or of what calls are made in."""
 
 _GATHER_SECONDS = 0.02  # what comes within this is one batch
 _IDLE_SECONDS = 5.0  # then the thread ends, and the next event begins another

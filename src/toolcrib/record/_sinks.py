@@ -28,8 +28,10 @@ __all__ = [
 ]
 
 Followed: TypeAlias = ActivityKind | Literal["call"]
+"""What a sink can follow: a call, or what calls are made in."""
 
 calls_log = logging.getLogger("toolcrib.calls")
+"""The logger that gets each record, `toolcrib.calls`."""
 _WIDE = 1000  # characters of the arguments, or of the reason, in a line of the log
 
 

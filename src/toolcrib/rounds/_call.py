@@ -256,6 +256,7 @@ RoundHook: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
 """A closure as hooks: it is given a call, and returns `call.handled(...)`, `call.reject(...)`, a decision, or it."""
 
 RoundHooks: TypeAlias = HookSet | RoundHook | None
+"""Decision hooks for a round: a hook set, or an async function of each call."""
 
 
 def hooks_of(hooks: RoundHooks, calls: Mapping[str, RoundCall]) -> HookSet | None:

@@ -54,6 +54,7 @@ class CallProgress:
 
 
 CallListener: TypeAlias = Callable[[CallProgress], None]
+"""A function that is given what came so far of a call in a streamed reply."""
 
 
 class CallWatcher:

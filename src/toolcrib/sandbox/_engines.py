@@ -16,6 +16,7 @@ from toolcrib.sandbox._protocol import Sandbox, TypeChecker
 __all__ = ["SandboxName", "default_sandbox", "engine", "sandbox_named", "type_checker"]
 
 SandboxName: TypeAlias = Literal["process", "monty", "bubblewrap", "gvisor", "subprocess", "unsafe_inline"]
+"""A sandbox by name; the page about the sandbox says what each stops."""
 
 _ENGINES: Final[dict[str, tuple[str, str]]] = {  # the class of each, and its module
     "process": ("ProcessSandbox", "_process"),

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 OutputStream: TypeAlias = Literal["stdout", "stderr"]
+"""Where a program wrote."""
 ErrorKind: TypeAlias = Literal[
     "syntax", "exception", "time", "memory", "output", "calls", "paused", "stopped", "sandbox"
 ]
@@ -160,6 +161,7 @@ class SuspendedReply:
 
 
 Reply: TypeAlias = Value | Raised | SuspendedReply
+"""What a program gets for a call: a value, an exception, or that the call is suspended."""
 
 Emit: TypeAlias = Callable[[Any], Awaitable[None]]
 """Takes one value of a streaming call, of JSON shapes, and returns when the program wants the next one."""

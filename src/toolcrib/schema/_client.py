@@ -27,6 +27,7 @@ ClientFeature: TypeAlias = Literal["elicit", "elicit_url", "sample", "sample_too
 """What a client may be asked for: a form, a page to visit, a text of its model, one with tools, folders, a log line."""
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""The level of a line that a tool logs, in MCP's words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,11 @@ __all__ = [
 ]
 
 REDACTED = "[redacted]"
+"""What stands in the place of a secret."""
 STARS = "**********"  # as pydantic shows its secrets
 
 InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
+"""How a parameter that the run fills was marked."""
 
 
 class Injectable:

@@ -22,6 +22,7 @@ from toolcrib.schema._signature import unnamed_text
 __all__ = ["STUB_IMPORTS", "SignatureTypes", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
 
 STUB_IMPORTS = "from typing import Any, Literal, Never, NotRequired, TypedDict, Unpack"
+"""What the stubs of tools import, as a line of Python."""
 
 _TAKEN = frozenset(dir(builtins)) | {"Any", "Literal", "Never", "NotRequired", "TypedDict", "Unpack"}
 _NO_WORD = r"[^0-9A-Za-z_]+"

@@ -15,6 +15,7 @@ from toolcrib.provenance import Effect, Source, require_effect, require_source
 __all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "only_options", "split_keywords"]
 
 LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
+"""Which calls of a tool wait for each other: all, those of a name, or those of a key made of the arguments."""
 
 
 class ToolType(StrEnum):

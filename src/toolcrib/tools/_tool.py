@@ -307,6 +307,7 @@ ToolRegistry = _ToolRegistry(
     mend="Choose another name, pass replace=True where a cell or module is run again, or register=False where a "
     "factory makes one for each of its calls.",
 )
+"""The registered tools, by name."""
 
 
 def register_tool(tool: Tool[..., Any], *, replace: bool = False) -> None:

@@ -16,7 +16,9 @@ from toolcrib.tools import Tool
 __all__ = ["Availability", "PostStep", "PreStep", "ToolEntry", "ToolRunner"]
 
 Availability: TypeAlias = Callable[[RunContext[Any]], bool | Awaitable[bool]]
+"""A function of the context that says whether a tool may be used now; sync or async."""
 ToolRunner: TypeAlias = Callable[[dict[str, Any], RunContext[Any], Any], Awaitable[Any]]
+"""Runs a tool with its arguments, in a context, in the place of its own function."""
 
 
 @dataclass(frozen=True, slots=True)

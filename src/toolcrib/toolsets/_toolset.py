@@ -50,6 +50,7 @@ __all__ = ["Toolset", "ToolsetLike", "nested", "sources_of"]
 T = TypeVar("T", bound="Toolset | type[Toolset]")
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
+"""What is taken for a toolset: one, a class of one, or a list of tools and functions."""
 
 
 class RenewalListener(Protocol):

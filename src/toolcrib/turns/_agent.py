@@ -442,3 +442,4 @@ def _has_more_gates(entry: ToolEntry) -> bool:
 AgentRegistry: Registry[Agent] = Registry(
     UnregisteredAgentError, weak=True, mend="Choose another name, let go of the first one, or pass register=False."
 )
+"""The registered agents, by name; an agent is in it for as long as it is used elsewhere."""

@@ -25,6 +25,7 @@ from toolcrib.errors import DatabaseError
 __all__ = ["DEFAULT_APPLICATION", "DEFAULT_DATABASE", "Database", "PostgresTables", "transaction"]
 
 DEFAULT_DATABASE = "toolcrib.db"
+"""The SQLite file, in the current folder, where no database is named."""
 DEFAULT_APPLICATION = "toolcrib"
 _VARIABLE, _SCHEMA_VARIABLE, _APPLICATION_VARIABLE = "TOOLCRIB_DATABASE", "TOOLCRIB_SCHEMA", "TOOLCRIB_APPLICATION"
 _SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")

@@ -42,8 +42,15 @@ __all__ = [
 ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)
 DEFAULT_KINDS: frozenset[AskKind] = frozenset({"forms", "urls", "logs"})
 Source: TypeAlias = str | Sequence[str] | StdioServerParameters | Client | ClientSession | Server[Any] | MCPServer
+"""What a client connects to: a command or a URL as text, a command in words, parameters of the MCP SDK, or a client
+or server object of it.
+"""
 Approval: TypeAlias = bool | Collection[str] | Callable[[RemoteTool], bool]
+"""Which tools need approval: all or none, those of these names, or those for which a function of the tool returns
+True.
+"""
 Elicit: TypeAlias = Callable[[Elicitation], Awaitable[Mapping[str, Any] | bool | None]]
+"""Answers what a server asks for: the fields, a bare yes or no, or None where nobody answers."""
 
 
 class ToolLabels(TypedDict, total=False):
