@@ -233,6 +233,21 @@ async def test_their_tools_are_members_of_a_toolset() -> None:
     assert (done.value, wrong.code, ran) == ("deleted x", "invalid_arguments", ["x"])
 
 
+async def test_a_tool_that_asks_for_a_confirmation_needs_approval_which_is_its_confirmation() -> None:
+    def pay(cents: int) -> str:
+        """Pay."""
+        return f"paid {cents}"
+
+    pipeline = Pipeline(from_tools([FunctionTool(pay, require_confirmation=lambda cents: cents > 10)]))
+
+    small = await pipeline.run(ToolCall("pay", {"cents": 1}))
+    large = await pipeline.run(ToolCall("pay", {"cents": 100}))
+    assert isinstance(large, Suspended)
+    done = await pipeline.run(large, grant=large.request.grant())
+
+    assert [outcome.text() for outcome in (small, done)] == ["paid 1", "paid 100"]
+
+
 async def test_programs_call_their_tools_which_see_a_session_of_our_principal() -> None:
     def whose(tool_context: ToolContext) -> str:
         """Say whose."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -13,10 +13,13 @@ from agents import (
     RunConfig,
     RunContextWrapper,
     Runner,
+    ToolGuardrailFunctionOutput,
     ToolOutputImage,
     WebSearchTool,
     function_tool,
     handoff,
+    tool_input_guardrail,
+    tool_output_guardrail,
     trace,
 )
 from agents.mcp import MCPServer
@@ -381,6 +384,34 @@ def test_a_tool_that_a_provider_runs_is_no_member() -> None:
         from_tools([WebSearchTool()])
 
 
+async def test_the_guardrails_of_a_member_are_asked_and_in_a_guarded_agent_once() -> None:
+    asked: list[str] = []
+
+    @tool_input_guardrail
+    def keeps_root(data: Any) -> ToolGuardrailFunctionOutput:
+        asked.append(data.context.tool_arguments)
+        refuses = "root" in data.context.tool_arguments
+        behavior = ToolGuardrailFunctionOutput.reject_content
+        return behavior("not that one") if refuses else ToolGuardrailFunctionOutput.allow()
+
+    @tool_output_guardrail
+    def keeps_secrets(data: Any) -> ToolGuardrailFunctionOutput:
+        secret = "secret" in str(data.output)
+        return ToolGuardrailFunctionOutput.raise_exception() if secret else ToolGuardrailFunctionOutput.allow()
+
+    ran: list[str] = []
+    tool = replace(deleting(ran), tool_input_guardrails=[keeps_root], tool_output_guardrails=[keeps_secrets])
+    pipeline = Pipeline(from_tools([tool]))
+    outcomes = [await pipeline.run(ToolCall("delete", {"path": path})) for path in ("/root", "secret", "x")]
+
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Failed", "Failed", "Completed"]
+    assert "not that one" in outcomes[0].text()
+    assert (ran, len(asked)) == (["secret", "x"], 3)
+    agent = guard(Agent(name="files", tools=[tool], model=saying([("delete", {"path": "y"})])), GuardPolicy())
+    await Runner.run(agent, "go", run_config=UNTRACED)
+    assert (ran, len(asked)) == (["secret", "x", "y"], 4)
+
+
 # --- gates around what an agent has
 
 
@@ -448,7 +479,7 @@ async def test_a_guard_is_around_tools_of_mcp_servers() -> None:
     done = await Runner.run(guarded, state, run_config=UNTRACED)
 
     assert ran == [("wipe", {"path": "x"})]
-    assert "wiped" in str(outputs(done))
+    assert outputs(done) == ["wiped"]
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["agent", "handoff"])

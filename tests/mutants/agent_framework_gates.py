@@ -95,4 +95,18 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
         _TESTS,
     ),
     Gate("a signal to Agent Framework", _GUARD, "            raise self._signal\n", "            return\n", _TESTS),
+    Gate(
+        "middleware of Agent Framework around the tools of a target",
+        "adapters/agent_framework/_agents.py",
+        "if any(not isinstance(each, AgentMiddleware | ChatMiddleware)",
+        "if any(False",
+        ("tests/frameworks/test_targets.py",),
+    ),
+    Gate(
+        "a guard of Agent Framework around the tools of a target",
+        "adapters/agent_framework/_agents.py",
+        "tools = provider.policy.around(tools)",
+        "pass",
+        ("tests/frameworks/test_targets.py",),
+    ),
 )

@@ -90,4 +90,11 @@ CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
         "            pass\n",
         _TESTS,
     ),
+    Gate(
+        "hooks of the Claude Agent SDK around the tools of a target",
+        "adapters/claude_agent_sdk/_agents.py",
+        "if value.can_use_tool is not None or not all(isinstance(owner, ToolGates) for owner in owners):",
+        "if False:",
+        ("tests/frameworks/test_targets.py",),
+    ),
 )

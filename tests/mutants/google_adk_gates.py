@@ -56,4 +56,25 @@ GOOGLE_ADK_GATES: tuple[Gate, ...] = (
         "if declaration is None:\n            return\n            raise",
         _TESTS,
     ),
+    Gate(
+        "a callback of ADK around the tools of a target",
+        "adapters/google_adk/_agents.py",
+        "if value.before_tool_callback:",
+        "if False:",
+        ("tests/frameworks/test_targets.py",),
+    ),
+    Gate(
+        "a plugin of ADK around the tools of a target",
+        "adapters/google_adk/_agents.py",
+        "if guards:",
+        "if False:",
+        ("tests/frameworks/test_targets.py",),
+    ),
+    Gate(
+        "a confirmation of ADK for a member",
+        "adapters/google_adk/_members.py",
+        "member.asks if member.may_ask else False",
+        "False",
+        ("tests/frameworks/test_targets.py",),
+    ),
 )

@@ -78,4 +78,18 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
         _TESTS,
     ),
     Gate("a failure that a tool of LangChain says", _MEMBERS, 'if result.status == "error":', "if False:", _TESTS),
+    Gate(
+        "middleware of LangChain around the tools of a target",
+        "adapters/langchain/_agents.py",
+        "if around._wrap_tool_call or around._awrap_tool_call:",
+        "if False:",
+        ("tests/frameworks/test_targets.py",),
+    ),
+    Gate(
+        "approval of LangChain's own around the tools of a target",
+        "adapters/langchain/_agents.py",
+        "if any(name.startswith(_ASKS) for name in value.nodes):",
+        "if False:",
+        ("tests/frameworks/test_targets.py",),
+    ),
 )

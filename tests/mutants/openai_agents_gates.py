@@ -50,8 +50,8 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "approval of a member of the Agents SDK",
         _MEMBERS,
-        "ToolOptions(requires_approval=asks)",
-        "ToolOptions()",
+        "made.asks if callable(theirs.needs_approval) else theirs.needs_approval",
+        "False",
         _TESTS,
     ),
     Gate(
@@ -74,6 +74,20 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
         _GUARD,
         "self.agent(each) if isinstance(each, Agent) else",
         "each if isinstance(each, Agent) else",
+        _TESTS,
+    ),
+    Gate(
+        "a guardrail of the Agents SDK that rejects a call",
+        "adapters/openai_agents/_members.py",
+        'said.behavior["type"] == "reject_content"',
+        "False",
+        _TESTS,
+    ),
+    Gate(
+        "a guardrail of the Agents SDK that ends a run",
+        "adapters/openai_agents/_members.py",
+        'said.behavior["type"] == "raise_exception"',
+        "False",
         _TESTS,
     ),
 )

@@ -6,6 +6,7 @@ import inspect
 from types import ModuleType
 from typing import Any, cast
 
+from toolcrib.cli._framework_members import member_of
 from toolcrib.errors import TargetError, ToolcribError
 from toolcrib.tools import BaseTool, Tool, as_tool
 from toolcrib.toolsets import Toolset
@@ -16,6 +17,8 @@ __all__ = ["toolset_of"]
 
 def toolset_of(target: str, value: object) -> Toolset:
     """Return `value` as a toolset: a toolset, an agent's, a list, one tool, a module's, or an object's methods.
+
+    Agents and tools may be those of another framework that has an adapter.
 
     Raises:
         TargetError: There is no tool in it, or its tools do not go together.
@@ -39,9 +42,12 @@ def _to_toolset(target: str, value: object) -> Toolset:
     if isinstance(value, ModuleType):
         return _of_module(target, value)
     if isinstance(value, list | tuple | set | frozenset):
-        return Toolset(cast("list[Any]", value))
+        return Toolset([member_of(target, each) or each for each in cast("list[Any]", value)])
     if _is_tool(value):
         return Toolset([value])
+    theirs = member_of(target, value)
+    if theirs is not None:
+        return Toolset.of(theirs if isinstance(theirs, Toolset) else [theirs])
     if isinstance(value, type):
         raise TargetError(target, f"{_describe(value)} is a class; name an object of it, whose methods become tools")
     if inspect.isroutine(value):
@@ -53,23 +59,38 @@ def _to_toolset(target: str, value: object) -> Toolset:
 
 def _of_module(target: str, module: ModuleType) -> Toolset:
     toolsets = {name: value for name, value in _members(module).items() if _is_own_toolset(value, module)}
-    distinct = {id(value) for value in toolsets.values()}
-    if len(distinct) > 1:
-        names = ", ".join(f"`{name}`" for name in toolsets)
-        raise TargetError(
-            target, f"it has {len(distinct)} toolsets ({names}); name one: {target}:{next(iter(toolsets))}"
-        )
     if toolsets:
-        return Toolset.of(cast("Toolset", next(iter(toolsets.values()))))
+        return Toolset.of(cast("Toolset", _only(target, toolsets, "toolsets")))
     found = [value for value in _members(module).values() if _is_tool(value)]
     made: set[object] = {type(value) for value in found if isinstance(value, BaseTool)}
     tools = [value for value in found if value not in made]  # a class whose object is there, too, is that object
+    if not tools:
+        return _of_framework(target, module)
+    return Toolset({id(tool): tool for tool in tools}.values())
+
+
+def _of_framework(target: str, module: ModuleType) -> Toolset:
+    """Return what a module has of other frameworks: its agent, or else its tools."""
+    found = {name: (value, member_of(target, value)) for name, value in _members(module).items()}
+    agents = {name: value for name, (value, made) in found.items() if isinstance(made, Toolset)}
+    if agents:
+        agent = _only(target, agents, "agents")
+        return Toolset.of(next(made for value, made in found.values() if value is agent and isinstance(made, Toolset)))
+    tools = {id(value): made for value, made in found.values() if made is not None}
     if not tools:
         raise TargetError(
             target,
             f"the module `{module.__name__}` has no tools; decorate functions with @tool, or name an object in it",
         )
-    return Toolset({id(tool): tool for tool in tools}.values())
+    return Toolset(tools.values())
+
+
+def _only(target: str, found: dict[str, object], what: str) -> object:
+    distinct = {id(value) for value in found.values()}
+    if len(distinct) > 1:
+        names = ", ".join(f"`{name}`" for name in found)
+        raise TargetError(target, f"it has {len(distinct)} {what} ({names}); name one: {target}:{next(iter(found))}")
+    return next(iter(found.values()))
 
 
 def _members(module: ModuleType) -> dict[str, object]:

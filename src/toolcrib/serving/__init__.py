@@ -6,6 +6,7 @@ Servers of every protocol need these; a protocol is an adapter's. Only `serving.
 from toolcrib.serving._decisions import answer_of, is_as_seen
 from toolcrib.serving._entries import run_reporting, shown_entries
 from toolcrib.serving._framework_media import media_at
+from toolcrib.serving._framework_members import AgentTools, FrameworkMember
 from toolcrib.serving._framework_tools import Answer, FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.serving._guard_policy import GuardPolicy
 from toolcrib.serving._original_results import OriginalResults
@@ -24,8 +25,10 @@ from toolcrib.serving._suspended_calls import (
 __all__ = [
     "SERVER_STATE_TABLES",
     "SUSPENDED_CALL_TABLES",
+    "AgentTools",
     "Answer",
     "Flight",
+    "FrameworkMember",
     "FrameworkRuns",
     "FrameworkTools",
     "GuardPolicy",

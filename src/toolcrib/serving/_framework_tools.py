@@ -14,7 +14,7 @@ from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
 from toolcrib.serving._suspended_calls import MemorySuspendedCalls, suspended_calls_beside
-from toolcrib.toolsets import ToolEntry, ToolsetLike
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["Answer", "FrameworkRuns", "FrameworkTools", "OpenFrameworkRun"]
 
@@ -118,6 +118,10 @@ class FrameworkTools:
     def entries(self) -> Mapping[str, ToolEntry]:
         """The tools, by name."""
         return self.pipeline.toolset.entries
+
+    def only(self, name: str) -> Toolset:
+        """Return one of the tools, with its gates, for another way in."""
+        return self.pipeline.toolset.subset([name])
 
     def may_ask(self, name: str) -> bool:
         """Return whether a call of a tool may need approval, as far as is known before its run."""

@@ -45,7 +45,10 @@ class GuardPolicy:
             raise TypeError(f"GuardPolicy: leave takes several names, as in leave=[{self.leave!r}]")
 
     def around(self, tools: Toolset) -> Toolset:
-        """Return a toolset with the gates around its tools."""
+        """Return a toolset with the gates around its tools, but for those that stay as they are."""
+        left = [name for name in tools.entries if name in self.leave]
+        if left:
+            return Toolset.combined(self.around(tools.subset(tools.entries.keys() - left)), tools.subset(left))
         if isinstance(self.approve, bool) or callable(self.approve):
             guarded = tools if self.approve is False else tools.with_approval(self.approve)
         else:

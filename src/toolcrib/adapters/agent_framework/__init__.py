@@ -15,11 +15,12 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("Microsoft Agent Framework", "agent-framework") from error
 
+from toolcrib.adapters.agent_framework._agents import member_of
 from toolcrib.adapters.agent_framework._answers import approval_requests
 from toolcrib.adapters.agent_framework._guard import GuardProvider
 from toolcrib.adapters.agent_framework._members import from_tools
 from toolcrib.adapters.agent_framework._tools import ToolProvider
 
-__all__ = ["GuardProvider", "ToolProvider", "approval_requests", "from_tools"]
+__all__ = ["GuardProvider", "ToolProvider", "approval_requests", "from_tools", "member_of"]
 
 del _agent_framework

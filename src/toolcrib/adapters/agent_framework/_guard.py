@@ -33,6 +33,7 @@ class GuardProvider(GatedProvider):
     def __init__(
         self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None, source_id: str = "toolcrib_guard"
     ) -> None:
+        self.policy = policy
         super().__init__(source_id, _GuardGates(policy, FrameworkRuns(ENTRY, policy.run, suspended)))
 
 

@@ -7,11 +7,9 @@ from typing import Any, cast
 
 from agent_framework import AgentSession, Content, FunctionInvocationContext, FunctionTool, normalize_tools
 
-from toolcrib.errors import ToolcribError
-from toolcrib.hooks import ambient_context
-from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving import media_at
-from toolcrib.tools import BaseTool, Tool, ToolOptions
+from toolcrib.schema import RunContext
+from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.tools import Tool
 
 __all__ = ["Member", "from_tools", "value_of"]
 
@@ -33,24 +31,14 @@ def from_tools(tools: Iterable[FunctionTool | Callable[..., Any]]) -> list[Tool[
     return made
 
 
-class Member(BaseTool):
+class Member(FrameworkMember):
     """One of their tools."""
 
     def __init__(self, theirs: FunctionTool) -> None:
         self.theirs = theirs
-
-    def tool(self, **options: Any) -> Tool[..., Any]:
-        """Return it as one of ours."""
-        theirs = self.theirs
-        spec = ToolSpec.from_schema(self._call, theirs.parameters(), name=theirs.name, description=theirs.description)
-        return Tool(spec, ToolOptions(**options), source=self)
-
-    def get_definition(self) -> Mapping[str, Any]:
-        theirs = self.theirs
-        return {"name": theirs.name, "description": theirs.description, "parameters": theirs.parameters()}
+        super().__init__(theirs.name, theirs.description, theirs.parameters())
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        """Run their tool, and return its value."""
         provided = cast("Mapping[Any, Any]", ctx.provided)
         session, around = provided.get(AgentSession), provided.get(FunctionInvocationContext)
         kwargs: Mapping[str, Any] = around.kwargs if isinstance(around, FunctionInvocationContext) else {}
@@ -58,12 +46,6 @@ class Member(BaseTool):
         return value_of(
             await self.theirs.invoke(arguments=arguments, context=context, tool_call_id=ctx.call_id, skip_parsing=True)
         )
-
-    async def _call(self, **arguments: Any) -> Any:
-        ctx = ambient_context()
-        if ctx is None:
-            raise ToolcribError(f"`{self.theirs.name}` is called outside a run")
-        return await self.make(ctx, arguments)
 
 
 def value_of(result: Any) -> Any:

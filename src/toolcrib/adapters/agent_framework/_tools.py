@@ -108,6 +108,7 @@ class ToolProvider(GatedProvider):
         gates = _ToolGates(FrameworkTools(Toolset.of(tools), runs, sinks))
         super().__init__(source_id, gates)
         self._made = [*gates.made.values()]
+        self.toolset = Toolset.of(tools)
 
     async def before_run(
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]

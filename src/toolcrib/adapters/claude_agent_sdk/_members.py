@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, cast, get_type_hints
 
 from claude_agent_sdk import SdkMcpTool
 from pydantic import create_model
 
 from toolcrib.errors import ModelRetry
-from toolcrib.schema import ToolSpec
-from toolcrib.serving import media_at
-from toolcrib.tools import BaseTool, Tool
+from toolcrib.schema import RunContext
+from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.tools import Tool
 
 __all__ = ["from_tools"]
 
@@ -21,23 +21,14 @@ def from_tools(tools: Iterable[SdkMcpTool[Any]]) -> list[Tool[..., Any]]:
     return [_Member(tool).tool() for tool in tools]
 
 
-class _Member(BaseTool):
+class _Member(FrameworkMember):
     """One of their tools."""
 
     def __init__(self, theirs: SdkMcpTool[Any]) -> None:
-        self._theirs, self._parameters = theirs, _schema(theirs)
+        self._theirs = theirs
+        super().__init__(theirs.name, theirs.description, _schema(theirs))
 
-    def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours."""
-        theirs = self._theirs
-        spec = ToolSpec.from_schema(self._call, self._parameters, name=theirs.name, description=theirs.description)
-        return Tool(spec, source=self)
-
-    def get_definition(self) -> Mapping[str, Any]:
-        theirs = self._theirs
-        return {"name": theirs.name, "description": theirs.description, "parameters": self._parameters}
-
-    async def _call(self, **arguments: Any) -> Any:
+    async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         result = await self._theirs.handler(arguments)
         parts = [_value(part) for part in result.get("content", [])]
         if result.get("is_error"):

@@ -19,7 +19,7 @@ from toolcrib.record import Sink
 from toolcrib.serving import FrameworkRuns, FrameworkTools
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["add_tools"]
+__all__ = ["ToolGates", "add_tools"]
 
 _CALL_ID = "claudecode/toolUseId"
 """Where Claude Code says which call of the model a request of MCP is for."""
@@ -59,7 +59,7 @@ def add_tools(
         )
     if name in servers:
         raise ValueError(f"there is an MCP server `{name}` already: choose another one, as in name='more_{name}'")
-    gates = _ToolGates(
+    gates = ToolGates(
         name, FrameworkTools(Toolset.of(tools), FrameworkRuns(ENTRY, run, suspended), sinks), options.resume
     )
     config = McpSdkServerConfig(type="sdk", name=name, instance=gates.server())
@@ -72,12 +72,17 @@ def add_tools(
     )
 
 
-class _ToolGates(Gates):
+class ToolGates(Gates):
     """The gates of our own tools."""
 
     def __init__(self, name: str, tools: FrameworkTools, resumed: str | None) -> None:
         super().__init__(tools.runs, resumed)
-        self._name, self._prefix, self._tools = name, f"mcp__{name}__", tools
+        self.name, self._prefix, self._tools = name, f"mcp__{name}__", tools
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools, with their gates."""
+        return self._tools.pipeline.toolset
 
     def tools_of(self, name: str) -> FrameworkTools | None:
         return self._tools if name.startswith(self._prefix) else None
@@ -93,7 +98,7 @@ class _ToolGates(Gates):
 
     def server(self) -> Server[Any]:
         """Return the MCP server of the tools."""
-        return Server(self._name, on_list_tools=self._list, on_call_tool=self._call)
+        return Server(self.name, on_list_tools=self._list, on_call_tool=self._call)
 
     async def _list(self, context: Any, params: Any) -> types.ListToolsResult:
         toolset = self._tools.pipeline.toolset

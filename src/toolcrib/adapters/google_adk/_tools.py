@@ -15,7 +15,7 @@ from toolcrib.record import Sink
 from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["as_tools"]
+__all__ = ["GatedTool", "as_tools"]
 
 
 def as_tools(
@@ -40,16 +40,16 @@ def as_tools(
     """
     toolset = Toolset.of(tools)
     bridge = FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks)
-    return [_Tool(bridge, name) for name in toolset.entries]
+    return [GatedTool(bridge, name) for name in toolset.entries]
 
 
-class _Tool(BaseTool):
+class GatedTool(BaseTool):
     """One tool as ADK calls it."""
 
     def __init__(self, tools: FrameworkTools, name: str) -> None:
         entry = tools.entries[name]
         super().__init__(name=name, description=entry.description)
-        self._tools, self._parameters = tools, entry.parameters
+        self.tools, self._parameters = tools, entry.parameters
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return types.FunctionDeclaration(
@@ -57,4 +57,4 @@ class _Tool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
-        return reply_to(await make(self._tools, self.name, args, tool_context))
+        return reply_to(await make(self.tools, self.name, args, tool_context))

@@ -16,11 +16,12 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("LangChain", "langchain") from error
 
+from toolcrib.adapters.langchain._agents import member_of
 from toolcrib.adapters.langchain._answers import answers, approval_requests
 from toolcrib.adapters.langchain._guard import GuardMiddleware, guard
 from toolcrib.adapters.langchain._members import from_tools
 from toolcrib.adapters.langchain._tools import as_tools
 
-__all__ = ["GuardMiddleware", "answers", "approval_requests", "as_tools", "from_tools", "guard"]
+__all__ = ["GuardMiddleware", "answers", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]
 
 del _langchain, _langgraph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, cast
 
 from langchain_core.messages import ToolMessage
@@ -11,11 +11,9 @@ from langchain_core.tools import ToolException
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from toolcrib.errors import ToolcribError
-from toolcrib.hooks import ambient_context
-from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving import media_at
-from toolcrib.tools import BaseTool, Tool
+from toolcrib.schema import RunContext
+from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.tools import Tool
 
 __all__ = ["Member", "from_tools", "value_of"]
 
@@ -28,39 +26,19 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
     return [Member(tool).tool() for tool in tools]
 
 
-class Member(BaseTool):
+class Member(FrameworkMember):
     """One of their tools."""
 
     def __init__(self, theirs: TheirTool) -> None:
         self.theirs = theirs
-
-    def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours."""
-        spec = ToolSpec.from_schema(
-            self._call, self._parameters, name=self.theirs.name, description=self.theirs.description
-        )
-        return Tool(spec, source=self)
-
-    def get_definition(self) -> Mapping[str, Any]:
-        return {"name": self.theirs.name, "description": self.theirs.description, "parameters": self._parameters}
+        schema: Any = theirs.tool_call_schema
+        if not isinstance(schema, dict):
+            schema = cast("type[BaseModel]", schema).model_json_schema()
+        super().__init__(theirs.name, theirs.description, cast("dict[str, Any]", schema))
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        """Run their tool, and return its value."""
         call = {"type": "tool_call", "name": self.theirs.name, "args": arguments, "id": ctx.call_id}
         return value_of(await self.theirs.ainvoke(call))
-
-    @property
-    def _parameters(self) -> dict[str, Any]:
-        schema: Any = self.theirs.tool_call_schema
-        if isinstance(schema, dict):
-            return cast("dict[str, Any]", schema)
-        return cast("type[BaseModel]", schema).model_json_schema()
-
-    async def _call(self, **arguments: Any) -> Any:
-        ctx = ambient_context()
-        if ctx is None:
-            raise ToolcribError(f"`{self.theirs.name}` is called outside a run")
-        return await self.make(ctx, arguments)
 
 
 def value_of(result: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
+from pydantic import Field, SkipValidation
 
 from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, block_of
 from toolcrib.approvals import SuspendedCallStore
@@ -16,7 +17,7 @@ from toolcrib.record import Sink
 from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["as_tools", "result_of"]
+__all__ = ["GatedTool", "as_tools", "result_of"]
 
 
 def as_tools(
@@ -44,6 +45,12 @@ def as_tools(
     return [_tool(bridge, name) for name in toolset.entries]
 
 
+class GatedTool(StructuredTool):
+    """One tool as LangChain calls it."""
+
+    tools: SkipValidation[FrameworkTools] = Field(exclude=True, repr=False)
+
+
 def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
     entry = bridge.entries[name]
 
@@ -55,7 +62,8 @@ def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
 
     for function in (call, call_now):  # LangChain keeps it from callbacks and traces by its type, and reads no text
         function.__annotations__["toolcrib_runtime"] = ToolRuntime
-    return StructuredTool(
+    return GatedTool(
+        tools=bridge,
         name=name,
         description=entry.description,
         args_schema=entry.parameters,

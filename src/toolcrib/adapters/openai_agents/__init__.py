@@ -15,11 +15,12 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("the OpenAI Agents SDK", "openai-agents") from error
 
+from toolcrib.adapters.openai_agents._agents import member_of
 from toolcrib.adapters.openai_agents._answers import answer, approval_requests
 from toolcrib.adapters.openai_agents._guard import GuardedAgent, guard
 from toolcrib.adapters.openai_agents._members import from_tools
 from toolcrib.adapters.openai_agents._tools import as_tools
 
-__all__ = ["GuardedAgent", "answer", "approval_requests", "as_tools", "from_tools", "guard"]
+__all__ = ["GuardedAgent", "answer", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]
 
 del _agents

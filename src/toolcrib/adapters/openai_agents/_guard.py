@@ -88,7 +88,9 @@ class _Gate:
                 f"`{tool.name}` cannot be guarded: the SDK or a provider runs it itself. Take it from the agent, or "
                 f"leave it as it is: GuardPolicy(leave=[{tool.name!r}])"
             )
-        guarded = FrameworkTools(self._policy.around(Toolset([member(tool)])), self._runs, self._policy.sinks)
+        guarded = FrameworkTools(
+            self._policy.around(Toolset([member(tool, in_agent=True)])), self._runs, self._policy.sinks
+        )
         invocation = Invocation(guarded, tool.name)
         asks = invocation.needs_approval if guarded.may_ask(tool.name) else False
         return replace(tool, on_invoke_tool=invocation.invoke, needs_approval=asks)

@@ -7,22 +7,39 @@ from collections.abc import Iterable, Mapping
 from inspect import isawaitable
 from typing import Any, cast
 
-from agents import FunctionTool, RunContextWrapper, ToolOutputFileContent, ToolOutputImage, ToolOutputText
+from agents import (
+    Agent,
+    FunctionTool,
+    RunContextWrapper,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrailData,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputFileContent,
+    ToolOutputGuardrailData,
+    ToolOutputGuardrailTripwireTriggered,
+    ToolOutputImage,
+    ToolOutputText,
+)
 from agents.tool_context import ToolContext
+from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.errors import ToolcribError
-from toolcrib.hooks import ambient_context
-from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving import media_at
-from toolcrib.tools import BaseTool, Tool, ToolOptions
+from toolcrib.errors import ModelRetry
+from toolcrib.schema import RunContext
+from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.tools import Tool
 
 __all__ = ["from_tools", "member"]
+
+_CONTENT: TypeAdapter[ToolOutputText | ToolOutputImage | ToolOutputFileContent] = TypeAdapter(
+    ToolOutputText | ToolOutputImage | ToolOutputFileContent
+)
 
 
 def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     """Return function tools of the SDK as members for `Toolset([...])`.
 
-    Inside an agent of the SDK they see its context. Outside one they see one made of our `deps`.
+    Inside an agent of the SDK they see its context. Outside one they see one made of our `deps`. Their guardrails are
+    asked: what one rejects is an error that the model is shown.
 
     Raises:
         TypeError: One of them is no function tool, so that there is nothing that the pipeline could run.
@@ -34,37 +51,24 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     return [member(tool) for tool in found]
 
 
-def member(theirs: FunctionTool) -> Tool[..., Any]:
-    """Return one function tool as a tool of ours."""
-    return _Member(theirs).tool()
+def member(theirs: FunctionTool, *, in_agent: bool = False) -> Tool[..., Any]:
+    """Return one function tool as a tool of ours; in an agent, the SDK asks its guardrails itself."""
+    made = _Member(theirs) if in_agent else _CheckedMember(theirs)
+    return made.tool(requires_approval=made.asks if callable(theirs.needs_approval) else theirs.needs_approval)
 
 
-class _Member(BaseTool):
+class _Member(FrameworkMember):
     def __init__(self, theirs: FunctionTool) -> None:
         self._theirs = theirs
+        super().__init__(theirs.name, theirs.description, theirs.params_json_schema)
 
-    def tool(self) -> Tool[..., Any]:
-        theirs = self._theirs
-        spec = ToolSpec.from_schema(
-            self._call, theirs.params_json_schema, name=theirs.name, description=theirs.description
-        )
-        asks = self._asks if callable(theirs.needs_approval) else theirs.needs_approval
-        return Tool(spec, ToolOptions(requires_approval=asks), source=self)
-
-    def get_definition(self) -> Mapping[str, Any]:
-        theirs = self._theirs
-        return {"name": theirs.name, "description": theirs.description, "parameters": theirs.params_json_schema}
-
-    async def _asks(self, arguments: dict[str, Any], ctx: RunContext[Any]) -> bool:
+    async def asks(self, arguments: dict[str, Any], ctx: RunContext[Any]) -> bool:
         """Return what the tool's own condition says."""
         condition: Any = self._theirs.needs_approval
         asks = condition(_wrapper(ctx), arguments, ctx.call_id)
         return bool(await asks if isawaitable(asks) else asks)
 
-    async def _call(self, **arguments: Any) -> Any:
-        ctx = ambient_context()
-        if ctx is None:
-            raise ToolcribError(f"`{self._theirs.name}` is called outside a run")
+    async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         text = json.dumps(arguments)
         theirs = _wrapper(ctx)
         agent = theirs.agent if isinstance(theirs, ToolContext) else None
@@ -78,7 +82,34 @@ class _Member(BaseTool):
             agent=agent,
             turn_input=theirs.turn_input,
         )
-        return _value_of(await self._theirs.on_invoke_tool(context, text))
+        return _value_of(await self.invoke(context, text))
+
+    async def invoke(self, context: ToolContext[Any], arguments: str) -> Any:
+        """Run their tool, and return what the SDK is given."""
+        return await self._theirs.on_invoke_tool(context, arguments)
+
+
+class _CheckedMember(_Member):
+    """A function tool whose guardrails are asked here."""
+
+    async def invoke(self, context: ToolContext[Any], arguments: str) -> Any:
+        agent: Any = context.agent or Agent("toolcrib")
+        for before in self._theirs.tool_input_guardrails or ():
+            said = await before.run(ToolInputGuardrailData(context, agent))
+            _check(said, ToolInputGuardrailTripwireTriggered(before, said))
+        output = await super().invoke(context, arguments)
+        for after in self._theirs.tool_output_guardrails or ():
+            said = await after.run(ToolOutputGuardrailData(context, agent, output))
+            _check(said, ToolOutputGuardrailTripwireTriggered(after, said))
+        return output
+
+
+def _check(said: ToolGuardrailFunctionOutput, tripped: Exception) -> None:
+    """Raise what a guardrail has against a call."""
+    if said.behavior["type"] == "reject_content":
+        raise ModelRetry(said.behavior["message"])
+    if said.behavior["type"] == "raise_exception":
+        raise tripped
 
 
 def _wrapper(ctx: RunContext[Any]) -> RunContextWrapper[Any]:
@@ -92,10 +123,13 @@ def _wrapper(ctx: RunContext[Any]) -> RunContextWrapper[Any]:
 
 
 def _value_of(result: Any) -> Any:
-    """Return a tool's value with media in the place of the SDK's content."""
+    """Return a tool's value with media in the place of the SDK's content, which tools of MCP servers give as dicts."""
     match result:
         case list():
             return [_value_of(part) for part in cast("list[Any]", result)]
+        case {"type": "text" | "image" | "file"}:
+            content = _content_of(cast("dict[str, Any]", result))
+            return result if content is None else _value_of(content)
         case ToolOutputText():
             return result.text
         case ToolOutputImage(image_url=str() as url):
@@ -106,3 +140,11 @@ def _value_of(result: Any) -> Any:
             return media_at(url, "application/octet-stream", result.filename or "")
         case _:
             return result
+
+
+def _content_of(described: dict[str, Any]) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent | None:
+    try:
+        content = _CONTENT.validate_python(described)
+    except ValidationError:
+        return None
+    return content if described.keys() <= type(content).model_fields.keys() else None

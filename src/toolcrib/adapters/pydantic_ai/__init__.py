@@ -18,6 +18,7 @@ from toolcrib.adapters.pydantic_ai._agent import create_agent, stream_agent
 from toolcrib.adapters.pydantic_ai._chat_model import PydanticChatModel, chat_model
 from toolcrib.adapters.pydantic_ai._deferred_results import answers, approval_requests
 from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_response
+from toolcrib.adapters.pydantic_ai._members import member_of
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES
 from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
 from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_toolset
@@ -37,6 +38,7 @@ __all__ = [
     "create_agent",
     "decode_response",
     "from_toolset",
+    "member_of",
     "stream_agent",
 ]
 

@@ -15,12 +15,22 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("smolagents", "smolagents") from error
 
+from toolcrib.adapters.smolagents._agents import member_of
 from toolcrib.adapters.smolagents._answers import answers, approval_requests, run_agent
 from toolcrib.adapters.smolagents._executor import SandboxExecutor
 from toolcrib.adapters.smolagents._guard import guard
 from toolcrib.adapters.smolagents._members import from_tools
 from toolcrib.adapters.smolagents._tools import add_tools
 
-__all__ = ["SandboxExecutor", "add_tools", "answers", "approval_requests", "from_tools", "guard", "run_agent"]
+__all__ = [
+    "SandboxExecutor",
+    "add_tools",
+    "answers",
+    "approval_requests",
+    "from_tools",
+    "guard",
+    "member_of",
+    "run_agent",
+]
 
 del _smolagents

@@ -111,7 +111,7 @@ class _Final(Member):
         super().__init__(theirs)
         self._give = give
 
-    async def make(self, arguments: dict[str, Any]) -> Any:
-        answer = await super().make(arguments)
+    async def run(self, arguments: dict[str, Any]) -> Any:
+        answer = await super().run(arguments)
         self._give(answer)
         raise InterpreterError("the agent's run ends here: final_answer was called")

@@ -14,11 +14,9 @@ from smolagents.agent_types import AgentImage, AgentText
 from toolcrib.adapters.smolagents._inputs import parameters_of
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.calls import Media
-from toolcrib.errors import ToolcribError
-from toolcrib.hooks import ambient_context
-from toolcrib.schema import ToolSpec
-from toolcrib.serving import OriginalResults
-from toolcrib.tools import BaseTool, Tool
+from toolcrib.schema import RunContext
+from toolcrib.serving import FrameworkMember, OriginalResults
+from toolcrib.tools import Tool
 
 __all__ = ["Member", "from_tools"]
 
@@ -31,34 +29,22 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
     return [Member(tool).tool() for tool in tools]
 
 
-class Member(BaseTool):
+class Member(FrameworkMember):
     """One of their tools."""
 
     def __init__(self, theirs: TheirTool) -> None:
         self.theirs = theirs
-        self._parameters = parameters_of(cast("Mapping[str, Mapping[str, Any]]", theirs.inputs))
+        inputs = cast("Mapping[str, Mapping[str, Any]]", theirs.inputs)
+        super().__init__(theirs.name, theirs.description, parameters_of(inputs))
 
-    def tool(self) -> Tool[..., Any]:
-        """Return it as one of ours."""
-        spec = ToolSpec.from_schema(
-            self._call, self._parameters, name=self.theirs.name, description=self.theirs.description
-        )
-        return Tool(spec, source=self)
-
-    def get_definition(self) -> Mapping[str, Any]:
-        return {"name": self.theirs.name, "description": self.theirs.description, "parameters": self._parameters}
-
-    async def make(self, arguments: dict[str, Any]) -> Any:
-        """Run their tool, and return its value."""
+    async def run(self, arguments: dict[str, Any]) -> Any:
+        """Run their tool, and return what it does."""
         if isinstance(self.theirs, AgentTool):
             return await self.theirs.call(arguments)
         return await asyncio.to_thread(cast("Any", self.theirs), **arguments)
 
-    async def _call(self, **arguments: Any) -> Any:
-        ctx = ambient_context()
-        if ctx is None:
-            raise ToolcribError(f"`{self.theirs.name}` is called outside a run")
-        result = await self.make(arguments)
+    async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
+        result = await self.run(arguments)
         value = _value_of(result)
         originals = cast("Mapping[Any, Any]", ctx.provided).get(OriginalResults)
         if isinstance(originals, OriginalResults):

@@ -1,0 +1,74 @@
+"""Agents and tools of other frameworks as the target of a command."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from toolcrib.errors import TargetError
+from toolcrib.tools import Tool
+from toolcrib.toolsets import Toolset
+
+__all__ = ["member_of"]
+
+_ADAPTERS = {
+    "agent_framework": "agent_framework",
+    "agents": "openai_agents",
+    "claude_agent_sdk": "claude_agent_sdk",
+    "google.adk": "google_adk",
+    "langchain_core": "langchain",
+    "langgraph": "langchain",
+    "pydantic_ai": "pydantic_ai",
+    "smolagents": "smolagents",
+}
+"""The adapter for objects whose class, or a base of it, is from this package."""
+
+
+def member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
+    """Return what an object of another framework has: the tools of an agent, or a tool; None for any other object.
+
+    Raises:
+        MissingExtraError: The extra of the framework's adapter is missing.
+        TargetError: An MCP server among the options of an agent cannot be used.
+        TypeError: The agent has gates that would be lost.
+    """
+    name = _adapter_of(value)
+    if name is None:
+        return None
+    adapter: Any = importlib.import_module(f"toolcrib.adapters.{name}")  # of an extra, which its error names
+    made = adapter.member_of(value)
+    servers = adapter.servers_of(value) if made is None and name == "claude_agent_sdk" else None
+    return made if servers is None else _connected(target, servers)
+
+
+def _adapter_of(value: object) -> str | None:
+    modules = [f"{base.__module__}." for base in type(value).__mro__]
+    found = (name for package, name in _ADAPTERS.items() if any(each.startswith(f"{package}.") for each in modules))
+    return next(found, None)
+
+
+def _connected(target: str, servers: Mapping[str, Any] | Path) -> Toolset:
+    """Return the tools of MCP servers, as those of a file of servers are named."""
+    client: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
+    if isinstance(servers, Path):
+        return client.toolset_of_file(servers)
+    prefixes = {name: f"{name}_" if len(servers) > 1 else "" for name in servers}
+    return Toolset([_server(client, target, name, servers[name], prefix) for name, prefix in prefixes.items()])
+
+
+def _server(client: Any, target: str, name: str, server: Any, prefix: str) -> Toolset:
+    match server:
+        case Toolset():
+            return server.prefixed(prefix) if prefix else server
+        case {"type": "sdk", "instance": source}:
+            return client.connect(source, prefix=prefix, name=name)
+        case {"command": command}:
+            described = cast("Mapping[str, Any]", server)
+            words = [command, *described.get("args", ())]
+            return client.connect(words, prefix=prefix, name=name, env=described.get("env") or {})
+        case {"type": "http", "url": url}:
+            return client.connect(url, prefix=prefix, name=name, headers=server.get("headers"))
+        case _:
+            raise TargetError(target, f"the MCP server `{name}` is none that can be used here: a command, http or sdk")

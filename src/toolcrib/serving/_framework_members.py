@@ -1,0 +1,70 @@
+"""Tools of another framework, and what its agents have, as members of a toolset."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from toolcrib.errors import ToolcribError
+from toolcrib.hooks import ambient_context
+from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.tools import BaseTool, Tool, ToolOptions
+from toolcrib.toolsets import Toolset
+
+__all__ = ["AgentTools", "FrameworkMember"]
+
+
+class FrameworkMember(BaseTool):
+    """A tool of another framework as a tool of ours; `make` of an adapter runs it.
+
+    Args:
+        name: The tool's name.
+        description: What models are told of it.
+        parameters: The JSON schema of its arguments.
+    """
+
+    def __init__(self, name: str, description: str, parameters: Mapping[str, Any]) -> None:
+        self._name, self._description, self._parameters = name, description, parameters
+
+    def tool(self, **options: Any) -> Tool[..., Any]:
+        """Return it as one of ours, with these `ToolOptions`."""
+        spec = ToolSpec.from_schema(self._call, self._parameters, name=self._name, description=self._description)
+        return Tool(spec, ToolOptions(**options), source=self)
+
+    def get_definition(self) -> Mapping[str, Any]:
+        return {"name": self._name, "description": self._description, "parameters": self._parameters}
+
+    @abstractmethod
+    async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
+        """Run their tool, and return its value."""
+
+    async def _call(self, **arguments: Any) -> Any:
+        ctx = ambient_context()
+        if ctx is None:
+            raise ToolcribError(f"`{self._name}` is called outside a run")
+        return await self.make(ctx, arguments)
+
+
+class AgentTools:
+    """A source of tools: those of an agent of another framework, which are known only when it has them listed.
+
+    Args:
+        opened: Gives the tools while what they need, such as the agent's MCP servers, is connected.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[RunContext[Any]], AbstractAsyncContextManager[Toolset | Sequence[Toolset | Tool[..., Any]]]],
+    ) -> None:
+        self._opened = opened
+
+    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
+        """Connect what the tools need, and give them while it is connected."""
+        return self._open(ctx)
+
+    @asynccontextmanager
+    async def _open(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        async with self._opened(ctx) as tools:
+            yield Toolset.of(tools)
