@@ -56,7 +56,7 @@ async def test_a_received_call_is_prepared_like_any_other() -> None:
 
     assert is_call(first)
     assert isinstance(second, Rejected)
-    assert (second.source, sink.kinds()) == ("limit", ["received", "ended"])
+    assert (second.source, sink.kinds()) == ("limit", ["received", "received", "ended"])
 
 
 async def test_hooks_for_one_call_are_asked_before_the_pipelines() -> None:

@@ -24,6 +24,7 @@ from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._new import new
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._pins import pins
+from toolcrib.cli._replay import replay_command
 from toolcrib.cli._resume import has_resumed, resume_program, target_of
 from toolcrib.cli._run import RunOptions, exit_on_error, listed_tools, open_run, text_of
 from toolcrib.cli._runs import runs, trace
@@ -48,6 +49,7 @@ app.add_typer(approvals)
 app.add_typer(pins)
 app.command(rich_help_panel=_RECORD)(runs)
 app.command(rich_help_panel=_RECORD)(trace)
+app.command("replay", rich_help_panel=_RECORD)(replay_command)
 app.command(rich_help_panel=_SERVERS)(serve)
 app.command(rich_help_panel=_SERVERS)(inspect)
 app.command(rich_help_panel=_SERVERS)(install)

@@ -18,6 +18,7 @@ from toolcrib.pipeline._questions import (
     can_ask_person,
     person_answer,
 )
+from toolcrib.pipeline._rehearsal import Rehearsal, Rehearsed
 from toolcrib.pipeline._run import (
     CallJournal,
     CallLimits,
@@ -43,6 +44,8 @@ __all__ = [
     "Executor",
     "PersonAnswer",
     "Pipeline",
+    "Rehearsal",
+    "Rehearsed",
     "Requirement",
     "Run",
     "RunView",

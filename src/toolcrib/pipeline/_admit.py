@@ -8,6 +8,7 @@ from toolcrib.calls import Denial, Failed, Grant, Outcome, Rejected
 from toolcrib.errors import InvalidArguments, NotAvailable, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import approve
+from toolcrib.pipeline._came import came_with
 from toolcrib.pipeline._decide import decide, decide_and_edit
 from toolcrib.pipeline._failures import failure, hook_failure, not_allowed, not_offered, offered, out_of_scope
 from toolcrib.pipeline._live_call import LiveCall
@@ -37,6 +38,8 @@ async def pass_gates(
             refused = await available(call) if plan.availability else None
         if refused is None and (call.trace is not None or not read):
             refused = _validate(call, read)
+        elif refused is not None and call.trace is not None:
+            call.trace.received(call.shown_misfit(), came=came_with(call))
         if refused is None and (plan.guarded or call.extra_hooks):
             refused = await decide_and_edit(call)
         if refused is None and run.provenance is not None:
@@ -66,7 +69,8 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
     before, asks = call.bound, call.asks
     with call:
         with call.within():
-            refused = await decide(call, hooks.decisions_for(call.name))
+            own = hooks.decisions_for(call.name)
+            refused = await decide(call, own, given=len(own))
         if refused is None and call.run.provenance is not None:
             refused = await weigh(call)
         if refused is None and (call.bound is not before or call.asks != asks):  # else it stays approved
@@ -125,5 +129,6 @@ def _validate(call: LiveCall, read: bool) -> Failed | None:
     except (InvalidArguments, SchemaError) as error:
         refused = failure(plan, call.id, call.run, error)
     if call.trace is not None:
-        call.trace.received(call.shown_request() if refused is None else call.shown_misfit())
+        fits = refused is None
+        call.trace.received(call.shown_request() if fits else call.shown_misfit(), came=came_with(call, fits=fits))
     return refused

@@ -86,6 +86,8 @@ async def _override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | N
         call.replace_arguments(arguments)
     except (InvalidArguments, SchemaError) as error:
         return failure(call.plan, call.id, call.run, error)
+    if call.trace is not None:
+        call.trace.overridden(call.shown_arguments())
     return await decide_and_edit(call) if call.guarded else None
 
 

@@ -42,18 +42,24 @@ async def decide_and_edit(call: LiveCall) -> Outcome | None:
         return hook_failure(plan, call.id, call.run, "decision hook", "given for this call", RuntimeError(_LOST))
     first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
     with call.within():
-        ended = await decide(call, (*first, *plan.decisions()))
+        ended = await decide(call, (*first, *plan.decisions()), given=len(first))
         if ended is not None:
             return ended
         return await apply_pre(call) if plan.pre else None
 
 
-async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | None:
-    """Ask decision hooks in order; return the outcome, if one of them ends the call."""
+async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -> Outcome | None:
+    """Ask decision hooks in order; return the outcome, if one of them ends the call.
+
+    Args:
+        call: The call.
+        hooks: The hooks.
+        given: How many of them, the first ones, the host gave for this call alone.
+    """
     plan = call.plan
     about = CallMetadata(call.id, plan.name, call.received.arguments)
-    for hook in hooks:
-        name = getattr(hook, "__name__", type(hook).__name__)
+    for number, hook in enumerate(hooks):
+        name, own = getattr(hook, "__name__", type(hook).__name__), number < given
         current = _input_of(call)  # anew for each hook: the one before may have changed its own
         try:
             decision: Any = await hook(about, current)
@@ -63,17 +69,17 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook]) -> Outcome | Non
         match decision:
             case RunNormally():
                 unfit = None if edited is None or same(edited, call.bound) else _revised(call, edited)
-                _note(call, name, "run")  # with the arguments that the tool would run with now
+                _note(call, name, "run", given=own)  # with the arguments that the tool would run with now
                 if unfit is not None:
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
             case Complete(output):
-                _note(call, name, "complete")
+                _note(call, name, "complete", given=own)
                 return await completed(plan, call.id, output, call.run)
             case Reject(reason):
-                _note(call, name, "reject", reason)
+                _note(call, name, "reject", reason, given=own)
                 return Rejected(plan.name, call.id, reason, "hook")
             case Ask(reason, metadata):
-                _note(call, name, "ask", reason)
+                _note(call, name, "ask", reason, given=own)
                 call.asks = (*call.asks, reason)
                 call.ask_metadata = {**call.ask_metadata, **metadata}
             case other:
@@ -91,11 +97,11 @@ def _revised(call: LiveCall, edited: Mapping[str, Any]) -> InvalidArguments | Sc
     return None
 
 
-def _note(call: LiveCall, hook: str, decision: Any, reason: str = "") -> None:
+def _note(call: LiveCall, hook: str, decision: Any, reason: str = "", *, given: bool) -> None:
     note = DecisionNote(hook, decision, reason)
     call.notes = (*call.notes, note)
     if call.trace is not None:
-        call.trace.decided(note)
+        call.trace.decided(note, given=given)
     if _log.isEnabledFor(logging.INFO):
         shown: Any = call.shown_arguments() if call.received.origin == "model" else ""
         _log.info("%s %s: %s decides %s %s %s", call.name, call.id, hook, decision, reason, shown)

@@ -139,6 +139,11 @@ class LiveCall:
         return self.plan.execution is not None or self.plan.wrapped
 
     @property
+    def is_edited(self) -> bool:
+        """Whether its arguments are others than those that it came with."""
+        return self._unedited is not None
+
+    @property
     def guarded(self) -> bool:
         """Whether edited arguments have to pass decision hooks or pre hooks, also those that did not come along."""
         return self.plan.guarded or bool(self.extra_hooks) or self.lost_hooks
@@ -282,7 +287,7 @@ class LiveCall:
         form, spec = self.canonical(), self.plan.spec
         if spec.reads_back(form, self.bound):
             return form.values, "json", True
-        given = spec.as_given(self._as_came())
+        given = spec.as_given(self.as_came())
         if self.received.origin == "model":
             return given, "json", True
         try:
@@ -290,7 +295,7 @@ class LiveCall:
         except InvalidArguments:
             return given, "json", False
 
-    def _as_came(self) -> Mapping[str, Any]:
+    def as_came(self) -> Mapping[str, Any]:
         """Return the arguments that came with the call, without defaults and not validated."""
         raw = self.raw_arguments
         return json.loads(raw.strip() or "null") or {} if isinstance(raw, str | bytes) else raw
@@ -305,7 +310,7 @@ class LiveCall:
 
     def shown_given_first(self) -> dict[str, Any]:
         """Return the arguments for the person who decides: those that the call came with before the defaults."""
-        shown, given = self.shown_arguments(), self._as_came()
+        shown, given = self.shown_arguments(), self.as_came()
         return dict(sorted(shown.items(), key=lambda item: item[0] not in given))
 
     def shown_request(self) -> dict[str, Any]:

@@ -37,6 +37,7 @@ __all__ = [
 ErrorPolicy: TypeAlias = Literal["message", "masked"]
 """What the model is shown of an unexpected exception: its message, or a reference to the log."""
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_MOST_HEARD = 100
 _NO_SLOT: AbstractAsyncContextManager[None] = nullcontext()
 
 
@@ -98,6 +99,7 @@ class _State:
 
     Attributes:
         grants: Standing grants given in the run, where it has no approval store.
+        heard: What the user said since a record last had it.
         earlier_ids: The ids that the run had in other processes.
         slots: What bounds the executions at a time, for each event loop that the run is used in.
         used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
@@ -109,6 +111,7 @@ class _State:
         "completed",
         "earlier_ids",
         "grants",
+        "heard",
         "memory",
         "retries",
         "revealed",
@@ -125,6 +128,7 @@ class _State:
         self.used: set[str] = set()
         self.earlier_ids: set[str] = set()
         self.grants: tuple[Grant, ...] = ()
+        self.heard: tuple[str, ...] = ()
         self.memory: Memory | None = None
         self.slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
         self.views: dict[Any, Collection[str]] = {}
@@ -333,8 +337,14 @@ class Run:
 
     def hear(self, text: str) -> None:
         """Keep what the user said: values in it are the user's own, for the `provenance` policy."""
+        self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.provenance is not None:
             self.memory.hear(text)
+
+    def heard(self) -> tuple[str, ...]:
+        """Return what the user said since this was asked last, for a record: the last hundred texts."""
+        said, self._state.heard = self._state.heard, ()
+        return said
 
     def intend(self, program: str) -> bool:
         """Keep a program that is about to run; return whether it was written before any text of others was read."""

@@ -176,6 +176,7 @@ def recall(
         echoes = entry is not None and ruled.effect not in _READING
         run.memory.read(call.name, call.id, arguments, found, labels, ruled.readers, echoes=echoes)
 
+    run.memory.is_whole = False
     run.memory.wait(read)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["Flow", "fields_of"]
 
@@ -30,6 +30,17 @@ class Flow:
     results: frozenset[tuple[str, str]] = frozenset()
     literals: frozenset[str | float] = frozenset()
     is_early: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        literals = sorted(self.literals, key=lambda literal: (isinstance(literal, str), literal))
+        return {"results": [list(each) for each in sorted(self.results)], "literals": literals, "early": self.is_early}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Flow:
+        """Return the flow that `to_dict` described."""
+        results = frozenset((str(tool), str(fields)) for tool, fields in data["results"])
+        return cls(results, frozenset(data["literals"]), bool(data["early"]))
 
     @classmethod
     def any_of(cls, flows: Collection[Flow]) -> Flow:

@@ -37,11 +37,12 @@ class Memory(Origins):
 
     Attributes:
         last_words: What the user wrote last, cut.
+        is_whole: Whether all that it has read is results of the run's own calls, and words of the user.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.last_words = ""
+        self.last_words, self.is_whole = "", True
         self._early: set[str] = set()  # programs that count as the user's
         self._has_written = False  # what others wrote, or may have, to where it may be read again
         self._private = PrivateValues()
@@ -85,6 +86,7 @@ class Memory(Origins):
     def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
         """Note that the result of a call, before it is read, is untrusted or private, beyond what its tool declares."""
         if untrusted or private:
+            self.is_whole = False
             before = self._warned.get(call_id, (False, False))
             self._warned[call_id] = untrusted or before[0], private or before[1]
 
@@ -191,7 +193,7 @@ class Memory(Origins):
 
     def lose(self) -> None:
         """Note that it read text of others which is not here: from now on no result counts as trusted."""
-        self._left = -1
+        self._left, self.is_whole = -1, False
 
     @property
     def reads_others(self) -> bool:

@@ -16,6 +16,7 @@ from toolcrib.record._call_trace import Trace
 from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
 from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
 from toolcrib.record._prune import prune_events, prune_sqlite_events
+from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, Recording, read_calls
 from toolcrib.record._run_log import (
     RunFilter,
     RunSummary,
@@ -56,8 +57,11 @@ __all__ = [
     "KeptEvent",
     "ListSink",
     "LogSink",
+    "RecordedAttempt",
+    "RecordedCall",
     "RecordedEvent",
     "RecordedRun",
+    "Recording",
     "Rows",
     "RunFilter",
     "RunSummary",
@@ -80,6 +84,7 @@ __all__ = [
     "parent_activity",
     "prune_events",
     "prune_sqlite_events",
+    "read_calls",
     "sqlite_event_tables",
     "sqlite_events",
     "trace_activity",

@@ -71,10 +71,20 @@ class Trace:
         self._questions: list[dict[str, Any]] | None = None
         self._lines = 0
 
-    def received(self, requested: Any, resumed: Mapping[str, str] | None = None) -> None:
-        """Note the arguments as they came, and what `carry` gave when the call was suspended, if it was."""
+    def received(
+        self, requested: Any, resumed: Mapping[str, str] | None = None, came: Mapping[str, Any] | None = None
+    ) -> None:
+        """Note the arguments, and how the call came.
+
+        Args:
+            requested: The arguments, as they may be shown.
+            resumed: What `carry` gave when the call was suspended, if it was.
+            came: What else a replay has to know of it: what the host said, and not the tool.
+        """
         self.requested = requested
-        data = {"arguments": requested}
+        data: dict[str, Any] = {"arguments": requested}
+        if came:
+            data["came"] = came
         if resumed is not None:
             data["resumed"] = resumed
         elif line := calling_line.get():
@@ -90,10 +100,14 @@ class Trace:
         """Return what the sinks of the process that takes the call up are to be given."""
         return carried(self._tracing, "call", self._call.id, self._run.id)
 
-    def decided(self, note: DecisionNote) -> None:
-        """Note what a decision hook said."""
+    def decided(self, note: DecisionNote, *, given: bool = False) -> None:
+        """Note what a decision hook said, or one that the host gave for this call alone."""
         self.decisions.append(note)
-        self._emit("decided", note.to_dict())
+        self._emit("decided", {**note.to_dict(), "given": True} if given else note.to_dict())
+
+    def overridden(self, arguments: Mapping[str, Any]) -> None:
+        """Note the arguments that an approver gave in the place of the call's, as they may be shown."""
+        self._emit("decided", {"hook": "approver", "decision": "run", "reason": "", "arguments": arguments})
 
     def answered(self, answer: dict[str, Any]) -> None:
         """Note who said yes or no."""

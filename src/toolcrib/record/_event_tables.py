@@ -177,7 +177,7 @@ def _call_words(kind: str, data: Mapping[str, Any], said: Mapping[str, Any], pri
         case "yielded" | "answered" | "logged":
             return ""
         case "received":
-            return _search_text(data["tool"], data["call_id"], said)
+            return _search_text(data["tool"], data["call_id"], _without(said, "came"))
         case "started":
             return _search_text(said.get("arguments"))
         case "suspended":

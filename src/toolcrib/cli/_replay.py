@@ -1,0 +1,116 @@
+"""`toolcrib replay`: what recorded calls would come to under other tools or another policy."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from toolcrib._run_sync import run_sync
+from toolcrib.cli._database import DatabaseOption, database_errors
+from toolcrib.cli._formatting import JsonOption, arguments_text, cell_text, console, print_json, say, table_of
+from toolcrib.cli._run import Status, exit_on_error, open_toolset, tools_of
+from toolcrib.cli._runs import DatabaseArgument, SinceOption, kept_log, moment
+from toolcrib.provenance import Provenance
+from toolcrib.record import EventLog
+from toolcrib.replay import Difference, Replay, replay
+from toolcrib.toolsets import Toolset
+
+__all__ = ["replay_command"]
+
+_MOST_LINES = 100
+
+
+def replay_command(
+    named: DatabaseArgument = None,
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            "--tools", metavar="TARGET", help="The tools as they would be, as for `call`.", show_default=False
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option("--policy", metavar="FILE", help="The policy as it would be, a TOML file.", show_default=False),
+    ] = None,
+    without_hooks: Annotated[
+        bool, typer.Option("--without-hooks", help="Do not run decision hooks and pre hooks, which may do anything.")
+    ] = False,
+    since: SinceOption = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only the runs of the latest N calls.")
+    ] = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take recorded calls through changed tools or a changed policy, executing none, and list what would differ."""
+    if tools is None:
+        raise typer.BadParameter("name the tools that the calls go through", param_hint="--tools")
+    name = named or database
+    with exit_on_error():
+        rules = None if policy is None else _policy(policy)
+        toolset = tools_of(tools)
+        log = kept_log(name)
+        logging.getLogger("toolcrib.tools").addHandler(logging.NullHandler())  # a hook that fails is in the report
+        with database_errors(name):
+            found = run_sync(_replayed(log, toolset, rules, moment(since), limit, asks_hooks=not without_hooks))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
+    raise typer.Exit(Status.FAILED if found.differences else Status.DONE)
+
+
+def _policy(path: Path) -> Provenance:
+    try:
+        return Provenance.load(path)
+    except OSError as error:
+        say(f"cannot read the policy {path}: {error.strerror}")
+        raise typer.Exit(Status.MISUSED) from None
+
+
+async def _replayed(
+    log: EventLog,
+    toolset: Toolset,
+    policy: Provenance | None,
+    since: datetime | None,
+    limit: int | None,
+    *,
+    asks_hooks: bool,
+) -> Replay:
+    async with open_toolset(toolset) as bound:
+        return await replay(log, bound, provenance=policy, asks_hooks=asks_hooks, since=since, limit=limit)
+
+
+def _print(found: Replay) -> None:
+    screen = console()
+    if found.differences:
+        counted = table_of("tool", "change", "calls")
+        for (tool, change), number in found.summary().items():
+            counted.add_row(Text(cell_text(tool)), Text(cell_text(change)), str(number))
+        screen.print(counted)
+        screen.print()
+        screen.print(_lines(found.differences))
+    if found.untold:
+        screen.print("\ncannot be told:")
+        screen.print(_lines(found.untold))
+    said = f"{found.calls:,} calls of {found.runs:,} runs: {len(found.differences):,} would differ"
+    say(f"{said}, {len(found.untold):,} cannot be told" if found.untold else said)
+    for remark in found.remarks:
+        say(f"note: {remark}")
+
+
+def _lines(several: Sequence[Difference]) -> object:
+    table = table_of("call", "tool", "arguments", "change", "why")
+    for one in several[:_MOST_LINES]:
+        arguments = arguments_text(one.call.attempts[0].arguments)
+        cells = (one.call.id, one.call.tool, cell_text(arguments, 60), one.change, one.why)
+        table.add_row(*(Text(cell_text(cell, 200)) for cell in cells))
+    if len(several) > _MOST_LINES:
+        table.add_row(Text(f"({len(several) - _MOST_LINES:,} more; --json has them all)"))
+    return table

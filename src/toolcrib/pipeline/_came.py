@@ -1,0 +1,60 @@
+"""How a call came: what a replay of the record has to know besides its arguments, and is the host's alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from toolcrib.calls import lenient
+from toolcrib.errors import SchemaError
+from toolcrib.pipeline._live_call import LiveCall
+
+__all__ = ["came_with"]
+
+
+def came_with(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
+    """Return it as JSON shapes; of most calls there is nothing.
+
+    Args:
+        call: A call that is received now.
+        fits: Whether its arguments were read, and do not hold a secret only by chance.
+    """
+    received, run = call.received, call.run
+    found: dict[str, Any] = _given(call) if fits else {}
+    said = {"origin": "" if received.origin == "model" else received.origin, "caller": received.caller}
+    found |= {name: value for name, value in (*said.items(), ("fault", received.fault)) if value}
+    if run.available is not None or call.name in run.revealed:
+        found["offered"] = call.name in run.revealed or (run.available is not None and call.name in run.available)
+    if run.access is not None and call.plan.scopes:
+        found["scopes"] = sorted(run.access.scopes)
+    if run.asks_for(call.name):
+        found["asks"] = True
+    if run.principal is not None:
+        found["principal"] = run.principal
+    if heard := run.heard():
+        found["heard"] = list(heard)
+    if run.provenance is not None:
+        found["weighed"] = run.memory.is_whole
+        if received.flows:
+            found["flows"] = {name: flow.to_dict() for name, flow in received.flows.items()}
+    return found
+
+
+def _given(call: LiveCall) -> dict[str, Any]:
+    """Return the arguments without defaults and conversions, where these made others of them and none is a secret."""
+    form = call.canonical()
+    if form.without_form:
+        return {"without_form": True}
+    try:
+        if call.plan.spec.has_secrets or form.shown is not form.values:
+            return {}
+    except SchemaError:  # a host may pass what has no schema
+        return {}
+    if call.is_edited:  # by the host, before any gate saw it
+        return {"arguments": form.values}
+    try:
+        given = lenient(call.as_came())
+    except ValueError:  # text that was read though it is no JSON as it stands
+        given = lenient(call.raw_arguments)
+    is_same = json.dumps(given, sort_keys=True) == json.dumps(form.values, sort_keys=True)
+    return {} if is_same else {"arguments": given}

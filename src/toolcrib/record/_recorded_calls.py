@@ -1,0 +1,164 @@
+"""Recorded calls: the events of a log put together again, call by call, in the order in which things happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from toolcrib.record._event_log import EventLog, KeptEvent
+
+__all__ = ["RecordedAttempt", "RecordedCall", "Recording", "read_calls"]
+
+_BATCH = 5_000
+
+
+@dataclass(slots=True)
+class RecordedAttempt:
+    """One time that a call came: at first, or when it was taken up after a person was asked.
+
+    Attributes:
+        resumed: Whether it was taken up.
+        arguments: The arguments as the record has them when it came; None where it has none.
+        came: What the host said of it; see `Trace.received`.
+        notes: What hooks decided, in order.
+        answers: Who said yes or no before the tool began, in order.
+        request: What a person was asked, where the call was suspended.
+        final: The arguments that the tool began with; None where it did not begin.
+        outcome: What it ended with, as JSON shapes; None where it has not ended.
+    """
+
+    resumed: bool = False
+    arguments: Any = None
+    came: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notes: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    answers: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    request: Mapping[str, Any] | None = None
+    final: Mapping[str, Any] | None = None
+    outcome: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class RecordedCall:
+    """One call, with each time that it came.
+
+    Attributes:
+        parent_id: The activity or call that made it.
+        at: When it came, as ISO text.
+    """
+
+    id: str
+    tool: str
+    run_id: str
+    entry: str
+    parent_id: str | None
+    at: str
+    principal: str | None = None
+    attempts: list[RecordedAttempt] = field(default_factory=list[RecordedAttempt])
+
+
+@dataclass(slots=True)
+class Recording:
+    """Recorded calls, and what happened when.
+
+    Attributes:
+        calls: Every call, in the order they came.
+        steps: What happened, in order: an attempt that `came`, one that `ended`, or a `program` that began, with its
+            run and text.
+        parents: What each activity is part of.
+    """
+
+    calls: list[RecordedCall] = field(default_factory=list[RecordedCall])
+    steps: list[tuple[str, Any, Any]] = field(default_factory=list[tuple[str, Any, Any]])
+    parents: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+
+
+def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | None = None) -> Recording:
+    """Return the calls of a log, whole runs at a time: what a call may do depends on those before it.
+
+    Args:
+        log: The log.
+        since: Only runs with a call that came then or later.
+        limit: Only the runs of the latest so many calls.
+    """
+    runs, first = _wanted(log, since, limit)
+    made, latest = Recording(), dict[tuple[str, str], RecordedCall]()
+    for event in _events(log, first):
+        if event.source == "run":
+            _take_activity(made, event, runs)
+        elif runs is None or event.run_id in runs:
+            _take(made, latest, event)
+    return made
+
+
+def _wanted(log: EventLog, since: datetime | None, limit: int | None) -> tuple[set[str] | None, int]:
+    """Return the runs that are wanted, None for all of them, and the position of their first event."""
+    if since is None and limit is None:
+        return None, 0
+    chosen = "SELECT run_id FROM toolcrib_activities WHERE source = 'call' AND started_at >= ?"
+    values: tuple[Any, ...] = ("" if since is None else since.isoformat(),)
+    if limit is not None:
+        chosen, values = f"{chosen} ORDER BY first_position DESC LIMIT ?", (*values, limit)
+    runs = {str(run_id) for (run_id,) in log.rows(chosen, values)}
+    starts = log.rows(
+        "SELECT run_id, MIN(first_position) FROM toolcrib_activities WHERE source = 'call' GROUP BY run_id", ()
+    )
+    first = min((int(position) for run_id, position in starts if run_id in runs), default=0)
+    return runs, max(0, first - 1)
+
+
+def _events(log: EventLog, after: int) -> Iterator[KeptEvent]:
+    while events := log.since(after, _BATCH):
+        yield from events
+        after = events[-1].position
+
+
+def _take_activity(made: Recording, event: KeptEvent, runs: Iterable[str] | None) -> None:
+    data: Mapping[str, Any] = event.data["data"]
+    made.parents[event.id] = event.data["parent_id"]
+    source = data.get("source")
+    if event.kind == "opened" and event.data["activity"] == "program" and isinstance(source, str):
+        run_id = str(data.get("run_id") or "")
+        if runs is None or run_id in runs:
+            made.steps.append(("program", run_id, source))
+
+
+def _take(made: Recording, latest: dict[tuple[str, str], RecordedCall], event: KeptEvent) -> None:
+    """Take in one event of a call; an id that came before, and was not taken up, is of another call."""
+    data: Mapping[str, Any] = event.data["data"]
+    call = latest.get((event.run_id, event.id))
+    ended = call is not None and call.attempts[-1].outcome is not None
+    if call is None or (ended and event.kind == "received" and "resumed" not in data):
+        call = latest[event.run_id, event.id] = RecordedCall(
+            event.id, event.name, event.run_id, event.data["entry"], event.data["parent_id"], event.at
+        )
+        made.calls.append(call)
+    if event.kind == "received" or not call.attempts or call.attempts[-1].outcome is not None:
+        call.attempts.append(RecordedAttempt(resumed="resumed" in data))
+        made.steps.append(("came", call, call.attempts[-1]))
+    _fill(call, call.attempts[-1], event, data)
+    if event.kind == "ended":
+        made.steps.append(("ended", call, call.attempts[-1]))
+
+
+def _fill(call: RecordedCall, attempt: RecordedAttempt, event: KeptEvent, data: Mapping[str, Any]) -> None:
+    match event.kind:
+        case "received":
+            attempt.arguments, attempt.came = data.get("arguments"), data.get("came") or {}
+            call.principal = attempt.came.get("principal") or call.principal
+        case "decided" if "approval" in data:
+            if attempt.final is None:  # else the tool asked, when it had begun
+                attempt.answers.append(data["approval"])
+        case "decided":
+            attempt.notes.append(data)
+        case "suspended":
+            attempt.request = data["request"]
+            call.principal = data["request"]["principal"] or call.principal
+        case "started":
+            attempt.final = data["arguments"]
+        case "ended":
+            record: Mapping[str, Any] = event.data["record"] or {}
+            attempt.outcome, call.principal = data["outcome"], record.get("principal") or call.principal
+        case _:
+            pass

@@ -1,0 +1,61 @@
+"""Recorded answers: what people said to a call, for the same final arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolcrib.approvals import misfit
+from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.record import RecordedAttempt
+
+__all__ = ["RecordedAnswers"]
+
+
+class RecordedAnswers:
+    """An approval store of one run in a replay: it answers as people did, and keeps no request.
+
+    An answer counts for the final arguments that it was given for. A standing grant counts from the call on to which it
+    was given, as far as it reaches.
+
+    Attributes:
+        asked: Whether the call that was begun last needed approval.
+    """
+
+    def __init__(self) -> None:
+        self._attempt = RecordedAttempt()
+        self._standing: list[Grant] = []
+        self.asked = False
+
+    def begin(self, attempt: RecordedAttempt) -> None:
+        """Answer from now on as people did when a call came this time."""
+        self._attempt, self.asked = attempt, False
+
+    async def put(self, request: ApprovalRequest) -> None:
+        """Keep nothing: nobody is asked."""
+
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
+        """Keep nothing."""
+
+    async def answer(self, answer: Grant | Denial) -> None:
+        """Raise TypeError: what was recorded is all that is said."""
+        raise TypeError("a replay takes no answers; they are in the record")
+
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
+        """Return what a person said to the same arguments, or a standing grant that was given before."""
+        self.asked = True
+        said = next((each for each in self._attempt.answers if each.get("digest") == request.digest), None)
+        if said is None:
+            return next((grant for grant in self._standing if not misfit(grant, request)), None)
+        by, message = str(said.get("approver") or ""), str(said.get("message") or "")
+        if said.get("kind") == "denial":
+            return request.deny(message, by)
+        scope: Any = said.get("scope", "once")
+        grant = request.grant(by, message=message, scope=scope, override_args=self._override())
+        if grant.standing:
+            self._standing.append(grant)
+        return grant
+
+    def _override(self) -> Any:
+        """Return the arguments that the approver gave in the place of the call's."""
+        given = (note["arguments"] for note in self._attempt.notes if note["hook"] == "approver")
+        return next(given, None)

@@ -1,0 +1,353 @@
+"""Replay: recorded calls at the gates of other tools or another policy; their results stand in for executions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
+from toolcrib.errors import ModelRetry
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline import Access, Call, Rehearsal, Rehearsed, Run, is_call
+from toolcrib.provenance import Flow, Provenance
+from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
+from toolcrib.replay._answers import RecordedAnswers
+from toolcrib.replay._host import host_hooks
+from toolcrib.replay._verdict import APPROVED, RETRIES, RUNS, WAITS, Difference, Verdict, differ, predicted, recorded
+from toolcrib.schema import hidden_paths
+from toolcrib.toolsets import ToolsetLike
+
+__all__ = ["Replay", "replay"]
+
+_CUT = 99_000  # characters, about, of a result that the record has cut
+_PASSES = (RUNS, APPROVED, WAITS)
+_UNKNOWN = "the record has no arguments of it"
+_SECRET = "the record hides a secret in its arguments ({})"
+_NO_FORM = "an argument is a Python object that the record does not have"
+_OPEN = "it was broken off in the record, or goes on, before its tool began"
+_ELSEWHERE = "its run has read what is not in the record"
+_NOT_MADE = "the call that made it would not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a replay found.
+
+    Attributes:
+        calls: How many calls were replayed.
+        runs: Of how many runs.
+        differences: The calls that would go another way, in the order they came.
+        untold: The calls of which that cannot be told, each with the reason in `why`.
+        remarks: What was not on record for all of them.
+    """
+
+    calls: int
+    runs: int
+    differences: tuple[Difference, ...]
+    untold: tuple[Difference, ...]
+    remarks: tuple[str, ...] = ()
+
+    def summary(self) -> dict[tuple[str, str], int]:
+        """Return how many calls differ, by tool and kind of change, the most first."""
+        counted = Counter((one.call.tool, one.change) for one in self.differences)
+        return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        return {
+            "calls": self.calls,
+            "runs": self.runs,
+            "summary": [{"tool": t, "change": change, "calls": n} for (t, change), n in self.summary().items()],
+            "differences": [one.to_dict() for one in self.differences],
+            "untold": [one.to_dict() for one in self.untold],
+            "remarks": list(self.remarks),
+        }
+
+
+async def replay(
+    log: EventLog,
+    tools: ToolsetLike,
+    *,
+    provenance: Provenance | None = None,
+    hooks: HookSet | None = None,
+    asks_hooks: bool = True,
+    deps: Any = None,
+    since: datetime | None = None,
+    limit: int | None = None,
+) -> Replay:
+    """Take recorded calls through the gates of `tools`, in their order, and return what would differ.
+
+    Every gate before a tool is asked: validation, decision hooks, pre hooks, the policy, approval. No tool is executed,
+    and no post hook or observer runs; what was recorded stands in. What the host decided is as it was recorded: what it
+    offered, its budget, its hooks for one call, its people's answers to the same final arguments.
+
+    Args:
+        log: Where the calls are recorded.
+        tools: The tools as they would be.
+        provenance: The policy as it would be; what a policy decided is as it was recorded when None.
+        hooks: Decision hooks as the host's pipeline would have them.
+        asks_hooks: Whether decision hooks and pre hooks run. They are gates, and yours: they may do anything.
+        deps: What hooks find as `ctx.deps`.
+        since: Only runs with a call that came then or later.
+        limit: Only the runs of the latest so many calls.
+    """
+    rehearsal = Rehearsal(tools, hooks=hooks, asks_hooks=asks_hooks)
+    recording = read_calls(log, since=since, limit=limit)
+    return await _Replay(recording, rehearsal, provenance, deps, asks_hooks=asks_hooks).result()
+
+
+@dataclass(slots=True)
+class _Run:
+    """The run of a replay: its counters and memory, and standing answers.
+
+    Attributes:
+        answers: Standing grants that were given in it.
+        unread: Why its memory lacks what the recorded run knew; empty while it lacks nothing.
+    """
+
+    run: Run
+    answers: RecordedAnswers
+    unread: str = ""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a call came in the replay.
+
+    Attributes:
+        made: The admitted call, or what a gate gave.
+        asked: Whether a person was asked.
+        untold: Why it cannot be told what would become of it.
+    """
+
+    made: Call | Outcome | None = None
+    asked: bool = False
+    untold: str = ""
+    by: str = ""
+    arguments: Mapping[str, Any] | None = None
+    concluded: Outcome | None = None
+
+    def take(self, found: Rehearsed, *, asked: bool) -> None:
+        """Take in what the gates gave."""
+        self.made, self.arguments = found.made, found.arguments
+        self.asked = self.asked or asked or isinstance(found.made, Suspended)
+        self.by = next((note.hook for note in reversed(found.notes) if note.decision != "run"), self.by)
+
+
+@dataclass(slots=True)
+class _Replay:
+    recording: Recording
+    rehearsal: Rehearsal
+    policy: Provenance | None
+    deps: Any
+    asks_hooks: bool = field(kw_only=True)
+    runs: dict[str, _Run] = field(default_factory=dict[str, _Run])
+    progress: dict[int, _Progress] = field(default_factory=dict[int, _Progress])
+    stopped: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    heard: bool = False
+
+    async def result(self) -> Replay:
+        differences: list[Difference] = []
+        untold: list[Difference] = []
+        for kind, subject, more in self.recording.steps:
+            if kind == "program":
+                self._run(subject).run.intend(more)
+            elif kind == "came":
+                await self._came(subject, more)
+            else:
+                self._ended(subject, more)
+        for call in self.recording.calls:
+            found = self._difference(call)
+            if found is not None:
+                (untold if found.now is None else differences).append(found)
+        runs = len({call.run_id for call in self.recording.calls})
+        return Replay(len(self.recording.calls), runs, tuple(differences), tuple(untold), self._remarks())
+
+    def _remarks(self) -> tuple[str, ...]:
+        if self.policy is None or self.heard or not self.recording.calls:
+            return ()
+        return ("the record has no words of a user: what the user wrote counts as the model's",)
+
+    # --- the gates
+
+    def _run(self, run_id: str) -> _Run:
+        found = self.runs.get(run_id)
+        if found is None:
+            run = Run(run_id, deps=self.deps, provenance=self.policy, hook_errors="fail")
+            found = self.runs[run_id] = _Run(run, RecordedAnswers())
+        return found
+
+    async def _came(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
+        """Take a call through the gates when it comes, or is taken up."""
+        own = self._run(call.run_id)
+        for text in attempt.came.get("heard", ()):
+            self.heard = True
+            own.run.hear(str(text))
+        if attempt.came.get("weighed") is False and not own.unread:
+            own.unread = _ELSEWHERE
+        before = self.progress.get(id(call))
+        if before is None:
+            progress = self.progress[id(call)] = _Progress()
+            await self._admit(call, attempt, own, progress)
+        elif isinstance(before.made, Suspended):
+            own.answers.begin(attempt)
+            found = await self.rehearsal.admit(before.made, self._view(call, call.attempts[0], own))
+            before.take(found, asked=own.answers.asked)
+        key = (call.run_id, call.id)
+        if self._stops(call):
+            self.stopped.add(key)
+        else:
+            self.stopped.discard(key)
+
+    async def _admit(self, call: RecordedCall, attempt: RecordedAttempt, own: _Run, progress: _Progress) -> None:
+        if self._is_inside_stopped(call):
+            progress.untold = _NOT_MADE
+            return
+        progress.untold = self._lacks(call, attempt)
+        if progress.untold:
+            return
+        own.answers.begin(attempt)
+        hooks = host_hooks(attempt, with_policy=self.policy is None)
+        run = self._view(call, attempt, own)
+        found = await self.rehearsal.admit(self._request(call, attempt), run, hooks=hooks)
+        progress.take(found, asked=own.answers.asked)
+        made = found.made
+        if isinstance(made, Failed) and made.code == "hook_error" and not _was(call, "hook_error"):
+            progress.untold = made.message
+
+    def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
+        """Return what the record lacks of a call, that the gates would have to see; empty for nothing."""
+        if call.tool not in self.rehearsal.toolset or attempt.came.get("offered") is False:
+            return ""
+        if attempt.came.get("without_form"):
+            return _NO_FORM
+        if attempt.arguments is None:
+            return _UNKNOWN
+        hidden = hidden_paths(attempt.arguments)
+        return _SECRET.format(", ".join(hidden)) if hidden else ""
+
+    def _request(self, call: RecordedCall, attempt: RecordedAttempt) -> ToolCall:
+        came = attempt.came
+        given: Any = came.get("arguments", attempt.arguments)
+        origin: Any = came.get("origin", "model")
+        if origin == "host" and isinstance(given, Mapping) and call.tool in self.rehearsal.toolset:
+            given = self._taken(call.tool, cast("Mapping[str, Any]", given))
+        text = given if isinstance(given, str) else json.dumps({} if given is None else given)
+        flows = {name: Flow.from_dict(flow) for name, flow in came.get("flows", {}).items()}
+        return ToolCall(call.tool, text, call.id, origin, came.get("fault", ""), came.get("caller", ""), flows or None)
+
+    def _taken(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments of a host's call that a tool takes: it ignores others."""
+        parameters = self.rehearsal.toolset[tool].parameters
+        if parameters.get("additionalProperties") is not False:
+            return given
+        return {name: value for name, value in given.items() if name in parameters.get("properties", {})}
+
+    def _view(self, call: RecordedCall, attempt: RecordedAttempt, own: _Run) -> Run:
+        came = attempt.came
+        options: dict[str, Any] = {"approvals": own.answers, "principal": call.principal, "entry": call.entry}
+        if "offered" in came:
+            options["available"] = frozenset({call.tool} if came["offered"] else ())
+        if "scopes" in came:
+            options["access"] = Access(scopes=frozenset(came["scopes"]))
+        return own.run.view(**options)
+
+    def _is_inside_stopped(self, call: RecordedCall) -> bool:
+        """Return whether a call that would not run now has made this one."""
+        parent, seen = call.parent_id, set[str]()
+        while parent is not None and parent not in seen:
+            if (call.run_id, parent) in self.stopped:
+                return True
+            seen.add(parent)
+            parent = self.recording.parents.get(parent)
+        return False
+
+    # --- what stands in for executions
+
+    def _ended(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
+        progress, own = self.progress[id(call)], self._run(call.run_id)
+        made = progress.made
+        if attempt is not call.attempts[-1]:
+            return
+        began = any(each.final is not None for each in call.attempts)
+        if (made is None and progress.untold != _NOT_MADE) or (made is not None and is_call(made) and not began):
+            own.unread = own.unread or _ELSEWHERE
+        if made is None or not is_call(made) or made.state != "admitted" or not began:
+            return
+        outcome = attempt.outcome or {}
+        value, error = outcome.get("value"), _error_of(outcome)
+        if isinstance(value, str) and len(value) > _CUT:
+            own.unread = own.unread or _ELSEWHERE
+        if outcome.get("kind") in ("completed", "failed"):
+            progress.concluded = self.rehearsal.stand_in(made, value, error)
+
+    # --- what differs
+
+    def _stops(self, call: RecordedCall) -> bool:
+        """Return whether a call would not run now."""
+        progress = self.progress[id(call)]
+        return progress.untold == _NOT_MADE or (progress.made is not None and not is_call(progress.made))
+
+    def _difference(self, call: RecordedCall) -> Difference | None:
+        progress, was = self.progress[id(call)], recorded(call)
+        if was is None:
+            return Difference(call, Verdict("not known"), None, _OPEN)
+        if was.kind == "rejected" and (call.attempts[-1].outcome or {}).get("source") == "limit":
+            return None
+        if progress.untold == _NOT_MADE:
+            return Difference(call, was, Verdict("not made", _NOT_MADE), _NOT_MADE)
+        if progress.untold:
+            return Difference(call, was, None, progress.untold)
+        now = self._now(call, progress)
+        if _is_hosts(call, was) and now.kind in _PASSES:
+            return None
+        why = differ(was, now)
+        if was.kind == now.kind and not why:
+            return None
+        unsure = self._unsure(call, was, now)
+        return Difference(call, was, None, unsure) if unsure else Difference(call, was, now, why)
+
+    def _now(self, call: RecordedCall, progress: _Progress) -> Verdict:
+        made = progress.made
+        if made is None:
+            raise RuntimeError("a call that cannot be told has no verdict")
+        if not is_call(made):
+            return predicted(made, progress.by)
+        ended = progress.concluded
+        if isinstance(ended, Failed) and ended.code in RETRIES:
+            return Verdict(ended.code, ended.message, arguments=progress.arguments)
+        return Verdict(APPROVED if progress.asked else RUNS, arguments=progress.arguments)
+
+    def _unsure(self, call: RecordedCall, was: Verdict, now: Verdict) -> str:
+        """Return why a difference is none that can be relied on; empty for one that can."""
+        own = self._run(call.run_id)
+        weighs = self.policy is not None and "provenance" in (was.by, now.by)
+        if own.unread and weighs:
+            return own.unread
+        notes = [note for each in call.attempts for note in each.notes]
+        if any(note.get("given") for note in notes):
+            return "hooks of the host for this call alone may have edited it"
+        acted = any(note["hook"] not in ("provenance", "approver") for note in notes)
+        return "hooks decided about it, which were not asked" if acted and not self.asks_hooks else ""
+
+
+def _error_of(outcome: Mapping[str, Any]) -> Exception | None:
+    """Return an exception that stands for what a tool raised."""
+    if outcome.get("kind") != "failed":
+        return None
+    is_retry = outcome.get("code") in RETRIES
+    return ModelRetry(str(outcome["message"])) if is_retry else RuntimeError(str(outcome["message"]))
+
+
+def _was(call: RecordedCall, code: str) -> bool:
+    return any((each.outcome or {}).get("code") == code for each in call.attempts)
+
+
+def _is_hosts(call: RecordedCall, was: Verdict) -> bool:
+    """Return whether what became of a call was for its principal to say, or for who knows whether it was done."""
+    request = call.attempts[-1].request or {}
+    return bool(request.get("consent") or request.get("in_doubt")) or was.kind == "approval_error"

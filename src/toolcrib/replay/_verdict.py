@@ -1,0 +1,152 @@
+"""Verdicts: what became of a call at its gates, as recorded and as predicted, and how the two differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended
+from toolcrib.record import RecordedCall
+
+__all__ = ["APPROVED", "RETRIES", "RUNS", "WAITS", "Difference", "Verdict", "differ", "predicted", "recorded"]
+
+RUNS, APPROVED, WAITS = "runs", "runs once approved", "waits for approval"
+RETRIES = ("model_retry", "retries_exhausted")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a call at its gates.
+
+    Attributes:
+        kind: `runs`, `runs once approved`, `waits for approval`, `denied`, `rejected`, `completed by a hook`,
+            `not made`, or the code of an error, such as `invalid_arguments`.
+        why: The reason: of the hook or the rule, of the error with its field, of the request.
+        by: The hook that decided, where one did.
+        arguments: The final arguments, secrets hidden, of a call that runs.
+    """
+
+    kind: str
+    why: str = ""
+    by: str = ""
+    arguments: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        arguments = None if self.arguments is None else dict(self.arguments)
+        return {"kind": self.kind, "why": self.why, "by": self.by, "arguments": arguments}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A call that would go another way, or of which that cannot be told.
+
+    Attributes:
+        call: The call as it was recorded.
+        was: What became of it.
+        now: What would become of it; None where that cannot be told.
+        why: What differs, or why it cannot be told.
+    """
+
+    call: RecordedCall
+    was: Verdict
+    now: Verdict | None
+    why: str
+
+    @property
+    def change(self) -> str:
+        """The kinds of verdict before and after, in a line."""
+        after = "cannot be told" if self.now is None else self.now.kind
+        return f"{self.was.kind} -> {after}" if after != self.was.kind else f"{after}, with other arguments"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        call = self.call
+        named = {
+            "call_id": call.id,
+            "tool": call.tool,
+            "run_id": call.run_id,
+            "principal": call.principal,
+            "at": call.at,
+        }
+        now = None if self.now is None else self.now.to_dict()
+        return {**named, "change": self.change, "was": self.was.to_dict(), "now": now, "why": self.why}
+
+
+def recorded(call: RecordedCall) -> Verdict | None:
+    """Return what became of a recorded call; None for one whose tool did not begin, and which no gate ended."""
+    began = next((each for each in call.attempts if each.final is not None), None)
+    last = call.attempts[-1]
+    asked = False
+    for each in call.attempts:
+        asked = asked or bool(each.answers) or (each.request is not None and each.final is None)
+        if each is began:
+            break
+    if began is not None:
+        retry = _retry(last.outcome)
+        if retry:
+            return Verdict(retry, str((last.outcome or {}).get("message") or ""), arguments=began.final)
+        return Verdict(APPROVED if asked else RUNS, arguments=began.final)
+    if last.outcome is None:
+        return None
+    by = next((str(note["hook"]) for note in reversed(last.notes) if note["decision"] != "run"), "")
+    return _of(last.outcome, by)
+
+
+def predicted(outcome: Outcome, by: str) -> Verdict:
+    """Return the verdict of an outcome that a gate gave; `by` is the hook that decided, if one did."""
+    match outcome:
+        case Suspended():
+            return Verdict(WAITS, outcome.request.reason, by)
+        case Rejected():
+            denied = outcome.source == "user"
+            return Verdict("denied" if denied else "rejected", outcome.reason, "" if denied else by)
+        case Failed():
+            return Verdict(outcome.code, outcome.message)
+        case _:
+            return Verdict("completed by a hook", "", by)
+
+
+def _of(outcome: Mapping[str, Any], by: str) -> Verdict | None:
+    match outcome["kind"]:
+        case Suspended.kind:
+            request = cast("Mapping[str, Any]", outcome.get("request") or {})
+            return Verdict(WAITS, str(request.get("reason") or ""), by)
+        case Rejected.kind:
+            denied = outcome["source"] == "user"
+            return Verdict("denied" if denied else "rejected", str(outcome["reason"]), "" if denied else by)
+        case Failed.kind:
+            return Verdict(str(outcome["code"]), str(outcome["message"]))
+        case Completed.kind:
+            return Verdict("completed by a hook", "", by)
+        case _:  # cancelled: which gates it had passed by then is not known
+            return None
+
+
+def _retry(outcome: Mapping[str, Any] | None) -> str:
+    """Return the code of an answer that has the model try again, or says that it may not any more."""
+    code = str((outcome or {}).get("code") or "")
+    return code if code in RETRIES else ""
+
+
+def differ(was: Verdict, now: Verdict) -> str:
+    """Return what differs between two verdicts; empty for the same."""
+    if was.kind != now.kind:
+        by = f"{now.by}: " if now.by else ""
+        before = f"{was.by}: " if was.by else ""
+        return f"{by}{now.why}" if now.why or now.by else f"before: {before}{was.why}" if was.why or was.by else ""
+    if was.arguments is None or now.arguments is None or _same(was.arguments, now.arguments):
+        return ""
+    names = [n for n in {**was.arguments, **now.arguments} if not _same(was.arguments.get(n), now.arguments.get(n))]
+    return ", ".join(f"{name}: {_shown(was.arguments, name)} -> {_shown(now.arguments, name)}" for name in names)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _shown(arguments: Mapping[str, Any], name: str) -> str:
+    text = json.dumps(arguments[name], ensure_ascii=False) if name in arguments else "nothing"
+    return text if len(text) <= 80 else f"{text[:79]}…"
