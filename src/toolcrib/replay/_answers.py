@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.approvals import misfit
@@ -24,11 +25,15 @@ class RecordedAnswers:
     def __init__(self) -> None:
         self._attempt = RecordedAttempt()
         self._standing: list[Grant] = []
+        self._given: dict[tuple[str, str], RecordedAttempt] = {}
         self.asked = False
 
     def begin(self, attempt: RecordedAttempt) -> None:
         """Answer from now on as people did when a call came this time."""
         self._attempt, self.asked = attempt, False
+        for said in attempt.answers:
+            if said.get("scope", "once") != "once":
+                self._given.setdefault(_name(said), attempt)
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep nothing: nobody is asked."""
@@ -43,7 +48,7 @@ class RecordedAnswers:
     async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
         """Return what a person said to the same arguments, or a standing grant that was given before."""
         self.asked = True
-        said = next((each for each in self._attempt.answers if each.get("digest") == request.digest), None)
+        said = next((each for each in self._attempt.answers if self._was_given_here(each, request)), None)
         if said is None:
             return next((grant for grant in self._standing if not misfit(grant, request)), None)
         by, message = str(said.get("approver") or ""), str(said.get("message") or "")
@@ -55,7 +60,16 @@ class RecordedAnswers:
             self._standing.append(grant)
         return grant
 
+    def _was_given_here(self, said: Mapping[str, Any], request: ApprovalRequest) -> bool:
+        """Return whether a person said this to the same arguments, and did not say it before, for good."""
+        return said.get("digest") == request.digest and self._given.get(_name(said), self._attempt) is self._attempt
+
     def _override(self) -> Any:
         """Return the arguments that the approver gave in the place of the call's."""
         given = (note["arguments"] for note in self._attempt.notes if note["hook"] == "approver")
         return next(given, None)
+
+
+def _name(said: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what tells a standing grant from others: who gave it, and when."""
+    return str(said.get("approver")), str(said.get("at"))

@@ -189,12 +189,12 @@ class _Replay:
             own.run.hear(str(text))
         if attempt.came.get("weighed") is False and not own.unread:
             own.unread = _ELSEWHERE
+        own.answers.begin(attempt)
         before = self.progress.get(id(call))
         if before is None:
             progress = self.progress[id(call)] = _Progress()
             await self._admit(call, attempt, own, progress)
         elif isinstance(before.made, Suspended):
-            own.answers.begin(attempt)
             found = await self.rehearsal.admit(before.made, self._view(call, call.attempts[0], own))
             before.take(found, asked=own.answers.asked)
         key = (call.run_id, call.id)
@@ -210,7 +210,6 @@ class _Replay:
         progress.untold = self._lacks(call, attempt)
         if progress.untold:
             return
-        own.answers.begin(attempt)
         hooks = host_hooks(attempt, with_policy=self.policy is None)
         run = self._view(call, attempt, own)
         found = await self.rehearsal.admit(self._request(call, attempt), run, hooks=hooks)
