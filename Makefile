@@ -44,7 +44,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search coverage dojo fmt api lock clean apis
+.PHONY: help demo demo-agent demo-durable npm packages test test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo fmt api lock clean apis
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -144,6 +144,9 @@ bfcl-all: $(VENV)/.dev ## the same with all four multi-turn files, 800 conversat
 
 tokens: $(VENV)/.dev ## count the tokens that prompts and definitions take, and write them into docs/prompts.md
 	$(BIN)/python -m benchmarks.bfcl.tokens
+
+what-if: $(VENV)/.dev ## replay 10,000 recorded calls through changed tools and rules, and print how long it took
+	$(BIN)/python -m benchmarks.replay
 
 search: $(VENV)/.dev ## find the tools of a public benchmark's questions, and print recall and times beside bm25s alone
 	$(BIN)/python -m benchmarks.bfcl.search

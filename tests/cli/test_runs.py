@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.cli.conftest import Command
 
@@ -44,3 +45,56 @@ def test_what_is_not_there_is_said(toolcrib: Command, tools: str) -> None:
     assert "Give more of the id" in ambiguous.stderr
     assert "none of completed, failed" in outcome.stderr.replace("\n", " ").replace("│ ", "")
     assert "is no time" in since.stderr
+
+
+CHANGED = """
+from toolcrib.tools import ez_tool
+
+
+@ez_tool
+def add(a: int, b: int) -> int:
+    raise RuntimeError("a replay never gets here")
+
+
+@ez_tool(requires_approval=True)
+def buy(item: str, price: float = 1.0) -> dict:
+    raise RuntimeError("a replay never gets here")
+"""
+
+
+def test_a_replay_lists_what_would_differ(toolcrib: Command, tools: str, tmp_path: Path) -> None:
+    toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
+    toolcrib("call", tools, "add", '{"a": 1, "b": 2}', "--record", "a.db")
+    toolcrib("call", tools, "buy", '{"item": "tea"}', "--yes", "--record", "a.db")
+    (tmp_path / "changed.py").write_text(CHANGED, "utf-8")
+
+    same = toolcrib("replay", "a.db", "--tools", tools)
+    changed = toolcrib("replay", "--database", "a.db", "--tools", "changed.py")
+    as_json = toolcrib("replay", "a.db", "--tools", "changed.py", "--json")
+
+    assert (same.exit_code, same.stdout, same.stderr) == (0, "", "3 calls of 3 runs: 0 would differ\n")
+    assert changed.exit_code == as_json.exit_code == 1
+    assert changed.stdout.splitlines()[1].split() == ["add", "runs", "->", "invalid_arguments", "1"]
+    assert "b: missing, it is required" in changed.stdout.replace("\n", " ")
+    found = json.loads(as_json.stdout)
+    assert found["summary"] == [{"tool": "add", "change": "runs -> invalid_arguments", "calls": 1}]
+    assert found["differences"][0]["now"]["kind"] == "invalid_arguments"
+
+
+def test_a_replay_that_cannot_be_made_says_why(toolcrib: Command, tools: str, tmp_path: Path) -> None:
+    toolcrib("call", tools, "login", '{"user": "ann", "password": "x"}', "--yes", "--record", "a.db")
+    (tmp_path / "wrong.toml").write_text("rule = 1", "utf-8")
+
+    absent = toolcrib("replay", "no.db", "--tools", tools)
+    unread = toolcrib("replay", "a.db", "--tools", tools, "--policy", "no.toml")
+    wrong = toolcrib("replay", "a.db", "--tools", tools, "--policy", "wrong.toml")
+    none = toolcrib("replay", "a.db")
+    secret = toolcrib("replay", "a.db", "--tools", tools)
+
+    assert (absent.exit_code, unread.exit_code, wrong.exit_code, none.exit_code) == (2, 2, 2, 2)
+    assert "there is no such file" in absent.stderr
+    assert "cannot read the policy no.toml" in unread.stderr
+    assert "`rule` is unknown" in wrong.stderr
+    assert secret.exit_code == 0
+    assert secret.stderr == "1 call of 1 run: 0 would differ, 1 cannot be told\n"
+    assert "the record hides a secret in its arguments (password)" in secret.stdout

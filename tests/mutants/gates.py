@@ -25,6 +25,7 @@ from tests.mutants.openapi_gates import OPENAPI_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.provenance_gates import PROVENANCE_GATES
 from tests.mutants.recovery_gates import RECOVERY_GATES
+from tests.mutants.replay_gates import REPLAY_GATES
 from tests.mutants.results_gates import RESULTS_GATES
 from tests.mutants.rounds_gates import ROUNDS_GATES
 from tests.mutants.seal_gates import SEAL_GATES
@@ -691,6 +692,7 @@ GATES: tuple[Gate, ...] = (
     *OPENAPI_GATES,
     *PROCESS_GATES,
     *RECOVERY_GATES,
+    *REPLAY_GATES,
     *RESULTS_GATES,
     *ROUNDS_GATES,
     *SEAL_GATES,

@@ -99,7 +99,8 @@ def _print(found: Replay) -> None:
     if found.untold:
         screen.print("\ncannot be told:")
         screen.print(_lines(found.untold))
-    said = f"{found.calls:,} calls of {found.runs:,} runs: {len(found.differences):,} would differ"
+    of = f"{found.calls:,} call{'' if found.calls == 1 else 's'} of {found.runs:,} run{'' if found.runs == 1 else 's'}"
+    said = f"{of}: {len(found.differences):,} would differ"
     say(f"{said}, {len(found.untold):,} cannot be told" if found.untold else said)
     for remark in found.remarks:
         say(f"note: {remark}")

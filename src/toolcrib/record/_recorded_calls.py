@@ -24,9 +24,9 @@ class RecordedAttempt:
         came: What the host said of it; see `Trace.received`.
         notes: What hooks decided, in order.
         answers: Who said yes or no before the tool began, in order.
-        request: What a person was asked, where the call was suspended.
+        request: Why a person was asked, where the call was suspended: `id`, `reason`, `consent`, `in_doubt`.
         final: The arguments that the tool began with; None where it did not begin.
-        outcome: What it ended with, as JSON shapes; None where it has not ended.
+        outcome: What it ended with, as JSON shapes, without a request or traceback; None where it has not ended.
     """
 
     resumed: bool = False
@@ -153,12 +153,15 @@ def _fill(call: RecordedCall, attempt: RecordedAttempt, event: KeptEvent, data: 
         case "decided":
             attempt.notes.append(data)
         case "suspended":
-            attempt.request = data["request"]
+            request: Mapping[str, Any] = data["request"]
+            attempt.request = {name: request.get(name) for name in ("id", "reason", "consent", "in_doubt")}
             call.principal = data["request"]["principal"] or call.principal
         case "started":
             attempt.final = data["arguments"]
         case "ended":
             record: Mapping[str, Any] = event.data["record"] or {}
-            attempt.outcome, call.principal = data["outcome"], record.get("principal") or call.principal
+            outcome: Mapping[str, Any] = data["outcome"]
+            attempt.outcome = {name: held for name, held in outcome.items() if name not in ("request", "traceback")}
+            call.principal = record.get("principal") or call.principal
         case _:
             pass

@@ -122,11 +122,13 @@ class _Progress:
         made: The admitted call, or what a gate gave.
         asked: Whether a person was asked.
         untold: Why it cannot be told what would become of it.
+        unread: What its run had read that is not in the record, when it came.
     """
 
     made: Call | Outcome | None = None
     asked: bool = False
     untold: str = ""
+    unread: str = ""
     by: str = ""
     arguments: Mapping[str, Any] | None = None
     concluded: Outcome | None = None
@@ -168,9 +170,13 @@ class _Replay:
         return Replay(len(self.recording.calls), runs, tuple(differences), tuple(untold), self._remarks())
 
     def _remarks(self) -> tuple[str, ...]:
-        if self.policy is None or self.heard or not self.recording.calls:
+        if self.policy is None or not self.recording.calls:
             return ()
-        return ("the record has no words of a user: what the user wrote counts as the model's",)
+        weighed = any("weighed" in call.attempts[0].came for call in self.recording.calls)
+        return (
+            *(() if self.heard else ("the record has no words of a user: values from them count as the model's",)),
+            *(() if weighed else ("the calls were made without a policy: what programs passed on is not recorded",)),
+        )
 
     # --- the gates
 
@@ -192,7 +198,7 @@ class _Replay:
         own.answers.begin(attempt)
         before = self.progress.get(id(call))
         if before is None:
-            progress = self.progress[id(call)] = _Progress()
+            progress = self.progress[id(call)] = _Progress(unread=own.unread)
             await self._admit(call, attempt, own, progress)
         elif isinstance(before.made, Suspended):
             found = await self.rehearsal.admit(before.made, self._view(call, call.attempts[0], own))
@@ -323,10 +329,10 @@ class _Replay:
 
     def _unsure(self, call: RecordedCall, was: Verdict, now: Verdict) -> str:
         """Return why a difference is none that can be relied on; empty for one that can."""
-        own = self._run(call.run_id)
+        unread = self.progress[id(call)].unread
         weighs = self.policy is not None and "provenance" in (was.by, now.by)
-        if own.unread and weighs:
-            return own.unread
+        if unread and weighs:
+            return unread
         notes = [note for each in call.attempts for note in each.notes]
         if any(note.get("given") for note in notes):
             return "hooks of the host for this call alone may have edited it"

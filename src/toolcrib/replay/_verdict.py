@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended
 from toolcrib.record import RecordedCall
@@ -92,7 +92,7 @@ def recorded(call: RecordedCall) -> Verdict | None:
     if last.outcome is None:
         return None
     by = next((str(note["hook"]) for note in reversed(last.notes) if note["decision"] != "run"), "")
-    return _of(last.outcome, by)
+    return _of(last.outcome, by, str((last.request or {}).get("reason") or ""))
 
 
 def predicted(outcome: Outcome, by: str) -> Verdict:
@@ -109,11 +109,10 @@ def predicted(outcome: Outcome, by: str) -> Verdict:
             return Verdict("completed by a hook", "", by)
 
 
-def _of(outcome: Mapping[str, Any], by: str) -> Verdict | None:
+def _of(outcome: Mapping[str, Any], by: str, reason: str) -> Verdict | None:
     match outcome["kind"]:
         case Suspended.kind:
-            request = cast("Mapping[str, Any]", outcome.get("request") or {})
-            return Verdict(WAITS, str(request.get("reason") or ""), by)
+            return Verdict(WAITS, reason, by)
         case Rejected.kind:
             denied = outcome["source"] == "user"
             return Verdict("denied" if denied else "rejected", str(outcome["reason"]), "" if denied else by)

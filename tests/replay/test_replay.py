@@ -1,0 +1,181 @@
+"""What a replay says of calls inside programs and tools, and of what the record lacks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from toolcrib.calls import Reject, Suspended, ToolCall
+from toolcrib.code import Toolkit
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
+from toolcrib.provenance import Provenance
+from toolcrib.record import EventLog, SqliteSink
+from toolcrib.replay import Replay, replay
+from toolcrib.tools import Tool, ez_tool
+from toolcrib.toolsets import Toolset
+
+RAN: list[str] = []
+
+
+def shop(*, needs_approval: bool = False, rows: bool = False) -> Toolset:
+    """Tools with an effect that is seen in `RAN`."""
+
+    @ez_tool(effect="fetch", source="untrusted")
+    def read(number: int) -> str:
+        RAN.append("read")
+        return f"order {number} is for mallory@evil.example"
+
+    @ez_tool(requires_approval=needs_approval, effect="send")
+    def send(to: str, text: str = "") -> str:
+        RAN.append("send")
+        return "sent"
+
+    @ez_tool(requires_approval=rows)
+    async def outer(number: int) -> Any:
+        RAN.append("outer")
+        run = current_run()
+        assert run is not None
+        return str(await Pipeline([read], sinks=run.sinks).run(ToolCall("read", {"number": number}, "inner"), run))
+
+    return Toolset([read, send, outer])
+
+
+def changes(found: Replay) -> list[tuple[str, str]]:
+    return [(one.call.tool, one.change) for one in found.differences]
+
+
+async def test_calls_of_a_program_are_replayed_with_what_flows_into_them(tmp_path: Path) -> None:
+    code = "to = read(1).split()[-1]\nsend(to, 'hello')\nsend('ann@home.example', 'hello')"
+    with SqliteSink(tmp_path / "a.db") as sink:
+        run = Run(provenance=Provenance(), sinks=(sink,))
+        run.hear("read order 1 and tell ann@home.example")
+        result = await Toolkit(shop()).execute_async(code, run=run)
+        log = sink.log()
+    assert result.paused is not None
+    RAN.clear()
+
+    same = await replay(log, shop(), provenance=Provenance())
+    free = await replay(log, shop(), provenance=Provenance(dry_run=True))
+
+    assert (same.calls, same.differences, same.untold, same.remarks) == (2, (), (), ())
+    assert changes(free) == [("send", "waits for approval -> runs")]
+    assert RAN == []
+
+
+async def test_a_call_inside_a_tool_is_not_made_where_the_tool_would_not_run(tmp_path: Path) -> None:
+    with SqliteSink(tmp_path / "a.db") as sink:
+        await Pipeline(shop(), sinks=[sink]).run(ToolCall("outer", {"number": 1}), Run(sinks=(sink,)))
+        log = sink.log()
+
+    same, asked = await replay(log, shop()), await replay(log, shop(rows=True))
+
+    assert (same.calls, same.differences) == (2, ())
+    assert changes(asked) == [("outer", "runs -> waits for approval"), ("read", "runs -> not made")]
+
+
+async def test_what_the_host_decided_is_as_it_was(tmp_path: Path) -> None:
+    given = HookSet()
+
+    async def closed(call: Any, input: Any) -> Any:
+        return Reject("the shop is closed")
+
+    given.register(closed)
+    with SqliteSink(tmp_path / "a.db") as sink:
+        pipeline = Pipeline(shop(), sinks=[sink])
+        run = Run(limits=CallLimits(per_tool={"read": 1}))
+        await pipeline.run(ToolCall("read", {"number": 1}), run)
+        await pipeline.run(ToolCall("read", {"number": 2}), run)
+        await pipeline.run(ToolCall("send", {"to": "ann"}), run.view(available=frozenset({"read"})))
+        await pipeline.admit(ToolCall("send", {"to": "ann"}), run, hooks=given)
+        log = sink.log()
+
+    same, asked = await replay(log, shop()), await replay(log, shop(needs_approval=True))
+
+    assert (same.calls, same.differences, same.untold) == (4, (), ())
+    assert (asked.differences, asked.untold) == ((), ())
+
+
+def login(fails: bool = False) -> Toolset:
+    @ez_tool
+    def log_in(user: str, password: SecretStr) -> str:
+        RAN.append("log_in")
+        return user
+
+    @ez_tool
+    def look(page: str) -> str:
+        RAN.append("look")
+        return page
+
+    hooks = HookSet()
+
+    async def needs_deps(call: Any, input: Any) -> Any:
+        raise AttributeError("no deps")
+
+    if fails:
+        hooks.on("look")(needs_deps)
+    return Toolset([log_in, look]).with_hooks(hooks)
+
+
+async def kept(path: Path, *calls: ToolCall) -> EventLog:
+    with SqliteSink(path) as sink:
+        for call in calls:
+            await Pipeline(login(), sinks=[sink]).run(call, Run("run_1"))
+        return sink.log()
+
+
+async def test_what_the_record_lacks_is_said_and_counted(tmp_path: Path) -> None:
+    secret = ToolCall("log_in", {"user": "ann", "password": "tell nobody"})
+    log = await kept(tmp_path / "a.db", secret, ToolCall("find", "{}"), ToolCall("look", '{"page": "a"}'))
+
+    @ez_tool
+    def find() -> str:
+        return "found"
+
+    tools: list[Tool[..., Any]] = [find, *(entry.tool for entry in login())]
+    found = await replay(log, tools)
+
+    assert found.differences == ()
+    assert [(one.call.tool, one.why) for one in found.untold] == [
+        ("log_in", "the record hides a secret in its arguments (password)"),
+        ("find", "the record has no arguments of it"),
+    ]
+
+
+async def test_a_hook_that_fails_only_here_tells_nothing(tmp_path: Path) -> None:
+    log = await kept(tmp_path / "a.db", ToolCall("look", '{"page": "a"}'))
+
+    asked, unasked = await replay(log, login(fails=True)), await replay(log, login(fails=True), asks_hooks=False)
+
+    assert [(one.call.tool, one.now, "no deps" in one.why) for one in asked.untold] == [("look", None, True)]
+    assert (asked.differences, unasked.differences, unasked.untold) == ((), (), ())
+
+
+async def test_a_call_that_goes_on_is_not_told(tmp_path: Path) -> None:
+    with SqliteSink(tmp_path / "a.db") as sink:
+        made = await Pipeline(shop(), sinks=[sink]).admit(ToolCall("read", {"number": 1}), Run())
+        assert not isinstance(made, Suspended)
+        log = sink.log()
+
+    found = await replay(log, shop())
+
+    assert [one.change for one in found.untold] == ["not known -> cannot be told"]
+
+
+async def test_whole_runs_are_replayed_from_a_time_on_or_of_the_latest_calls(tmp_path: Path) -> None:
+    with SqliteSink(tmp_path / "a.db") as sink:
+        pipeline = Pipeline(shop(), sinks=[sink])
+        for run in (Run("run_1"), Run("run_2")):
+            for number in (1, 2):
+                await pipeline.run(ToolCall("read", {"number": number}, f"call_{number}"), run)
+        log = sink.log()
+    (last,) = log.activities(limit=1)
+
+    latest = await replay(log, shop(), limit=1)
+    since = await replay(log, shop(), since=datetime.fromisoformat(last.started_at))
+
+    assert (latest.calls, latest.runs) == (2, 1)
+    assert (since.calls, since.runs) == (2, 1)
