@@ -39,7 +39,8 @@ def shop(limit: int = 500, *, notes: bool = False) -> Toolset:
     def pay_back_with_note(number: int, amount: int, note: str) -> str:
         return f"paid {amount} for {number}"
 
-    refund = ez_tool(pay_back_with_note if notes else pay_back, name="refund", effect="write")
+    function: Any = pay_back_with_note if notes else pay_back
+    refund = ez_tool(function, name="refund", effect="write")
     hooks = HookSet()
 
     async def limits(call: CallMetadata, given: Any) -> Any:
