@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 
 from toolcrib import Media, RunContext, Toolset, tool
 from toolcrib.adapters.mcp_client import connect
-from toolcrib.errors import ClientUnavailable
 from toolcrib.schema import Elicited
 from toolcrib.tools import Tool, prompt, resource
 
@@ -303,11 +302,9 @@ async def test_input_required_result_multi_round(ctx: RunContext[Any]) -> str:
 
 @tool
 async def test_input_required_result_capabilities(ctx: RunContext[Any]) -> str:
-    """Ask for what the client has."""
-    try:
-        return await _name_from(ctx, "What is your name?")
-    except ClientUnavailable:
-        return (await ctx.sample("Make up a name", max_tokens=20)).text
+    """Ask the client's model and a person at once: what the client lacks waits in the store, and holds up nothing."""
+    name, sampled = await asyncio.gather(_name_from(ctx, "What is your name?"), ctx.sample("Make up a name"))
+    return f"{name}, {sampled.text}"
 
 
 @tool

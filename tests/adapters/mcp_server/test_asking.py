@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, OLD, Way, every_generation, every_way, text_of
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
+from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.pipeline import Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
@@ -318,6 +319,28 @@ async def test_of_several_questions_those_without_an_answer_are_asked_again() ->
         )
 
     assert list(again.input_requests) == [keys["sampling/createMessage"]]
+
+
+@ez_tool
+async def plan(ctx: RunContext[Any]) -> str:
+    """Ask a person and the client's model at once."""
+    seat, sampled = await asyncio.gather(ctx.elicit("Which seat?", Seat), ctx.sample("Say why"))
+    return f"{seat.data.row}: {sampled.text}" if seat.data else seat.action
+
+
+async def test_what_the_client_cannot_answer_waits_in_the_store_and_holds_up_no_other_question() -> None:
+    store = MemoryApprovalStore()
+
+    async with _NEW(build_server([plan], ServerOptions(approvals=store)), sampling_callback=model) as client:
+        first = await call_once(client, "plan", {})
+        [entry] = await store.list()
+        await store.answer(entry.request.grant("bo (console)", override_args={"row": 3, "side": "aisle"}))
+        said = types.CreateMessageResult(role="assistant", model="m", content=types.TextContent(text="near"))
+        given = {"input_responses": {"sample_1": said}, "request_state": first.request_state}
+        done = await call_once(client, "plan", {}, **given)
+
+    assert list(first.input_requests) == ["sample_1"]
+    assert text_of(done) == "3: near"
 
 
 async def test_a_state_is_used_once_and_says_that_the_call_is_in_doubt() -> None:
