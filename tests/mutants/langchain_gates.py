@@ -85,11 +85,4 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
         "if False:",
         ("tests/frameworks/test_targets.py",),
     ),
-    Gate(
-        "approval of LangChain's own around the tools of a target",
-        "adapters/langchain/_agents.py",
-        "if any(name.startswith(_ASKS) for name in value.nodes):",
-        "if False:",
-        ("tests/frameworks/test_targets.py",),
-    ),
 )

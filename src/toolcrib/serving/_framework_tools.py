@@ -131,8 +131,10 @@ class FrameworkTools:
     async def shows(self, name: str, run: Run) -> bool:
         """Return whether a model is shown a tool now; the pipeline asks again when it is called."""
         entry = self.entries[name]
-        allowed = self.pipeline.toolset.offered() if run.available is None else run.available
-        return (name in allowed or name in run.revealed) and await is_shown(entry, run.context())
+        is_offered = not entry.off if run.available is None else name in run.available
+        if not is_offered and name not in run.revealed:
+            return False
+        return not entry.availability or await is_shown(entry, run.context())
 
     async def find_suspended(self, call: ToolCall, run: Run) -> Suspended | None:
         """Return the suspended call that an equal one goes on with."""

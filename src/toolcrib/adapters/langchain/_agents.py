@@ -15,8 +15,6 @@ from toolcrib.toolsets import Toolset
 
 __all__ = ["member_of"]
 
-_ASKS = "HumanInTheLoopMiddleware"
-
 
 def member_of(value: object) -> Toolset | Tool[..., Any] | None:
     """Return the tools of an agent, a graph or a `ToolNode`, or a tool, as a member; None for anything else.
@@ -32,8 +30,6 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
         return _in_node(value)
     if not isinstance(value, Pregel):
         return None
-    if any(name.startswith(_ASKS) for name in value.nodes):
-        raise TypeError(_problem(_ASKS))
     nodes: list[Any] = [node.bound for node in value.nodes.values()]
     return Toolset([_in_node(node) for node in nodes if isinstance(node, ToolNode)])
 
@@ -41,9 +37,5 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
 def _in_node(node: ToolNode) -> Toolset:
     around: Any = node  # what it has around its tools is said nowhere else
     if around._wrap_tool_call or around._awrap_tool_call:
-        raise TypeError(_problem("middleware"))
+        raise TypeError("the middleware around its tools would be lost; name the tools themselves, with gates of yours")
     return Toolset([member_of(tool) for tool in node.tools_by_name.values()])
-
-
-def _problem(what: str) -> str:
-    return f"the agent has {what} around its tools, which would be lost; name the tools themselves, with gates of yours"
