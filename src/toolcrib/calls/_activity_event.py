@@ -1,4 +1,7 @@
-"""Activity events: the begin, changes and end of an agent's run, a turn, a program, a session or a request."""
+"""Activity events: the begin, changes and end of an agent's run, a turn, a program, a session, or a request.
+
+A `request` is one of an MCP client; a `chat` is one to a model.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ __all__ = ["ActivityEvent", "ActivityEventKind", "ActivityKind"]
 
 ActivityEventKind: TypeAlias = Literal["opened", "changed", "closed"]
 """What an activity event says: that it began, went on, or ended."""
-ActivityKind: TypeAlias = Literal["agent", "turn", "program", "session", "request"]
-"""What calls are made in: an agent, a turn, a program or a session; or a request to a server."""
+ActivityKind: TypeAlias = Literal["agent", "turn", "program", "session", "request", "chat"]
+"""What calls are made in: an agent, a turn, a program or a session; a request to a server; or one to a model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,12 +136,12 @@ class ActivityTrace:
             took = round((time.perf_counter() - self._began) * 1000, 3)
             self._emit("closed", {"outcome": outcome, "error": error, "duration_ms": took, **data})
 
-    def broken_off(self, error: BaseException) -> None:
+    def broken_off(self, error: BaseException, **data: Any) -> None:
         """Emit that an exception ended the run: its own, or a cancellation."""
         if isinstance(error, Exception):
-            self.closed("error", f"{type(error).__name__}: {error}")
+            self.closed("error", f"{type(error).__name__}: {error}", error_type=type(error).__qualname__, **data)
         else:
-            self.closed("cancelled")
+            self.closed("cancelled", **data)
 
     def within(self) -> Within:
         """Return what the run's code is executed in; see `Within`."""

@@ -45,7 +45,7 @@ class ActivityFilter:
     """Which activities are wanted; an empty field asks nothing.
 
     Attributes:
-        sources: Kinds: `call`, `agent`, `turn`, `program`, `session`, `request`.
+        sources: Kinds: `call`, `agent`, `turn`, `program`, `session`, `request`, `chat`.
         statuses: Any of these.
         name: The tool's or run's name, whole.
         principal: On whose behalf, whole.

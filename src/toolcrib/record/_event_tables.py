@@ -65,7 +65,7 @@ class Activity:
     """How one call or run stands.
 
     Attributes:
-        source: `call`, or the kind of run: `agent`, `turn`, `program`, `session`, `request`.
+        source: `call`, or the kind of run: `agent`, `turn`, `program`, `session`, `request`, `chat`.
         run_id: A call's run; empty for an activity.
         parent_id: The run or call inside which it goes on.
         name: The tool, or what the run is called.

@@ -46,7 +46,9 @@ class ChatRequest:
 class ChatModel(Protocol):
     """A model that a session talks to.
 
-    It may have an attribute `format`, the wire format that its sessions take over.
+    It may have an attribute `format`, the wire format that its sessions take over. For the record it may have `model`
+    and `provider`, its own name and that of its provider, and `is_instrumented`: whether it makes an OpenTelemetry span
+    for each request itself.
     """
 
     async def reply(self, request: ChatRequest) -> object:

@@ -59,6 +59,7 @@ class ClientModel:
     Attributes:
         format: The wire format of its requests and replies, which the session takes over.
         model: The model's name.
+        provider: The provider's name.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class ClientModel:
         settings: Mapping[str, Any],
     ) -> None:
         self.format: WireFormat = format
-        self.model = model
+        self.model, self.provider = model, known.package
         self._create, self._is_async = reduce(getattr, known.endpoint, client), _is_async(client)
         self._settings = {**known.settings, **(known.streaming if stream else {}), **settings}
 

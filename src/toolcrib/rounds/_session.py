@@ -8,7 +8,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import StoredFields
-from toolcrib.errors import RoundError, closest
+from toolcrib.errors import InvalidOutput, RoundError, closest
 from toolcrib.formats import (
     FINISHED,
     PROVIDERS,
@@ -28,6 +28,7 @@ from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, decode_stream
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
+from toolcrib.rounds._session_activity import SessionActivity
 from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._typed_answer import answer_schema, typed_answer
@@ -111,6 +112,7 @@ class Session:
         self.transcript = Transcript(transcript, self.format)
         self.usage = self._took = Usage()
         self.host_run = run_for(run, "session")
+        self._activity = SessionActivity(self.model, self.format, self.host_run)
         self.defaults: StepKeywords = defaults
         self._staged: ToolRound | None = None
         self._container = ""
@@ -168,26 +170,39 @@ class Session:
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
-        reply: object = self.model.reply(request)
-        if isawaitable(reply):  # an async generator is a stream as it is
-            reply = await reply
+        self._activity.open(pipeline.sinks)
         available = asked.get("available")
-        reading = DecodeKeywords(
-            format=self.format, run=self.host_run, transcript=self.transcript, strict=asked.get("strict", False)
-        )
         counter = UsageCounter(self.format)
-        try:
-            if isinstance(reply, AsyncIterable):
-                chunks = counter.counted(cast("AsyncIterable[object]", reply))
-                listener = _chunk_listener(on_chunk, on_text, self.format)
-                round = await decode_stream(pipeline, chunks, available, on_chunk=listener, on_call=on_call, **reading)
-            else:
-                counter.count(reply)
-                round = decode(pipeline, reply, available, **reading)
-        finally:
-            self._took = counter.usage()
-            self.usage += self._took
+        with self._activity.request(json=request.output is not None) as sent:
+            reading = DecodeKeywords(
+                format=self.format,
+                run=self._activity.run,
+                transcript=self.transcript,
+                strict=asked.get("strict", False),
+            )
+            reply: object = self.model.reply(request)
+            if isawaitable(reply):  # an async generator is a stream as it is
+                reply = await reply
+            try:
+                if isinstance(reply, AsyncIterable):
+                    chunks = counter.counted(cast("AsyncIterable[object]", reply))
+                    listener = _chunk_listener(on_chunk, on_text, self.format)
+                    round = await decode_stream(
+                        pipeline, chunks, available, on_chunk=listener, on_call=on_call, **reading
+                    )
+                else:
+                    counter.count(reply)
+                    round = decode(pipeline, reply, available, **reading)
+                sent.round = round
+            finally:
+                self._took = sent.usage = counter.usage()
+                sent.answered_by = counter.model
+                self.usage += self._took
         self._container = round.container or self._container
+        return await self._read(round, asked)
+
+    async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
+        """Return what a reply wants."""
         if _asks(round):
             self._staged = round
             return NeedsTools(round)
@@ -195,8 +210,14 @@ class Session:
             await round.commit(self.transcript)
             return Continue(round)
         if round.stop_kind not in FINISHED:
+            self._activity.close("failed", f"the reply ended without an answer: {round.stop_kind}")
             return Stopped(round, self.transcript, self._took)
-        made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
+        try:
+            made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
+        except InvalidOutput as error:
+            self._activity.broken_off(error)
+            raise
+        self._activity.close("completed")
         if asked.get("commit", True):
             await made.commit()
         else:
@@ -257,7 +278,7 @@ class Session:
         took = Usage()
         waiting = self.open_round
         if waiting is not None:
-            plan = await waiting.run(self, dispatch, hooks=hooks)
+            plan = await self._run_round(waiting, dispatch, hooks)
             if not waiting.settled:
                 return plan
         for _ in range(max_rounds):
@@ -268,7 +289,7 @@ class Session:
                 return made
             if isinstance(made, Continue):
                 continue
-            plan = await made.round.run(self, dispatch, hooks=hooks)
+            plan = await self._run_round(made.round, dispatch, hooks)
             if not made.round.settled:
                 return plan
         made = await self.step(**keywords)
@@ -277,7 +298,17 @@ class Session:
             return made
         if isinstance(made, NeedsTools):
             made.round.discard()
-        raise RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
+        error = RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
+        self._activity.broken_off(error)
+        raise error
+
+    async def _run_round(self, round: ToolRound, dispatch: Dispatch | None, hooks: RoundHooks) -> ToolRoundPlan:
+        """Run a round as a part of the session's activity, which is paused when the round waits for a person."""
+        with self._activity.within():
+            plan = await round.run(self, dispatch, hooks=hooks)
+        if not round.settled:
+            self._activity.suspend(call.request for call in plan.suspended)
+        return plan
 
     @overload
     def run_sync(
@@ -352,6 +383,7 @@ class Session:
                 "transcript": [dict(json_shape(item)) for item in self.transcript],
                 "run": run_of(self.host_run),
                 "round": None if open_round is None else open_round.to_json(),
+                "activity": None if open_round is None else self._activity.pause(),
             }
         )
 
@@ -391,11 +423,13 @@ class Session:
         )
         made._container = data.get("container", "")
         made.usage = Usage.from_dict(data["usage"]) if "usage" in data else Usage()
-        recall_transcript(made.host_run, pipeline_of(defaults.get("tools", ())).toolset, made.transcript, made.format)
+        pipeline = pipeline_of(defaults.get("tools", ()))
+        recall_transcript(made.host_run, pipeline.toolset, made.transcript, made.format)
         if data["round"] is not None:
             if "tools" not in defaults:
                 raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
-            made._staged = await ToolRound.from_json(defaults.get("tools", ()), data["round"], run=run)
+            made._activity.open(pipeline.sinks, data.get("activity"))
+            made._staged = await ToolRound.from_json(pipeline, data["round"], run=made._activity.run)
         return made
 
     # --- inside

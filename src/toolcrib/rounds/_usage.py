@@ -78,6 +78,11 @@ class UsageCounter:
             self.count(chunk)
             yield chunk
 
+    @property
+    def model(self) -> str:
+        """The name of the model that answered; empty where it was not said."""
+        return "" if self._tokens is None else self._tokens.model
+
     def usage(self) -> Usage:
         """Return what came so far."""
         return Usage.of_reply(self._tokens, self._format)

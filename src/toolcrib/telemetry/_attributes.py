@@ -15,18 +15,23 @@ __all__ = [
     "ARGUMENTS",
     "ENTRY",
     "ERROR_TYPE",
+    "MODEL",
     "OPERATION",
     "OTHER",
     "OUTCOME",
+    "PROVIDER",
     "RESULT",
     "SOURCE",
     "TOOL_NAME",
     "decision",
     "error_type",
     "note",
+    "of_answer",
     "of_call",
     "of_request",
     "of_run",
+    "of_usage",
+    "provider_of",
     "span_name",
     "text_of",
     "tool_of",
@@ -34,6 +39,8 @@ __all__ = [
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
+MODEL: Final = "gen_ai.request.model"
+PROVIDER: Final = "gen_ai.provider.name"
 AGENT_NAME: Final = "gen_ai.agent.name"
 ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 RESULT: Final = "gen_ai.tool.call.result"
@@ -44,12 +51,23 @@ SOURCE: Final = "toolcrib.program.source"
 OTHER: Final = "_OTHER"  # the conventions' word for a value that would make too many
 _MOST = 4096  # characters of one attribute
 _SHORT = 200  # of one of many
-_IDS = {"agent": "toolcrib.agent.run.id", "turn": "toolcrib.turn.id", "program": "toolcrib.program.id"}
+_IDS = {
+    "agent": "toolcrib.agent.run.id",
+    "chat": "toolcrib.chat.id",
+    "turn": "toolcrib.turn.id",
+    "program": "toolcrib.program.id",
+}
 _OF_REQUESTS = {
     "method": "mcp.method.name",
     "session_id": "mcp.session.id",
     "protocol_version": "mcp.protocol.version",
     "tool": TOOL_NAME,
+}
+_PROVIDERS = {  # a wire format stands for the provider whose own it is
+    "openai_responses": "openai",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "bedrock": "aws.bedrock",
 }
 _UNKNOWN = frozenset({"unknown_tool"})
 
@@ -77,6 +95,8 @@ def of_call(event: CallEvent) -> dict[str, AttributeValue]:
 def of_run(event: ActivityEvent) -> dict[str, AttributeValue]:
     """Return what is known of a run when it begins."""
     made: dict[str, AttributeValue] = {_IDS.get(event.activity, "toolcrib.session.id"): event.activity_id}
+    if event.activity in ("agent", "chat"):
+        made |= _of_model(event.data)
     if event.activity == "agent":
         made |= {OPERATION: "invoke_agent", AGENT_NAME: event.name}
         if event.data.get("description"):
@@ -87,6 +107,49 @@ def of_run(event: ActivityEvent) -> dict[str, AttributeValue]:
         made["toolcrib.sandbox"] = str(event.data["sandbox"])
     if "run_id" in event.data:
         made["toolcrib.run.id"] = str(event.data["run_id"])
+    return made
+
+
+def _of_model(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    made: dict[str, AttributeValue] = {OPERATION: "chat"}
+    for name, key in (
+        ("model", MODEL),
+        ("conversation_id", "gen_ai.conversation.id"),
+        ("output", "gen_ai.output.type"),
+    ):
+        if data.get(name):
+            made[key] = text_of(data[name])
+    return made | ({PROVIDER: provider_of(data)} if "provider" in data else {})
+
+
+def provider_of(data: Mapping[str, Any]) -> str:
+    """Return a provider's name as the conventions have it."""
+    name = text_of(data["provider"])
+    return _PROVIDERS.get(name, name)
+
+
+def of_usage(usage: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    """Return the tokens and the cost of requests; nothing where no reply said any."""
+    if not usage.get("requests") or not (usage["input_tokens"] or usage["output_tokens"]):
+        return {}
+    made: dict[str, AttributeValue] = {
+        "gen_ai.usage.input_tokens": usage["input_tokens"],
+        "gen_ai.usage.output_tokens": usage["output_tokens"],
+    }
+    if usage["cached_tokens"]:
+        made["gen_ai.usage.cache_read.input_tokens"] = usage["cached_tokens"]
+    if usage["cost"] is not None:
+        made["toolcrib.usage.cost"] = float(usage["cost"])
+    return made
+
+
+def of_answer(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    """Return what a reply of a model says besides its usage."""
+    made: dict[str, AttributeValue] = {}
+    if data.get("model"):
+        made["gen_ai.response.model"] = text_of(data["model"])
+    if data.get("stop"):
+        made["gen_ai.response.finish_reasons"] = [text_of(data["stop"])]
     return made
 
 
@@ -102,6 +165,8 @@ def span_name(event: CallEvent | ActivityEvent) -> str:
         return "execute_tool" if tool == OTHER else f"execute_tool {tool}"
     if event.activity == "agent":
         return f"invoke_agent {event.name}"
+    if event.activity == "chat":
+        return f"chat {event.data.get('model') or ''}".rstrip()
     return f"turn {event.name}" if event.activity == "turn" else event.activity
 
 

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from opentelemetry.metrics import Meter
 
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.telemetry._attributes import ENTRY, ERROR_TYPE, OUTCOME, TOOL_NAME, error_type, of_request, tool_of
+from toolcrib.telemetry._attributes import (
+    ENTRY,
+    ERROR_TYPE,
+    MODEL,
+    OPERATION,
+    OUTCOME,
+    PROVIDER,
+    TOOL_NAME,
+    error_type,
+    of_request,
+    provider_of,
+    tool_of,
+)
 
 __all__ = ["Measures"]
 
 # Seconds: those that the GenAI conventions advise for the duration of an operation.
 _BOUNDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+
+_TOKEN_BOUNDS = tuple(float(4**power) for power in range(14))
 
 
 class Measures:
@@ -32,6 +49,34 @@ class Measures:
             "How long a request of an MCP client took",
             explicit_bucket_boundaries_advisory=_BOUNDS,
         )
+
+        self._answers = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            "s",
+            "How long a request to a model took",
+            explicit_bucket_boundaries_advisory=_BOUNDS,
+        )
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            "{token}",
+            "How many tokens a request to a model took",
+            explicit_bucket_boundaries_advisory=_TOKEN_BOUNDS,
+        )
+
+    def answered(self, event: ActivityEvent, asked: Mapping[str, Any]) -> None:
+        """Count a request to a model that ended; not where the model measures it itself."""
+        if asked.get("has_span"):
+            return
+        labels: dict[str, str] = {OPERATION: "chat", PROVIDER: provider_of(asked)}
+        if asked.get("model"):
+            labels[MODEL] = str(asked["model"])
+        usage = event.data.get("usage", {})
+        for kind in ("input", "output"):
+            if usage.get(f"{kind}_tokens"):
+                self._tokens.record(usage[f"{kind}_tokens"], {**labels, "gen_ai.token.type": kind})
+        if event.data["outcome"] != "completed":
+            labels[ERROR_TYPE] = str(event.data.get("error_type") or event.data["outcome"])
+        self._answers.record(float(event.data["duration_ms"]) / 1000, labels)
 
     def suspended(self, event: CallEvent) -> None:
         """Count a call that waits for a person."""

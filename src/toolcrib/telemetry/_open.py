@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextvars import Token
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
@@ -29,12 +29,14 @@ class OpenSpan:
     Attributes:
         values: How many values of a stream have come.
         notes: How many events have come of what the tool asks and logs.
+        is_ours: Whether the span is the sink's own; one of other instrumentation is added to, and ended by that.
+        data: What the event said that it began with.
     """
 
-    __slots__ = ("context", "notes", "span", "values")
+    __slots__ = ("context", "data", "is_ours", "notes", "span", "values")
 
-    def __init__(self, span: Span) -> None:
-        self.span = span
+    def __init__(self, span: Span, data: Mapping[str, Any], *, is_ours: bool = True) -> None:
+        self.span, self.data, self.is_ours = span, data, is_ours
         self.context = set_span_in_context(span)
         self.values = self.notes = 0
 

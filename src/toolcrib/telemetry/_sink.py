@@ -45,6 +45,14 @@ class _Keeps(Protocol):
     def force_flush(self, timeout_millis: int = _FLUSH_MS) -> bool: ...
 
 
+@runtime_checkable
+class _Readable(Protocol):
+    """A span of the SDK, whose attributes can be read."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any] | None: ...
+
+
 class OtelSink:
     """Makes OpenTelemetry spans and metrics of calls and runs, by the conventions for generative AI.
 
@@ -96,7 +104,7 @@ class OtelSink:
         if event.kind == "ended":
             self._forget(key)
             self._measures.ended(event)
-            self._end_call(opened.span, event)
+            self._end_call(opened, event)
         elif event.kind == "suspended":
             self._waiting.put(key, opened.span.get_span_context())
             self._measures.suspended(event)
@@ -124,7 +132,7 @@ class OtelSink:
             opened.span.add_event("toolcrib.changed", attributes)
             return
         self._forget(key)
-        self._end_run(opened.span, event)
+        self._end_run(opened, event)
 
     def around(self, kind: Followed, activity_id: str, run_id: str) -> AbstractContextManager[object]:
         """Return what makes the span of a call or run the current one; see `TracingSink`."""
@@ -143,20 +151,27 @@ class OtelSink:
     def _begin(
         self, key: Key, event: CallEvent | ActivityEvent, attributes: Mapping[str, Any], resumed: object
     ) -> OpenSpan:
-        before = from_carrier(resumed)
-        record = event.record if isinstance(event, CallEvent) else None
-        span = self._tracer.start_span(
-            named.span_name(event),
-            self._parent(event.parent_id, is_turns=key[0] == "call" and event.parent_id == key[1]),
-            SpanKind.INTERNAL,
-            attributes,
-            [] if before is None else [Link(before, {"toolcrib.link": "resumed"})],
-            None if record is None else int(record.started_at.timestamp() * 1e9),  # its events come when it is over
-        )
-        opened = OpenSpan(span)
+        parent = self._parent(event.parent_id, is_turns=key[0] == "call" and event.parent_id == key[1])
+        theirs = _theirs(event, parent)
+        if theirs is None:
+            before = from_carrier(resumed)
+            record = event.record if isinstance(event, CallEvent) else None
+            span = self._tracer.start_span(
+                named.span_name(event),
+                parent,
+                SpanKind.CLIENT if key[0] == "chat" else SpanKind.INTERNAL,
+                attributes,
+                [] if before is None else [Link(before, {"toolcrib.link": "resumed"})],
+                None if record is None else int(record.started_at.timestamp() * 1e9),  # its events come when it is over
+            )
+            opened = OpenSpan(span, event.data)
+        else:
+            opened = OpenSpan(theirs, event.data, is_ours=False)
+            if key[0] == "call":
+                theirs.set_attributes(attributes)
         self._inside.put((key[0] == "call", key[1]), opened)
         forgotten = self._open.put(key, opened)
-        if forgotten is not None:
+        if forgotten is not None and forgotten.is_ours:
             forgotten.span.end()
         return opened
 
@@ -192,8 +207,8 @@ class OtelSink:
             if opened.values <= _MOST_VALUES:
                 span.add_event("toolcrib.yielded", {"toolcrib.value.index": opened.values - 1})
 
-    def _end_call(self, span: Span, event: CallEvent) -> None:
-        outcome: Mapping[str, Any] = event.data["outcome"]
+    def _end_call(self, opened: OpenSpan, event: CallEvent) -> None:
+        span, outcome = opened.span, event.data["outcome"]
         failure = named.error_type(outcome)
         if span.is_recording():
             span.set_attribute(named.OUTCOME, str(outcome["kind"]))
@@ -205,13 +220,22 @@ class OtelSink:
                 span.add_event("toolcrib.retry", {named.ERROR_TYPE: failure or ""})
         if failure is not None:
             self._fail(span, failure, outcome.get("message"))
-        span.end()
+        if opened.is_ours:
+            span.end()
 
-    def _end_run(self, span: Span, event: ActivityEvent) -> None:
-        outcome = str(event.data["outcome"])
+    def _end_run(self, opened: OpenSpan, event: ActivityEvent) -> None:
+        if event.activity == "chat":
+            self._measures.answered(event, opened.data)
+        if not opened.is_ours:
+            return
+        span, outcome = opened.span, str(event.data["outcome"])
         span.set_attribute(named.OUTCOME, outcome)
+        if event.activity in ("agent", "chat"):
+            span.set_attributes(named.of_usage(event.data.get("usage", {})))
+        if event.activity == "chat":
+            span.set_attributes(named.of_answer(event.data))
         if outcome in ("error", "failed", "timeout", "refused"):
-            self._fail(span, outcome, event.data.get("error"))
+            self._fail(span, str(event.data.get("error_type") or outcome), event.data.get("error"))
         span.end()
 
     def _fail(self, span: Span, failure: str, message: object) -> None:
@@ -229,3 +253,17 @@ class OtelSink:
 
 def _key(kind: Followed, activity_id: str, run_id: str) -> Key:
     return (kind, activity_id, run_id if kind == "call" else "")
+
+
+def _theirs(event: CallEvent | ActivityEvent, parent: Context | None) -> Span | None:
+    """Return the span that other instrumentation has of the same thing, so that it is not there twice.
+
+    Of a call that a framework makes, it is the current span. Of a request to a model that has a span of its own, it
+    is the one around it, in which the model's is made.
+    """
+    if isinstance(event, ActivityEvent):
+        return get_current_span(parent) if event.activity == "chat" and event.data.get("has_span") else None
+    span = get_current_span()
+    said = (span.attributes or {}) if isinstance(span, _Readable) else {}
+    is_it = said.get(named.OPERATION) == "execute_tool" and said.get("gen_ai.tool.call.id") == event.call_id
+    return span if is_it and named.ENTRY not in said else None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from pydantic import TypeAdapter
+from pydantic_ai import Agent
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
     ImageUrl,
@@ -27,6 +28,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import ToolDefinition
@@ -56,10 +58,22 @@ def chat_model(model: Model | str, *, settings: ModelSettings | None = None, str
 
 
 class PydanticChatModel:
-    """A model of Pydantic AI, as a session asks it. Made by `chat_model`."""
+    """A model of Pydantic AI, as a session asks it. Made by `chat_model`.
+
+    Attributes:
+        model: The model's name.
+        provider: The provider's name.
+    """
 
     def __init__(self, model: Model, settings: ModelSettings | None, *, stream: bool = False) -> None:
         self._model, self._settings, self._stream = model, settings, stream
+        self.model, self.provider = model.model_name, model.system
+
+    @property
+    def is_instrumented(self) -> bool:
+        """Whether Pydantic AI makes a span for each request itself."""
+        default: Any = Agent._instrument_default  # pyright: ignore[reportPrivateUsage] -- it cannot be asked for
+        return bool(default) or isinstance(self._model, InstrumentedModel)
 
     async def reply(self, request: ChatRequest) -> Item | AsyncIterator[Item]:
         """Ask the model, and return its answer as a chat completion, or as the chunks of one.

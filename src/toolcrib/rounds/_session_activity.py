@@ -1,0 +1,149 @@
+"""Activities of a session, for sinks: what it does from a question to its answer, and each request to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from toolcrib.calls import ApprovalRequest
+from toolcrib.formats import WireFormat
+from toolcrib.pipeline import Run
+from toolcrib.record import ActivityTrace, Sink, trace_activity, wants_activities
+from toolcrib.rounds._round import ToolRound
+from toolcrib.rounds._usage import Usage
+
+__all__ = ["ModelRequest", "SessionActivity"]
+
+
+class ModelRequest:
+    """One request to the model, and what came of it.
+
+    Attributes:
+        usage: What it took.
+        round: The reply; None where there is none.
+    """
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.answered_by = ""
+        self.round: ToolRound | None = None
+
+    def data(self) -> dict[str, Any]:
+        """Return what the event says that closes it."""
+        made: dict[str, Any] = {"usage": self.usage.to_dict(), "model": self.answered_by}
+        if self.round is not None:
+            made |= {"stop": self.round.stop, "stop_kind": self.round.stop_kind}
+        return made
+
+
+class SessionActivity:
+    """What a session does from a question to its answer: one activity of the kind `agent`, requests and calls inside.
+
+    It is opened by the step that needs it, and closed by the one that has the answer. Where no sink wants to know,
+    there is none.
+
+    Attributes:
+        run: The run that the calls belong to, as a part of the activity.
+    """
+
+    def __init__(self, model: object, format: WireFormat, run: Run) -> None:
+        self._host_run = self.run = run
+        self._trace: ActivityTrace | None = None
+        self._sinks: tuple[Sink, ...] = ()
+        self._before: Mapping[str, Any] = {}
+        self._took = Usage()
+        self._about = {
+            "model": _text(model, "model"),
+            "provider": _text(model, "provider") or format,
+            **({"conversation_id": run.conversation_id} if run.conversation_id else {}),
+        }
+        self._is_instrumented = bool(getattr(model, "is_instrumented", False))
+
+    def open(self, sinks: tuple[Sink, ...] | None = None, before: Mapping[str, Any] | None = None) -> None:
+        """Emit that it begins, unless it goes on.
+
+        Args:
+            sinks: Those of the tools' pipeline; the same as before when None.
+            before: What `pause` returned, perhaps in another process; what it returned here when None.
+        """
+        if sinks is not None:
+            self._sinks = sinks
+        if self._trace is not None or not wants_activities(self._sinks, self._host_run.sinks):
+            return
+        known = self._before if before is None else before
+        about = {**self._about, **({"resumed": known["trace"]} if known else {})}
+        name, self._took = self._host_run.agent or "session", Usage()
+        self._trace = trace_activity(
+            "agent", name, self._host_run, self._sinks, activity_id=known.get("id"), about=lambda: about
+        )
+        if self._trace is not None:
+            self.run = self._host_run.view(parent_id=self._trace.id)
+
+    @contextmanager
+    def request(self, *, json: bool) -> Generator[ModelRequest]:
+        """Emit that the model is asked in the body, and what came of it; what the body raises ends the activity."""
+        made, trace = ModelRequest(), None
+        if self._trace is not None:
+            told = {**self._about, "output": "json" if json else "text", "has_span": self._is_instrumented}
+            name = self._about["model"] or "model"
+            trace = trace_activity("chat", name, self.run, self._sinks, about=lambda: told)
+        try:
+            with nullcontext() if trace is None else trace.within():
+                yield made
+        except BaseException as error:
+            if trace is not None:
+                trace.broken_off(error, **made.data())
+            self.broken_off(error)
+            raise
+        finally:
+            self._took += made.usage
+        if trace is not None:
+            trace.closed("completed", **made.data())
+
+    @contextmanager
+    def within(self) -> Generator[None]:
+        """Execute the calls of a round in the body; what it raises ends the activity."""
+        self.open()
+        try:
+            with nullcontext() if self._trace is None else self._trace.within():
+                yield
+        except BaseException as error:
+            self.broken_off(error)
+            raise
+
+    def suspend(self, calls: Iterable[ApprovalRequest]) -> None:
+        """Emit that it waits for a person, who is asked about calls."""
+        for request in calls:
+            if self._trace is not None:
+                self._trace.changed(
+                    state="suspended", tool=request.tool, call_id=request.call_id, request_id=request.id
+                )
+
+    def close(self, outcome: str, error: str | None = None) -> None:
+        """Emit how it ended: `completed` or `failed`."""
+        if self._trace is not None:
+            self._trace.closed(outcome, error, usage=self._took.to_dict())
+        self._forget()
+
+    def broken_off(self, error: BaseException) -> None:
+        """Emit that an exception or a cancellation ended it."""
+        if self._trace is not None:
+            self._trace.broken_off(error, usage=self._took.to_dict())
+        self._forget()
+
+    def pause(self) -> Mapping[str, Any]:
+        """Emit that it may go on in another process, and return what is needed there to open it again."""
+        if self._trace is not None:
+            before = {"id": self._trace.id, "trace": self._trace.carry()}
+            self.close("paused")
+            self._before = before
+        return self._before
+
+    def _forget(self) -> None:
+        self._trace, self.run, self._before = None, self._host_run, {}
+
+
+def _text(model: object, name: str) -> str:
+    value = getattr(model, name, "")
+    return value if isinstance(value, str) else ""
