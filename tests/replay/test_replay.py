@@ -66,6 +66,21 @@ async def test_calls_of_a_program_are_replayed_with_what_flows_into_them(tmp_pat
     assert RAN == []
 
 
+async def test_what_a_program_passed_on_without_a_policy_is_not_told(tmp_path: Path) -> None:
+    with SqliteSink(tmp_path / "a.db") as sink:
+        run = Run(sinks=(sink,))
+        await Toolkit(shop()).execute_async("send(read(1).split()[-1], 'hello')", run=run)
+        log = sink.log()
+
+    found = await replay(log, shop(), provenance=Provenance())
+
+    assert found.differences == ()
+    assert [(one.call.tool, "without a policy" in one.why) for one in found.untold] == [("send", True)]
+    assert found.remarks == (
+        "no word of a user is on record for 1 of 1 runs: what a user wrote there counts as the model's",
+    )
+
+
 async def test_a_call_inside_a_tool_is_not_made_where_the_tool_would_not_run(tmp_path: Path) -> None:
     with SqliteSink(tmp_path / "a.db") as sink:
         await Pipeline(shop(), sinks=[sink]).run(ToolCall("outer", {"number": 1}), Run(sinks=(sink,)))

@@ -67,11 +67,13 @@ class Recording:
         steps: What happened, in order: an attempt that `came`, one that `ended`, or a `program` that began, with its
             run and text.
         parents: What each activity is part of.
+        programs: The ids of the activities that are programs.
     """
 
     calls: list[RecordedCall] = field(default_factory=list[RecordedCall])
     steps: list[tuple[str, Any, Any]] = field(default_factory=list[tuple[str, Any, Any]])
     parents: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    programs: set[str] = field(default_factory=set[str])
 
 
 def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | None = None) -> Recording:
@@ -118,6 +120,8 @@ def _take_activity(made: Recording, event: KeptEvent, runs: Iterable[str] | None
     data: Mapping[str, Any] = event.data["data"]
     made.parents[event.id] = event.data["parent_id"]
     source = data.get("source")
+    if event.data["activity"] == "program":
+        made.programs.add(event.id)
     if event.kind == "opened" and event.data["activity"] == "program" and isinstance(source, str):
         run_id = str(data.get("run_id") or "")
         if runs is None or run_id in runs:

@@ -30,6 +30,7 @@ _SECRET = "the record hides a secret in its arguments ({})"
 _NO_FORM = "an argument is a Python object that the record does not have"
 _OPEN = "it was broken off in the record, or goes on, before its tool began"
 _ELSEWHERE = "its run has read what is not in the record"
+_UNFOLLOWED = "a program made it without a policy, and what it passed on was not recorded"
 _NOT_MADE = "the call that made it would not run"
 
 
@@ -150,7 +151,7 @@ class _Replay:
     runs: dict[str, _Run] = field(default_factory=dict[str, _Run])
     progress: dict[int, _Progress] = field(default_factory=dict[int, _Progress])
     stopped: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    heard: bool = False
+    heard: set[str] = field(default_factory=set[str])
 
     async def result(self) -> Replay:
         differences: list[Difference] = []
@@ -170,13 +171,11 @@ class _Replay:
         return Replay(len(self.recording.calls), runs, tuple(differences), tuple(untold), self._remarks())
 
     def _remarks(self) -> tuple[str, ...]:
-        if self.policy is None or not self.recording.calls:
+        silent = len(self.runs.keys() - self.heard)
+        if self.policy is None or not silent:
             return ()
-        weighed = any("weighed" in call.attempts[0].came for call in self.recording.calls)
-        return (
-            *(() if self.heard else ("the record has no words of a user: values from them count as the model's",)),
-            *(() if weighed else ("the calls were made without a policy: what programs passed on is not recorded",)),
-        )
+        of = f"{silent:,} of {len(self.runs):,} runs"
+        return (f"no word of a user is on record for {of}: what a user wrote there counts as the model's",)
 
     # --- the gates
 
@@ -191,7 +190,7 @@ class _Replay:
         """Take a call through the gates when it comes, or is taken up."""
         own = self._run(call.run_id)
         for text in attempt.came.get("heard", ()):
-            self.heard = True
+            self.heard.add(call.run_id)
             own.run.hear(str(text))
         if attempt.came.get("weighed") is False and not own.unread:
             own.unread = _ELSEWHERE
@@ -333,6 +332,8 @@ class _Replay:
         weighs = self.policy is not None and "provenance" in (was.by, now.by)
         if unread and weighs:
             return unread
+        if weighs and call.parent_id in self.recording.programs and "weighed" not in call.attempts[0].came:
+            return _UNFOLLOWED
         notes = [note for each in call.attempts for note in each.notes]
         if any(note.get("given") for note in notes):
             return "hooks of the host for this call alone may have edited it"
