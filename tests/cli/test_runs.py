@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Command
+from tests.postgres import Postgres
 
 
 def test_runs_and_traces_of_what_call_recorded(toolcrib: Command, tools: str) -> None:
@@ -98,3 +99,19 @@ def test_a_replay_that_cannot_be_made_says_why(toolcrib: Command, tools: str, tm
     assert secret.exit_code == 0
     assert secret.stderr == "1 call of 1 run: 0 would differ, 1 cannot be told\n"
     assert "the record hides a secret in its arguments (password)" in secret.stdout
+
+
+def test_all_three_read_a_server(toolcrib: Command, tools: str, postgres: Postgres) -> None:
+    url = postgres.url("cli_runs")
+    for number in (1, 2):
+        toolcrib("call", tools, "add", f'{{"a": {number}}}', "--record", url)
+
+    (latest, _, *_) = json.loads(toolcrib("runs", url, "--since", "1h", "--tool", "add", "--json").stdout)
+    tree = json.loads(toolcrib("trace", latest["id"], "--database", url, "--json").stdout)
+    same = toolcrib("replay", url, "--tools", tools, "--limit", "2", "--since", "1h")
+    absent = toolcrib("trace", "nothing", "--database", url)
+
+    assert (latest["calls"], tree["inside"][0]["name"]) == ({"completed": 1}, "add")
+    assert (same.exit_code, same.stderr) == (0, "2 calls of 2 runs: 0 would differ\n")
+    assert absent.exit_code == 2
+    assert postgres.password not in absent.stderr
