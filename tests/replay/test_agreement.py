@@ -115,7 +115,7 @@ SETTINGS = st.builds(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(STEPS, SETTINGS, SETTINGS)
 async def test_any_script_under_any_tools(steps: list[Step], before: Setting, after: Setting) -> None:
     after = replace(after, policy=after.policy or before.policy)  # without one, what the policy said is as it was

@@ -194,3 +194,17 @@ async def test_whole_runs_are_replayed_from_a_time_on_or_of_the_latest_calls(tmp
 
     assert (latest.calls, latest.runs) == (2, 1)
     assert (since.calls, since.runs) == (2, 1)
+
+
+async def test_arguments_that_an_approver_gave_are_taken_again(tmp_path: Path) -> None:
+    with SqliteSink(tmp_path / "a.db") as sink:
+        pipeline, run = Pipeline(shop(needs_approval=True), sinks=[sink]), Run()
+        asked = await pipeline.run(ToolCall("send", {"to": "anm", "text": "hello"}), run)
+        assert isinstance(asked, Suspended)
+        await pipeline.run(asked, run, grant=asked.request.grant("carol", override_args={"to": "ann"}))
+        log = sink.log()
+
+    same, free = await replay(log, shop(needs_approval=True)), await replay(log, shop())
+
+    assert (same.differences, same.untold) == ((), ())
+    assert changes(free) == [("send", "runs once approved -> runs")]

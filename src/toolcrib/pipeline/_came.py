@@ -31,8 +31,8 @@ def came_with(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
         found["asks"] = True
     if run.principal is not None:
         found["principal"] = run.principal
-    if heard := run.heard():
-        found["heard"] = list(heard)
+    if words := run.new_words():
+        found["heard"] = list(words)
     if run.provenance is not None:
         found["weighed"] = run.memory.is_whole
         if received.flows:

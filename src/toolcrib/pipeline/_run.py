@@ -341,7 +341,7 @@ class Run:
         if self.provenance is not None:
             self.memory.hear(text)
 
-    def heard(self) -> tuple[str, ...]:
+    def new_words(self) -> tuple[str, ...]:
         """Return what the user said since this was asked last, for a record: the last hundred texts."""
         said, self._state.heard = self._state.heard, ()
         return said

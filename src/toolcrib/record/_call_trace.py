@@ -107,7 +107,9 @@ class Trace:
 
     def overridden(self, arguments: Mapping[str, Any]) -> None:
         """Note the arguments that an approver gave in the place of the call's, as they may be shown."""
-        self._emit("decided", {"hook": "approver", "decision": "run", "reason": "", "arguments": arguments})
+        self._emit(
+            "decided", {"hook": "approver", "decision": "run", "reason": "gave other arguments", "arguments": arguments}
+        )
 
     def answered(self, answer: dict[str, Any]) -> None:
         """Note who said yes or no."""
