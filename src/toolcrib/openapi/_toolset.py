@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -74,25 +74,30 @@ def toolset(
     sender = Sender(name, dict(options.headers), options.timeout, options.max_bytes, options.retries, options.client)
     api = Api(read, options, schemes, sender)
     tools: list[Any] = []
+    refused: dict[str, list[str]] = {}  # by problem
     for operation in wanted:
         try:
             tools.append(OperationTool(api, operations[operation], operation).tool())
         except (DocumentError, SchemaError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             # a document may be anything, and is not to take the tools along that can be used
-            _refuse(options, read, operation.name, error)
+            is_known = isinstance(error, DocumentError)
+            problem = error.problem if is_known else f"describes it in a way that cannot be read: {error}"
+            refused.setdefault(problem, []).append(operation.name)
+            if options.refused == "raise":
+                raise _refused(read, problem, refused[problem]) from error
+    if not tools and len(refused) == 1:
+        raise read.error(f"has no operation that can be used: each {next(iter(refused))}")
+    for problem, operations_left in refused.items():
+        _log.error("%s. It is left out of the toolset.", _refused(read, problem, operations_left))
     if not tools:
         raise read.error("has no operation that can be used; the log of `toolcrib.openapi` says why")
     return Toolset(tools, toolset_id=name)
 
 
-def _refuse(options: Options, document: Document, name: str, error: Exception) -> None:
-    problem = (
-        error.problem if isinstance(error, DocumentError) else f"describes it in a way that cannot be read: {error}"
-    )
-    refused = document.error(f"and its operation `{name}`: it {problem}")
-    if options.refused == "raise":
-        raise refused from error
-    _log.error("%s. It is left out of the toolset.", refused)
+def _refused(document: Document, problem: str, names: Sequence[str]) -> DocumentError:
+    """Return what is said of the operations that have one problem."""
+    others = f" (and {len(names) - 1} others)" if len(names) > 1 else ""
+    return document.error(f"and its operation `{names[0]}`{others}: it {problem}")
 
 
 def _require_schemes(credentials: Credentials | None, schemes: Mapping[str, Mapping[str, Any]]) -> None:
