@@ -344,7 +344,7 @@ MEASURES: tuple[Measure, ...] = tuple(
         targets=(Target("us", f"toolcrib in {name}", f"{name}, its own tool", 1.2),),
         notes=(
             "a turn of the agent with its scripted model is in both figures; smolagents' own tool is a plain function.",
-            "in agent-framework ours is middleware: two of its middlewares that do nothing cost it 1.3 times by themselves.",
+            "ours is middleware of agent-framework, where two middlewares that do nothing cost 1.3 times already.",
         ),
     )
     for name, (own, ours) in _PAIRS.items()
