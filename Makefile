@@ -17,6 +17,8 @@ DOJO ?=
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/pipeline"`.
 PYTEST ?=
+# How many processes run the tests: 0 is this one alone. Each takes a gigabyte.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() or 1))')
 # More arguments for `make soak-gateway`: `make soak-gateway SOAK="--minutes 60"`.
 SOAK ?=
 # More arguments for `make crash`: `make crash CRASH="--runs 100 --database postgres"`.
@@ -59,7 +61,7 @@ demo-durable: $(VENV)/.durable ## run the shop's tools as a durable agent: a ref
 	@examples/shop/durable.sh $(BIN)
 
 test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings
-	$(BIN)/pytest -q $(PYTEST)
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(PYTEST)
 
 # Their SDKs are large, so that the other tests do without them. The ways in are those of toolcrib.testing.
 test-frameworks: $(FRAMES_VENV)/.frames ## run the tests and the pages of the adapters of other frameworks, in an environment with these

@@ -6,7 +6,6 @@ ends as failed, and nothing is stuck.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ import sqlalchemy as sa
 from tests.durable.crash import EVENTS, Plan, crash
 from tests.durable.crash_places import Place, place, refusal
 from tests.durable.crash_trial import Trial
+from tests.effort import EFFORT
 from toolcrib.adapters.dbos import Client
 from toolcrib.adapters.dbos._work_tables import program_lines, programs
 
-RUNS = int(os.environ.get("TOOLCRIB_CRASH_RUNS", "6"))
+RUNS = 12 if EFFORT >= 1 else 6
 PLAIN = tuple(event for event in EVENTS if event != "full")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -21,7 +20,7 @@ from tests.rounds.replies import FORMATS
 from toolcrib.formats import PROVIDERS
 from toolcrib.rounds import WireFormat
 
-ROUNDS = int(os.environ.get("TOOLCRIB_ROUNDS", "10000"))  # for each provider; CI asks for fewer on its other Pythons
+ROUNDS = examples(10_000)  # for each provider
 
 each_format = pytest.mark.parametrize("format", FORMATS)
 

@@ -86,13 +86,21 @@ async def test_a_worker_that_died_while_idle_is_replaced() -> None:
 
 
 async def test_programs_wait_for_a_worker_and_not_for_ever() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        began.set()
+        await go_on.wait()
+        return "first"
+
     with MontySandbox(workers=1, checkout_timeout=0.2) as sandbox:
-        first = asyncio.create_task(sandbox.run(program("slow(1, 'first')"), TableHost()))
-        await asyncio.sleep(0.1)
+        first = asyncio.create_task(sandbox.run(program("slow()"), TableHost(slow=slow)))
+        await began.wait()
 
         with pytest.raises(SandboxError, match="every worker was busy"):
             await sandbox.run(program("1"), TableHost())
 
+        go_on.set()
         assert (await first).value == "first"
 
 

@@ -54,7 +54,9 @@ def place(request: pytest.FixtureRequest) -> list[str]:
 
 def inspect(place: list[str], *arguments: str) -> Any:
     """Return what the command line of the inspector prints."""
-    run = command("@modelcontextprotocol/inspector", "--cli", *place, *arguments)
+    run = command(
+        "@modelcontextprotocol/inspector", "--cli", "--connect-timeout", "0", *place, *arguments
+    )  # a busy machine starts a server late
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
