@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -32,13 +32,14 @@ def database() -> Path:
 
 
 @contextmanager
-def open_shop() -> Iterator[sqlite3.Connection]:
+def open_shop() -> Generator[sqlite3.Connection]:
     """Give the body a connection; what it wrote is kept when it ends without an exception."""
     with closing(sqlite3.connect(database())) as db, db:
         db.row_factory = sqlite3.Row
         yield db
 
 
-def rows(query: str, *values: Any) -> list[dict[str, Any]]:
+def rows(query: str, *values: Any) -> list[Any]:
+    """Return what a query finds, a dict for each row."""
     with open_shop() as db:
         return [dict(row) for row in db.execute(query, values)]

@@ -45,7 +45,7 @@ async def orders(status: Literal["late", "delivered"]) -> list[Order]:
     Args:
         status: Where they stand.
     """
-    return [Order(**row) for row in rows("SELECT * FROM orders WHERE status = ? ORDER BY id", status)]
+    return rows("SELECT * FROM orders WHERE status = ? ORDER BY id", status)
 
 
 # A tool under a tool: models see `orders__lines`, programs may also write `orders.lines(1002)`.
@@ -53,7 +53,7 @@ async def orders(status: Literal["late", "delivered"]) -> list[Order]:
 async def lines(order_id: int) -> list[Line]:
     """List what was ordered, with the price of one piece."""
     query = "SELECT sku, title, quantity, price FROM lines JOIN products USING (sku) WHERE order_id = ?"
-    return [Line(**row) for row in rows(query, order_id)]
+    return rows(query, order_id)
 
 
 # A plain sync function: a model's call runs it in a worker thread.
@@ -64,7 +64,7 @@ def stock(sku: str) -> int:
     if not found:
         known = ", ".join(row["sku"] for row in rows("SELECT sku FROM products ORDER BY sku"))
         raise ModelRetry(f"there is no product {sku!r}; there are: {known}")
-    return found[0]["stock"]
+    return int(found[0]["stock"])
 
 
 # A stream: `toolcrib call` prints each value as it comes, a program gets the list of them.
@@ -73,7 +73,7 @@ async def track(order_id: int) -> AsyncIterator[Scan]:
     """Follow a parcel from scan to scan."""
     for row in rows("SELECT at, place, event FROM scans WHERE order_id = ? ORDER BY at", order_id):
         await asyncio.sleep(0.1)  # the carrier is slow
-        yield Scan(**row)
+        yield row
 
 
 # One at a time for each product: between looking and taking, no other call may take.

@@ -70,7 +70,7 @@ def _check_messages(messages: Sequence[Item]) -> None:
         if message["role"] != expected:
             raise Refused(f"messages.{place}: roles must alternate, and this is {message['role']}")
         expected = "assistant" if expected == "user" else "user"
-        blocks: list[Item] = message["content"] if isinstance(message["content"], list) else []
+        blocks = _blocks(message)
         answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         if sorted(answered) != sorted(waiting):
             raise Refused(
@@ -117,7 +117,7 @@ def chat_reply(body: Item) -> Item:
 def messages_reply(body: Item) -> Item:
     """Return the message for a request."""
     messages: list[Item] = body["messages"]
-    blocks = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
+    blocks = [block for message in messages for block in _blocks(message)]
     results = [_text(block["content"]) for block in blocks if block["type"] == "tool_result"]
     made = play(_text(messages[0]["content"]), results)
     if isinstance(made, str):
@@ -128,6 +128,11 @@ def messages_reply(body: Item) -> Item:
     usage = {"input_tokens": 100, "output_tokens": 10}
     base = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"]}
     return {**base, "content": content, "stop_reason": stop, "stop_sequence": None, "usage": usage}
+
+
+def _blocks(message: Item) -> list[Item]:
+    content: Any = message["content"]
+    return [] if isinstance(content, str) else [*content]
 
 
 def _text(content: Any) -> str:
