@@ -21,6 +21,7 @@ EXAMPLES = [
     errors.DocumentError("pets.yaml", "cannot be read: No such file or directory"),
     errors.EngineError("no engine runs in this process"),
     errors.FormatError("pay", "openai", "its name is too long"),
+    errors.FrontEndError("this conversation is being answered", 409),
     errors.HookError("pay", "pre hook", "check", "KeyError: 'x'"),
     errors.InvalidArguments("pay", (FieldProblem("sum", "must be an integer"),)),
     errors.InvalidOutput("pay", (FieldProblem("sum", "must be an integer"),)),

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 PARTS = {
+    "toolcrib.adapters.ag_ui": "ag-ui",
     "toolcrib.adapters.agent_framework": "agent-framework",
     "toolcrib.adapters.claude_agent_sdk": "claude-agent-sdk",
     "toolcrib.adapters.dbos": "durable",
@@ -18,6 +19,7 @@ PARTS = {
     "toolcrib.adapters.openai_agents": "openai-agents",
     "toolcrib.adapters.pydantic_ai": "models",
     "toolcrib.adapters.smolagents": "smolagents",
+    "toolcrib.adapters.vercel_ai": "vercel-ai",
     "toolcrib.console": "console",
     "toolcrib.telemetry": "otel",
     "toolcrib.toolsets.search": "search",
@@ -26,6 +28,7 @@ WITHOUT = """
 import importlib, sys
 missing = ["bm25s", "dbos", "mcp", "mcp_types", "opentelemetry", "psycopg", "pydantic_ai", "sqlalchemy", "starlette"]
 missing += ["agent_framework", "agents", "claude_agent_sdk", "google.adk", "langchain", "smolagents", "uvicorn"]
+missing += ["ag_ui"]
 sys.modules.update(dict.fromkeys(missing))
 """
 IMPORT = f"""{WITHOUT}

@@ -13,6 +13,7 @@ from tests.mutants.durable_prune_gates import DURABLE_PRUNE_GATES
 from tests.mutants.durable_worker_gates import DURABLE_WORKER_GATES
 from tests.mutants.formats_gates import FORMATS_GATES
 from tests.mutants.frameworks_gates import FRAMEWORKS_GATES
+from tests.mutants.front_end_gates import FRONT_END_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.google_adk_gates import GOOGLE_ADK_GATES
 from tests.mutants.http_gates import HTTP_GATES
@@ -683,6 +684,7 @@ GATES: tuple[Gate, ...] = (
     *DURABLE_GATES,
     *DURABLE_PRUNE_GATES,
     *DURABLE_WORKER_GATES,
+    *FRONT_END_GATES,
     *FORMATS_GATES,
     *FRAMEWORKS_GATES,
     *HTTP_GATES,

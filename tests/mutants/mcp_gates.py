@@ -93,15 +93,15 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "call that waits again when another ends",
         _WAITING,
-        "if kept is not None and set(kept.requests) == set(requests):\n                del",
-        "if kept is not None:\n                del",
+        "if kept is None or set(kept.requests) != set(requests):\n                return False\n            del self",
+        "if kept is None:\n                return False\n            del self",
         _OF_STORE,
     ),
     Gate(
         "call in a file that waits again when another ends",
         _WAITING,
-        "if kept is not None and set(kept.requests) == set(requests):\n                execute",
-        "if kept is not None:\n                execute",
+        "if kept is None or set(kept.requests) != set(requests):\n                return False\n            delete",
+        "if kept is None:\n                return False\n            delete",
         _OF_CALLS,
     ),
     # --- what answers

@@ -61,8 +61,11 @@ class SuspendedCallStore(Protocol):
         """Return the call of a principal that waits for the answer to this request."""
         ...
 
-    async def drop(self, key: str, requests: Collection[str]) -> None:
-        """Forget the call with this key, if it still waits for these requests and not for later ones."""
+    async def drop(self, key: str, requests: Collection[str]) -> bool:
+        """Forget the call with this key, if it still waits for these requests and not for later ones.
+
+        Of several callers at once, in any processes, one is told that it was there.
+        """
         ...
 
     async def tools(self) -> frozenset[str]:

@@ -9,6 +9,7 @@ __all__ = [
     "DatabaseError",
     "DocumentError",
     "EngineError",
+    "FrontEndError",
     "MissingExtraError",
     "RemoteToolError",
     "ServerError",
@@ -101,6 +102,19 @@ class RemoteToolError(ToolcribError):
     def __init__(self, server: str, message: str) -> None:
         super().__init__(server, message)
         self.server, self.message = server, message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class FrontEndError(ToolcribError):
+    """A front end asks for what cannot be done; the message says why, and `status` is the HTTP status of the answer."""
+
+    code = "front_end_error"
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message, status)
+        self.message, self.status = message, status
 
     def __str__(self) -> str:
         return self.message

@@ -85,6 +85,14 @@ class ToolRoundPlan(StoredRound):
         return (standing_of(DecodedCall[Any](call), call.outcome) for call in self._state.calls)
 
     @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """What each call came to, by its id, in the assistant's order; a pending one is in it when it was committed."""
+        found = (
+            (call.id, call.outcome or (None if call.call is None else call.call.outcome)) for call in self._state.calls
+        )
+        return {id: outcome for id, outcome in found if outcome is not None}
+
+    @property
     def unhandled(self) -> list[Unhandled]:
         """What waits for an answer and is no call of a tool; commit takes what its `answer` or `refuse` returns."""
         return unhandled_in(self._state.others, self._state.reply, self._state.format)

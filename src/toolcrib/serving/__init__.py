@@ -1,4 +1,4 @@
-"""State of a server: principals and their runs, pending requests, suspended calls, single flight; and `serving.http`.
+"""State of a server: principals, runs, pending requests, suspended calls, sessions of front ends; and `serving.http`.
 
 Servers of every protocol need these; a protocol is an adapter's. Only `serving.http` needs an extra.
 """
@@ -8,6 +8,18 @@ from toolcrib.serving._entries import run_reporting, shown_entries
 from toolcrib.serving._framework_media import media_at
 from toolcrib.serving._framework_members import AgentTools, FrameworkMember
 from toolcrib.serving._framework_tools import Answer, FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
+from toolcrib.serving._front_end_events import (
+    ApprovalAsked,
+    CallEnded,
+    CallShown,
+    ExchangeEnded,
+    FrontEndAnswer,
+    FrontEndEvent,
+    FrontEndRequest,
+    ReplyBegan,
+    ReplyText,
+)
 from toolcrib.serving._guard_policy import GuardPolicy
 from toolcrib.serving._original_results import OriginalResults
 from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
@@ -27,18 +39,31 @@ __all__ = [
     "SUSPENDED_CALL_TABLES",
     "AgentTools",
     "Answer",
+    "ApprovalAsked",
+    "CallEnded",
+    "CallShown",
+    "Exchange",
+    "ExchangeEnded",
     "Flight",
     "FrameworkMember",
     "FrameworkRuns",
     "FrameworkTools",
+    "FrontEndAnswer",
+    "FrontEndEvent",
+    "FrontEndLimits",
+    "FrontEndRequest",
+    "FrontEndSessions",
     "GuardPolicy",
     "ListsRequests",
     "MemorySuspendedCalls",
     "OpenFrameworkRun",
+    "OpenSession",
     "OriginalResults",
     "PendingApprovals",
     "Principal",
     "Principals",
+    "ReplyBegan",
+    "ReplyText",
     "ServerStates",
     "SingleFlight",
     "SqlSuspendedCalls",

@@ -84,12 +84,14 @@ class MemorySuspendedCalls:
             mine = (call for call in self._calls.values() if call.principal == principal)
             return next((call for call in mine if request_id in call.requests), None)
 
-    async def drop(self, key: str, requests: Collection[str]) -> None:
-        """Forget the call with this key, if it still waits for these requests and not for later ones."""
+    async def drop(self, key: str, requests: Collection[str]) -> bool:
+        """Forget the call with this key, if it still waits for these requests; return whether it did."""
         with self._lock:
             kept = self._calls.get(key)
-            if kept is not None and set(kept.requests) == set(requests):
-                del self._calls[key]
+            if kept is None or set(kept.requests) != set(requests):
+                return False
+            del self._calls[key]
+            return True
 
     async def tools(self) -> frozenset[str]:
         """Return the tools that have suspended calls."""
@@ -135,15 +137,17 @@ class SqlSuspendedCalls:
         where = "principal = ? AND replace(requests, ?, '') <> requests"
         return await self._run(lambda execute: _first(execute, where, principal, quoted))
 
-    async def drop(self, key: str, requests: Collection[str]) -> None:
-        """Forget the call with this key, if it still waits for these requests and not for later ones."""
+    async def drop(self, key: str, requests: Collection[str]) -> bool:
+        """Forget the call with this key, if it still waits for these requests; return whether it did."""
 
-        def write(execute: Execute) -> None:
+        def write(execute: Execute) -> bool:
             kept = _first(execute, "key = ?", key)
-            if kept is not None and set(kept.requests) == set(requests):
-                execute(f"DELETE FROM {_TABLE} WHERE key = ? AND requests = ?", (key, json.dumps(kept.requests)))
+            if kept is None or set(kept.requests) != set(requests):
+                return False
+            delete = f"DELETE FROM {_TABLE} WHERE key = ? AND requests = ? RETURNING key"
+            return execute(delete, (key, json.dumps(kept.requests))).fetchone() is not None
 
-        await self._run(write)
+        return await self._run(write)
 
     async def tools(self) -> frozenset[str]:
         """Return the tools that have suspended calls."""

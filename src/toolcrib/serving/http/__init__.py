@@ -1,18 +1,22 @@
 """HTTP: checks of requests, bearer tokens, and the server itself. Needs the extra `console` or `mcp`."""
 
 from toolcrib.serving.http._checks import BodyDeadline, HttpGuard, Site, is_loopback, refusal
+from toolcrib.serving.http._front_end_app import FindPrincipal, FrontEndProtocol, front_end_app
 from toolcrib.serving.http._server import ClosableApp, HttpLimits, Listener, listen, serve_app
 from toolcrib.serving.http._tokens import TokenTable, check_tokens
 
 __all__ = [
     "BodyDeadline",
     "ClosableApp",
+    "FindPrincipal",
+    "FrontEndProtocol",
     "HttpGuard",
     "HttpLimits",
     "Listener",
     "Site",
     "TokenTable",
     "check_tokens",
+    "front_end_app",
     "is_loopback",
     "listen",
     "refusal",

@@ -1,0 +1,23 @@
+"""AG-UI: a session's runs, calls and approvals as events of the protocol, for its clients in people's own front ends.
+
+What is here translates: requests to what counts of them, events to the protocol's. It has no gate and no state.
+The extra `ag-ui`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import ag_ui as _ag_ui
+    import starlette as _starlette
+except ModuleNotFoundError as error:
+    if error.name not in ("ag_ui", "starlette"):
+        raise
+    raise MissingExtraError("AG-UI", "ag-ui") from error
+
+from toolcrib.adapters.ag_ui._app import ag_ui_app
+
+__all__ = ["ag_ui_app"]
+
+del _ag_ui, _starlette

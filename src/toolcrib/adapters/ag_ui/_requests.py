@@ -1,0 +1,68 @@
+"""Requests of AG-UI, and what counts of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_ui.core import ResumeEntry, RunAgentInput, TextPart, UserMessage
+from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
+
+from toolcrib.errors import FrontEndError
+from toolcrib.serving import FrontEndAnswer, FrontEndRequest
+
+__all__ = ["ANSWER_SCHEMA", "request_in"]
+
+
+class _Payload(BaseModel):
+    """The payload of an answer; camelCase as the protocol's documentation has it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    approved: StrictBool
+    reason: str = ""
+    editedArgs: dict[str, Any] | None = None
+
+
+ANSWER_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "approved": {"type": "boolean"},
+        "reason": {"type": "string"},
+        "editedArgs": {"type": "object"},
+    },
+    "required": ["approved"],
+}
+"""What an interrupt says of its answer."""
+
+
+def request_in(given: RunAgentInput) -> FrontEndRequest:
+    """Return the person's last message and their answers; a message with more than text is refused.
+
+    Raises:
+        FrontEndError: The payload of an answer says neither yes nor no, or the message has no text.
+    """
+    answers = {entry.interrupt_id: _answer(entry) for entry in given.resume or ()}
+    last = next((message for message in reversed(given.messages) if isinstance(message, UserMessage)), None)
+    if last is None:
+        return FrontEndRequest(given.thread_id, answers=answers)
+    return FrontEndRequest(given.thread_id, last.id, _text(last), answers)
+
+
+def _answer(entry: ResumeEntry) -> FrontEndAnswer:
+    if entry.status == "cancelled":
+        return FrontEndAnswer(approved=False)
+    try:
+        said = _Payload.model_validate(entry.payload)
+    except (ValidationError, RecursionError):
+        form = '{"approved": true} or {"approved": false, "reason": "..."}'
+        raise FrontEndError(f"the payload of the answer to {entry.interrupt_id:.100} must be {form}", 422) from None
+    return FrontEndAnswer(said.approved, said.reason, said.editedArgs)
+
+
+def _text(message: UserMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    texts = [part.text for part in message.content if isinstance(part, TextPart)]
+    if len(texts) < len(message.content):
+        raise FrontEndError("a message is text here, and this has other parts", 422)
+    return "\n".join(texts)

@@ -1,0 +1,22 @@
+"""Vercel AI SDK: a session's text, calls and approvals as its UI message stream, for `useChat` and other clients.
+
+What is here translates: requests to what counts of them, events to chunks of the stream. It has no gate and no state.
+The extra `vercel-ai`.
+"""
+
+from __future__ import annotations
+
+from toolcrib.errors import MissingExtraError
+
+try:
+    import starlette as _starlette
+except ModuleNotFoundError as error:
+    if error.name != "starlette":
+        raise
+    raise MissingExtraError("the Vercel AI SDK", "vercel-ai") from error
+
+from toolcrib.adapters.vercel_ai._app import vercel_ai_app
+
+__all__ = ["vercel_ai_app"]
+
+del _starlette

@@ -1,0 +1,103 @@
+"""Events of an exchange as chunks of the UI message stream, version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from toolcrib.calls import ApprovalRequest, Completed, Media, Outcome, Rejected, render
+from toolcrib.serving import (
+    ApprovalAsked,
+    CallEnded,
+    CallShown,
+    ExchangeEnded,
+    FrontEndEvent,
+    ReplyBegan,
+    ReplyText,
+)
+
+__all__ = ["ChunkWriter"]
+
+Chunk: TypeAlias = dict[str, Any]
+
+_FINISHES = {
+    "finished": "stop",
+    "length": "length",
+    "refusal": "content-filter",
+    "content_filter": "content-filter",
+    "suspended": "tool-calls",
+    "error": "error",
+}
+
+
+class ChunkWriter:
+    """Writes the chunks of one stream; it knows which step and which text are open."""
+
+    def __init__(self) -> None:
+        self._steps = self._texts = 0
+        self._in_step = self._in_text = False
+
+    def write(self, event: FrontEndEvent) -> Iterator[Chunk]:
+        """Return the chunks for one event."""
+        if not isinstance(event, ReplyText) and self._in_text:
+            self._in_text = False
+            yield {"type": "text-end", "id": self._text_id}
+        match event:
+            case ReplyBegan():
+                yield from self._end_step()
+                self._in_step = True
+                yield {"type": "start-step"}
+            case ReplyText(text=text):
+                if not self._in_text:
+                    self._in_text, self._texts = True, self._texts + 1
+                    yield {"type": "text-start", "id": self._text_id}
+                yield {"type": "text-delta", "id": self._text_id, "delta": text}
+            case CallShown(id=id, tool=tool, arguments=arguments):
+                yield {"type": "tool-input-available", "toolCallId": id, "toolName": tool, "input": arguments}
+            case CallEnded(id=id, outcome=outcome):
+                yield from _result(id, outcome)
+            case ApprovalAsked(request=request):
+                yield _request(request)
+            case ExchangeEnded():
+                yield from self._end(event)
+
+    @property
+    def _text_id(self) -> str:
+        return f"text-{self._texts}"
+
+    def _end_step(self) -> Iterator[Chunk]:
+        if self._in_step:
+            self._in_step = False
+            yield {"type": "finish-step"}
+
+    def _end(self, event: ExchangeEnded) -> Iterator[Chunk]:
+        if event.problem:
+            yield {"type": "error", "errorText": event.problem}
+        if event.reason == "stopped":
+            yield {"type": "abort"}
+            return
+        yield from self._end_step()
+        took = event.usage
+        usage = {"inputTokens": took.input_tokens, "outputTokens": took.output_tokens, "requests": took.requests}
+        reason = _FINISHES.get(event.reason, "other")
+        yield {"type": "finish", "finishReason": reason, "messageMetadata": {"usage": usage}}
+
+
+def _request(request: ApprovalRequest) -> Chunk:
+    asked = {"type": "tool-approval-request", "approvalId": request.id, "toolCallId": request.call_id}
+    return {**asked, "reason": request.text()}
+
+
+def _result(id: str, outcome: Outcome) -> Iterator[Chunk]:
+    """Return what the model is shown of an outcome, its media as files beside it."""
+    if isinstance(outcome, Rejected) and outcome.source == "user":
+        yield {"type": "tool-output-denied", "toolCallId": id}
+        return
+    shown = render(outcome, structured=True)
+    if not isinstance(outcome, Completed) or shown.is_error:
+        yield {"type": "tool-output-error", "toolCallId": id, "errorText": shown.text}
+        return
+    yield {"type": "tool-output-available", "toolCallId": id, "output": shown.value}
+    for part in shown.parts:
+        if isinstance(part, Media) and part.is_sendable:
+            yield {"type": "file", "url": part.link, "mediaType": part.mime_type}

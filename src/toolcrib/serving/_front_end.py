@@ -1,0 +1,385 @@
+"""Sessions of a front end: kept between the requests of a person, and run as a stream of events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from inspect import isawaitable
+from typing import Any, TypeAlias, cast
+from uuid import uuid4
+
+from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCall, SuspendedCallStore, digest
+from toolcrib.calls import ApprovalRequest, CallEvent, now
+from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable
+from toolcrib.pipeline import Run
+from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
+from toolcrib.serving._front_end_events import (
+    ApprovalAsked,
+    CallEnded,
+    CallShown,
+    ExchangeEnded,
+    FrontEndAnswer,
+    FrontEndEvent,
+    FrontEndRequest,
+    ReplyBegan,
+    ReplyText,
+)
+from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
+from toolcrib.serving._suspended_calls import suspended_calls_beside
+
+__all__ = ["Exchange", "FrontEndLimits", "FrontEndSessions", "OpenSession"]
+
+_CLAIMED_FOR = timedelta(minutes=10)  # after which an exchange that has said nothing is taken for one of a dead process
+_NO_FUNCTION = "this tool has no function here, so it was not executed"
+_NOT_HERE = "this front end has no way to do that"
+_log = logging.getLogger("toolcrib.serving")
+
+OpenSession: TypeAlias = Callable[[str], Any]
+"""Returns a new `Session` for a principal; it may be async. It is asked for every request."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEndLimits:
+    """Limits of what a front end may send and start.
+
+    Attributes:
+        request_bytes: The size of a request, which holds the whole conversation.
+        request_seconds: How long a request may take to arrive.
+        message_chars: The length of a message.
+        exchanges: Requests that are answered at a time.
+        rounds: How often the model may ask for tools before it has to answer.
+        pending: Approval requests of one principal that may wait for an answer.
+        pending_for: How long a request counts.
+    """
+
+    request_bytes: int = 4_000_000
+    request_seconds: float = 30.0
+    message_chars: int = 100_000
+    exchanges: int = 100
+    rounds: int = 10
+    pending: int = 100
+    pending_for: timedelta = timedelta(days=7)
+
+
+class FrontEndSessions:
+    """The sessions of one front end, each of one principal, kept beside the approval requests of their calls.
+
+    What a client sends is no part of a session but for the person's new message: the transcript is the one kept here.
+
+    Args:
+        entry: Which way the calls come, for the record.
+        open_session: Opens a new session.
+        approvals: Where approval requests are kept, and the sessions beside them; in memory when None.
+        limits: The limits.
+
+    Attributes:
+        running: The exchanges that run, also where nobody listens any more.
+
+    Raises:
+        ValueError: The store cannot list its requests.
+    """
+
+    def __init__(
+        self, entry: str, open_session: OpenSession, approvals: ApprovalStore | None, limits: FrontEndLimits
+    ) -> None:
+        self.entry, self.limits = entry, limits
+        self.approvals: ApprovalStore = MemoryApprovalStore() if approvals is None else approvals
+        check_countable(self.approvals, limits.pending)
+        self._open_session = open_session
+        self.kept: SuspendedCallStore = suspended_calls_beside(self.approvals)
+        self._active: set[str] = set()
+        self.running: set[asyncio.Task[None]] = set()
+
+    async def open(self, principal: str, request: FrontEndRequest) -> Exchange:
+        """Return the exchange that a request begins; nothing of it has run, and no other one may begin meanwhile.
+
+        Raises:
+            FrontEndError: The conversation is answered at the moment, or the request asks for nothing that can be done.
+        """
+        if len(request.text) > self.limits.message_chars:
+            raise FrontEndError(f"a message has at most {self.limits.message_chars} characters", 413)
+        key = digest("front end", {"entry": self.entry, "principal": principal, "id": request.conversation})
+        if key in self._active:
+            raise FrontEndError("this conversation is being answered; wait for the end, and ask again", 409)
+        if len(self._active) >= self.limits.exchanges:
+            raise FrontEndError("too many conversations are being answered; ask again later", 503)
+        self._active.add(key)
+        try:
+            return await self._claimed(principal, request, key)
+        except BaseException:
+            self._active.discard(key)
+            raise
+
+    def start(self, exchange: Exchange) -> asyncio.Task[None]:
+        """Run an exchange to its end, also where nobody listens any more."""
+        task = asyncio.create_task(exchange.run())
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+        return task
+
+    def end(self, key: str) -> None:
+        """Let another exchange of a conversation begin."""
+        self._active.discard(key)
+
+    async def _claimed(self, principal: str, request: FrontEndRequest, key: str) -> Exchange:
+        kept = await self.kept.find(key)
+        state: Mapping[str, Any] = {} if kept is None else kept.state
+        if kept is not None and state["claimed"] and now() - kept.since < _CLAIMED_FOR:
+            raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
+        exchange = Exchange(self, request, principal, key)
+        exchange.session = session = await self._session(exchange, state)
+        if session.open_round is None:
+            exchange.message = _take_message(session, request, state)
+        elif request.answers or request.message_id == state["message"]:
+            exchange.message = state["message"]
+        else:
+            raise FrontEndError("a call waits for approval: answer it first, then write again", 409)
+        if kept is not None and not await self.kept.drop(key, kept.requests):
+            raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
+        await exchange.save(claimed=True)
+        return exchange
+
+    async def _session(self, exchange: Exchange, state: Mapping[str, Any]) -> Session:
+        """Return the session that is kept, or a new one, with calls on behalf of the principal of an exchange."""
+        principal, limits = exchange.principal, self.limits
+        fresh = self._open_session(principal)
+        session: Session = await fresh if isawaitable(fresh) else fresh
+        run = session.host_run
+        if run.approvals not in (None, self.approvals):
+            raise ValueError("give the approval store to the front end, approvals=..., and not to the session's run")
+        run = run.view(
+            principal=principal,
+            conversation_id=exchange.request.conversation,
+            approvals=PendingApprovals(self.approvals, principal, limits.pending, limits.pending_for),
+            sinks=(*run.sinks, exchange),
+            journal=exchange if run.journal is None else run.journal,
+            hook_errors="fail",
+            entry=self.entry,
+        )
+        if not state:
+            session.host_run = run
+            return session
+        return await Session.from_json(session.model, state["session"], run=run, **session.defaults)
+
+
+def _take_message(session: Session, request: FrontEndRequest, state: Mapping[str, Any]) -> str:
+    """Have the session hear the person's new message, and return its id; one that is not answered is asked again."""
+    if not request.text:
+        raise FrontEndError("nothing waits for an answer, and there is no new message", 409)
+    if request.message_id and request.message_id == state.get("message"):
+        if state["answered"]:
+            raise FrontEndError("this message was answered before; write a new one", 409)
+        return request.message_id
+    session.say(request.text)
+    return request.message_id
+
+
+class Exchange:
+    """One request of a person at a front end, until the session has answered or a call is suspended.
+
+    It is a sink and the journal of its calls. The session is kept before each call begins: where the process dies, the
+    call is in doubt.
+
+    Attributes:
+        session: The session that goes on.
+        message: The client's id of the last message that the session heard.
+    """
+
+    session: Session
+
+    def __init__(self, sessions: FrontEndSessions, request: FrontEndRequest, principal: str, key: str) -> None:
+        self.request, self.principal, self.message = request, principal, request.message_id
+        self._sessions, self._key = sessions, key
+        self._events: asyncio.Queue[FrontEndEvent | None] = asyncio.Queue()
+        self._arguments: dict[str, Any] = {}
+        self._asking: asyncio.Future[Any] | None = None
+        self._stopped = self._answered = False
+        self._before = Usage()
+
+    async def events(self) -> AsyncGenerator[FrontEndEvent]:
+        """Run the exchange, and give its events; where the listener leaves, the model is asked nothing any more.
+
+        Calls that were begun go on to their end, and their results are kept.
+        """
+        self._sessions.start(self)
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+        finally:
+            self._stopped = True
+            if self._asking is not None:
+                self._asking.cancel()
+
+    async def run(self) -> None:
+        """Run the exchange, keep the session, and only then say that it has ended."""
+        last: list[FrontEndEvent] = []
+        try:
+            last = await self._go_on()
+        except Exception:  # the model, the tools' hosts and the stores are the user's code
+            reference = uuid4().hex[:8]
+            _log.exception("a request of a front end failed (%s)", reference)
+            last = [self._ended("error", f"something went wrong; the log has it under {reference}")]
+        finally:
+            await self._close()
+            for event in last:
+                self._events.put_nowait(event)
+            self._events.put_nowait(None)
+
+    async def _close(self) -> None:
+        try:
+            await self.save(claimed=False)
+        finally:
+            self._sessions.end(self._key)
+
+    # --- what the run tells
+
+    def emit(self, event: CallEvent) -> None:
+        """Keep the arguments of a call as they may be shown."""
+        if event.kind == "received":
+            self._arguments[event.call_id] = event.data["arguments"]
+
+    async def begin(self, call: Any) -> None:
+        """Keep that a call begins, so that it is in doubt where this process dies before it ends."""
+        try:
+            await self.save(claimed=True)
+        except ResultNotSerializable:
+            _log.warning("the call %s begins unrecorded: a result beside it has no JSON form", call.id)
+
+    async def save(self, *, claimed: bool) -> None:
+        """Keep the session; of a claimed one, no other process may go on with it."""
+        session = self.session
+        asked: list[ApprovalRequest] = []
+        if session.open_round is not None:
+            asked = [one.request for one in (await session.open_round.apply_hooks()).suspended]
+        answered = self._answered or bool(asked)
+        state = {"session": session.to_json(), "message": self.message, "answered": answered, "claimed": claimed}
+        requests = (f"claim_{uuid4().hex}",) if claimed else tuple(one.id for one in asked)
+        tool = asked[0].tool if asked else ""
+        kept = SuspendedCall(self._key, self.principal, tool, requests, json.loads(json.dumps(state)))
+        await self._sessions.kept.keep(kept)
+
+    # --- the loop
+
+    async def _go_on(self) -> list[FrontEndEvent]:
+        """Answer the open round, ask the model until it has answered, and return the last events."""
+        session = self.session
+        self._before = session.usage
+        if session.open_round is not None:
+            asks = await self._resume(await session.open_round.apply_hooks())
+            if asks:
+                return asks
+        for _ in range(self._sessions.limits.rounds):
+            made = await self._step()
+            match made:
+                case None:
+                    return [self._ended("stopped")]
+                case Finished():
+                    self._answered = True
+                    return [self._ended("finished")]
+                case Stopped():
+                    problem = "; ".join(made.problems) or f"the model's reply ended early ({made.reason})"
+                    return [self._ended(made.reason, problem)]
+                case Continue():
+                    continue
+                case NeedsTools(round=round):
+                    asks = await self._take(round)
+                    if asks:
+                        return asks
+        return [self._ended("unknown", f"the model still asks for tools after {self._sessions.limits.rounds} rounds")]
+
+    async def _step(self) -> NeedsTools | Continue | Finished[Any] | Stopped | None:
+        """Ask the model once, and show its text; None where the listener has left."""
+        if self._stopped:
+            return None
+        self._events.put_nowait(ReplyBegan())
+        pieces: list[str] = []
+
+        def show(text: str) -> None:
+            pieces.append(text)
+            self._events.put_nowait(ReplyText(text))
+
+        self._asking = asyncio.ensure_future(self.session.step(on_text=show))
+        try:
+            made = await self._asking
+        except asyncio.CancelledError:
+            if self._stopped:
+                return None
+            raise
+        finally:
+            self._asking = None
+        text = made.text if isinstance(made, Finished | Stopped) else made.round.text
+        if text and not pieces:
+            show(text)
+        return made
+
+    async def _take(self, round: ToolRound) -> list[FrontEndEvent]:
+        """Ask the gates of a round's calls, and execute them; return what waits for the person, if anything does."""
+        plan = await round.apply_hooks()
+        unread = [issue.metadata for issue in plan.issues]
+        listed = {call.id: call.metadata for call in round.tool_calls} | {about.id: about for about in unread}
+        for about in listed.values():
+            shown = self._arguments.get(about.id, about.arguments)
+            self._events.put_nowait(CallShown(about.id, about.name, shown))
+        return self._asks(plan) or await self._execute(plan)
+
+    async def _resume(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
+        """Go on with a round when each of its requests is answered, here or elsewhere."""
+        for suspended in plan.suspended:
+            answer = self.request.answers.get(suspended.request.id)
+            if answer is not None:
+                await self._answer(suspended.request, answer)
+        pending = await _pending(self.session.host_run)
+        if any(one.request.id in pending for one in plan.suspended):
+            return self._asks(plan)
+        await plan.resolve()
+        return self._asks(plan) or await self._execute(plan)
+
+    async def _answer(self, request: ApprovalRequest, answer: FrontEndAnswer) -> None:
+        """Keep the person's answer; the first that a request got counts."""
+        who, store = self.principal, cast("ApprovalStore", self.session.host_run.approvals)
+        said = (
+            request.grant(who, message=answer.reason, override_args=answer.arguments)
+            if answer.approved
+            else request.deny(answer.reason, who)
+        )
+        try:
+            await store.answer(said)
+        except ApprovalError as error:
+            _log.info("the answer of %s was not taken: %s", who, error)
+
+    async def _execute(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
+        results = await plan.run_pending()
+        if plan.suspended:  # a tool may ask itself
+            return self._asks(plan)
+        ran = {result.call_id for result in results}
+        others = [call.reject(_NO_FUNCTION) for call in plan.pending if call.id not in ran]
+        refused = [waiting.refuse(_NOT_HERE) for waiting in plan.unhandled]
+        await plan.commit(self.session, [*results, *others, *refused])
+        for id, outcome in plan.outcomes.items():
+            self._events.put_nowait(CallEnded(id, outcome))
+        return []
+
+    def _asks(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
+        asked = [ApprovalAsked(one.request) for one in plan.suspended]
+        return [*asked, self._ended("suspended")] if asked else []
+
+    def _ended(self, reason: Any, problem: str = "") -> ExchangeEnded:
+        before, after = self._before, self.session.usage
+        usage = Usage(
+            after.requests - before.requests,
+            after.input_tokens - before.input_tokens,
+            after.output_tokens - before.output_tokens,
+            after.cached_tokens - before.cached_tokens,
+        )
+        return ExchangeEnded(reason, problem, usage)
+
+
+async def _pending(run: Run) -> set[str]:
+    """Return the ids of the requests without an answer, in the store of a run."""
+    view = cast("PendingApprovals", run.approvals)
+    listed = await cast("ListsRequests", view.store).list(pending=True)
+    return {entry.request.id for entry in listed}

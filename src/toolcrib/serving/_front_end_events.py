@@ -1,0 +1,112 @@
+"""Requests of a person at a front end, and the events that answer one: what an adapter translates to its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from toolcrib.calls import ApprovalRequest, Outcome
+from toolcrib.formats import StopKind
+from toolcrib.rounds import Usage
+
+__all__ = [
+    "ApprovalAsked",
+    "CallEnded",
+    "CallShown",
+    "ExchangeEnded",
+    "FrontEndAnswer",
+    "FrontEndEvent",
+    "FrontEndRequest",
+    "ReplyBegan",
+    "ReplyText",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEndAnswer:
+    """A person's yes or no to an approval request.
+
+    Attributes:
+        reason: Why; the model is shown that of a no.
+        arguments: The arguments that the person put in place of the model's, if they did.
+    """
+
+    approved: bool
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEndRequest:
+    """What a client sent that counts: a new message of the person's, or answers. All else it sends is left unread.
+
+    Attributes:
+        conversation: The client's id of the conversation.
+        message_id: The client's id of the person's last message.
+        text: That message.
+        answers: Answers by the ids of the requests that they answer.
+    """
+
+    conversation: str
+    message_id: str = ""
+    text: str = ""
+    answers: Mapping[str, FrontEndAnswer] = field(default_factory=dict[str, FrontEndAnswer])
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyBegan:
+    """The model is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyText:
+    """A piece of the model's text, or all of it where the session does not stream."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallShown:
+    """A call that the model makes.
+
+    Attributes:
+        arguments: As the model sent them, secrets hidden: JSON shapes, or a text that is no JSON.
+    """
+
+    id: str
+    tool: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """What a call came to."""
+
+    id: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call is suspended until the person answers."""
+
+    request: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeEnded:
+    """The end of what one request led to.
+
+    Attributes:
+        reason: `finished`, `suspended`, `stopped` by the client, or why the model's reply ended without an answer.
+        problem: What went wrong, in a sentence; empty when nothing did.
+        usage: What it took.
+    """
+
+    reason: StopKind | Literal["suspended", "stopped"]
+    problem: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+FrontEndEvent: TypeAlias = ReplyBegan | ReplyText | CallShown | CallEnded | ApprovalAsked | ExchangeEnded

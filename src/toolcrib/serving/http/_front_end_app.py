@@ -1,0 +1,89 @@
+"""Endpoint of a front end: a request as JSON, answered by a stream of server-sent events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolcrib.errors import FrontEndError
+from toolcrib.serving._front_end import Exchange, FrontEndSessions
+from toolcrib.serving._front_end_events import FrontEndRequest
+from toolcrib.serving.http._checks import BodyDeadline
+
+__all__ = ["FindPrincipal", "FrontEndProtocol", "front_end_app"]
+
+FindPrincipal: TypeAlias = Callable[[Request], str | Awaitable[str | None] | None]
+"""Returns on whose behalf a request is made; None where nobody is known, and the answer is 401."""
+
+_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # a proxy passes each event on at once
+
+
+class FrontEndProtocol(Protocol):
+    """What a protocol makes of a request's JSON, and of the events of an exchange.
+
+    Attributes:
+        headers: Headers of every answer.
+    """
+
+    headers: Mapping[str, str]
+
+    def read(self, body: Mapping[str, Any]) -> FrontEndRequest:
+        """Return what counts of a request; raises FrontEndError for what is none of the protocol's."""
+        ...
+
+    def write(self, body: Mapping[str, Any], exchange: Exchange) -> AsyncIterator[str]:
+        """Return the text of the events that answer the request."""
+        ...
+
+
+def front_end_app(sessions: FrontEndSessions, principal: FindPrincipal, protocol: FrontEndProtocol) -> ASGIApp:
+    """Return the endpoint of a front end as an ASGI application, which answers at any path."""
+    return BodyDeadline(_Endpoint(sessions, principal, protocol), sessions.limits.request_seconds)
+
+
+class _Endpoint:
+    def __init__(self, sessions: FrontEndSessions, principal: FindPrincipal, protocol: FrontEndProtocol) -> None:
+        self._sessions, self._principal, self._protocol = sessions, principal, protocol
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise TypeError(f"a front end is served over HTTP, and not over {scope['type']!r}")
+        try:
+            response = await self._answer(Request(scope, receive))
+        except FrontEndError as error:
+            response = JSONResponse({"error": str(error), "code": error.code}, error.status)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> StreamingResponse:
+        if request.method != "POST":
+            raise FrontEndError("a front end is asked with POST", 405)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            # a page from elsewhere can send this type only where the browser was told that it may
+            raise FrontEndError("send the request as application/json", 415)
+        found = self._principal(request)
+        principal = found if isinstance(found, str | None) else await found
+        if not principal:
+            raise FrontEndError("who makes this request is not known", 401)
+        body = await self._json(request)
+        exchange = await self._sessions.open(principal, self._protocol.read(body))
+        text = self._protocol.write(body, exchange)
+        return StreamingResponse(text, headers={**_HEADERS, **self._protocol.headers}, media_type="text/event-stream")
+
+    async def _json(self, request: Request) -> Mapping[str, Any]:
+        most, came = self._sessions.limits.request_bytes, bytearray()
+        async for chunk in request.stream():
+            came += chunk
+            if len(came) > most:
+                raise FrontEndError(f"a request has at most {most} bytes", 413)
+        try:
+            body: object = json.loads(came)
+        except (ValueError, RecursionError):
+            raise FrontEndError("the request is no JSON") from None
+        if not isinstance(body, dict):
+            raise FrontEndError("the request is a JSON object")
+        return body  # pyright: ignore[reportUnknownVariableType] -- a protocol looks at what is in it

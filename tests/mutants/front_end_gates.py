@@ -1,0 +1,133 @@
+"""The gates of front ends: who asks, what of a request counts, and that nothing runs twice."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["FRONT_END_GATES"]
+
+_SESSIONS = ("tests/serving/test_front_end.py",)
+_AG_UI = ("tests/adapters/ag_ui/test_app.py",)
+_VERCEL = ("tests/adapters/vercel_ai/test_app.py",)
+
+FRONT_END_GATES: tuple[Gate, ...] = (
+    Gate(
+        "front end: a session is its principal's",
+        "serving/_front_end.py",
+        '"principal": principal, "id"',
+        '"principal": "", "id"',
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: one exchange at a time",
+        "serving/_front_end.py",
+        "if key in self._active:",
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: how many exchanges at a time",
+        "serving/_front_end.py",
+        "if len(self._active) >= self.limits.exchanges:",
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: a conversation that another process answers",
+        "serving/_front_end.py",
+        'if kept is not None and state["claimed"] and now() - kept.since < _CLAIMED_FOR:',
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: of two processes one goes on",
+        "serving/_front_end.py",
+        "if kept is not None and not await self.kept.drop(key, kept.requests):",
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: the length of a message",
+        "serving/_front_end.py",
+        "if len(request.text) > self.limits.message_chars:",
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: a message that was answered",
+        "serving/_front_end.py",
+        'if state["answered"]:',
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: every request is answered before anything runs",
+        "serving/_front_end.py",
+        "if any(one.request.id in pending for one in plan.suspended):",
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: an answer is for a request of the conversation",
+        "serving/_front_end.py",
+        "answer = self.request.answers.get(suspended.request.id)",
+        "answer = next(iter(self.request.answers.values()), None)",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: a call that begins is kept",
+        "serving/_front_end.py",
+        "journal=exchange if run.journal is None else run.journal,",
+        "journal=run.journal,",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: the principal of a request",
+        "serving/http/_front_end_app.py",
+        "if not principal:",
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: a page of another site",
+        "serving/http/_front_end_app.py",
+        'if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":',
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "front end: the size of a request",
+        "serving/http/_front_end_app.py",
+        "if len(came) > most:",
+        "if False:",
+        _SESSIONS,
+    ),
+    Gate(
+        "AG-UI: a yes is true and nothing like it",
+        "adapters/ag_ui/_requests.py",
+        "approved: StrictBool",
+        "approved: Any",
+        _AG_UI,
+    ),
+    Gate(
+        "AG-UI: an answer that is cancelled",
+        "adapters/ag_ui/_requests.py",
+        'if entry.status == "cancelled":',
+        "if False:",
+        _AG_UI,
+    ),
+    Gate(
+        "Vercel AI: a yes is true and nothing like it",
+        "adapters/vercel_ai/_requests.py",
+        "approved: StrictBool | None = None",
+        "approved: Any = None",
+        _VERCEL,
+    ),
+    Gate(
+        "Vercel AI: a part that is an answer",
+        "adapters/vercel_ai/_requests.py",
+        'if part.state == "approval-responded" and',
+        "if",
+        _VERCEL,
+    ),
+)
