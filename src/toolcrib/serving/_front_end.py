@@ -160,10 +160,16 @@ class FrontEndSessions:
             hook_errors="fail",
             entry=self.entry,
         )
-        if not state:
-            session.host_run = run
-            return session
-        return await Session.from_json(session.model, state["session"], run=run, **session.defaults)
+        if state:
+            return await Session.from_json(session.model, state["session"], run=run, **session.defaults)
+        return Session(
+            session.model,
+            format=session.format,
+            system=session.system,
+            transcript=session.transcript,
+            run=run,
+            **session.defaults,
+        )
 
 
 def _take_message(session: Session, request: FrontEndRequest, state: Mapping[str, Any]) -> str:
