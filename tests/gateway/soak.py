@@ -223,6 +223,7 @@ class Soak:
             await stack.enter_async_context(upstream)
             gateway = await stack.enter_async_context(GatewayProcess(self.file, PRINCIPALS, self.folder))
             standing = await self.over_stdio(stack, "standing")
+            await standing.list_tools()  # it runs: a client of the stateless generation begins before its server has
             own = process_named("standing")
             held: list[dict[str, Any]] = []
             done = 0

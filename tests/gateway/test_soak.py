@@ -11,7 +11,7 @@ from tests.gateway.soak import soaked
 
 
 @pytest.mark.skipif(EFFORT < 1, reason="it takes a minute, and is run where all is tried")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_gateway_whose_servers_are_disturbed_loses_nothing_and_holds_on_to_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
