@@ -12,6 +12,7 @@ from toolcrib.calls import CallEvent, Completed, Failed, Reject, RunNormally, Su
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import JsonLinesSink, ListSink
+from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool
 
@@ -65,6 +66,24 @@ async def test_a_suspension_is_told_and_ends_the_record() -> None:
     assert sink.kinds() == ["received", "suspended", "ended"]
     assert sink.record.outcome["kind"] == "suspended"
     assert "call" not in sink.record.outcome
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_many_reports_of_progress_are_told_as_few(is_async: bool) -> None:
+    def work(ctx: RunContext) -> None:
+        for n in range(20_001):
+            ctx.progress(n, 20_000, "rows")
+
+    @ez_tool
+    async def work_async(ctx: RunContext) -> None:
+        work(ctx)
+
+    sink = await events(work_async if is_async else ez_tool(name="work_async")(work), {})
+
+    told = [event.data for event in sink.of_kind("progressed")]
+    assert told[0] == {"progress": 0, "total": 20_000, "message": "rows"}
+    assert told[-1] == {"progress": 20_000, "total": 20_000, "message": "rows"}
+    assert len(told) < 10_000
 
 
 async def test_every_value_of_a_stream_is_told() -> None:

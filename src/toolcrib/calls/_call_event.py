@@ -13,7 +13,7 @@ from toolcrib.calls._value_class import value_class
 __all__ = ["CallEvent", "CallRecord", "EventKind"]
 
 EventKind: TypeAlias = Literal[
-    "received", "decided", "suspended", "started", "yielded", "asked", "answered", "logged", "ended"
+    "received", "decided", "suspended", "started", "yielded", "progressed", "asked", "answered", "logged", "ended"
 ]
 """What an event of a call says, in the order of the pipeline."""
 

@@ -30,6 +30,7 @@ from toolcrib.cli._run import RunOptions, exit_on_error, listed_tools, open_run,
 from toolcrib.cli._runs import runs, trace
 from toolcrib.cli._serve import serve
 from toolcrib.cli._terminal import Terminal
+from toolcrib.cli._watch import watch
 from toolcrib.cli._worker import enqueue, worker
 from toolcrib.cli._workflows import workers, workflows
 from toolcrib.formats import FORMATS, FormatName, definition, definitions
@@ -49,6 +50,7 @@ app.add_typer(approvals)
 app.add_typer(pins)
 app.command(rich_help_panel=_RECORD)(runs)
 app.command(rich_help_panel=_RECORD)(trace)
+app.command(rich_help_panel=_RECORD)(watch)
 app.command("replay", rich_help_panel=_RECORD)(replay_command)
 app.command(rich_help_panel=_SERVERS)(serve)
 app.command(rich_help_panel=_SERVERS)(inspect)

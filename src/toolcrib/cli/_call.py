@@ -11,6 +11,7 @@ from toolcrib.cli._approver import tool_name
 from toolcrib.cli._formatting import outcome_json, print_json, result_text, say, write
 from toolcrib.cli._run import CliRun, Status
 from toolcrib.pipeline import Pipeline
+from toolcrib.schema import Progress
 
 __all__ = ["MadeCall", "make_call", "show_outcome"]
 
@@ -38,7 +39,8 @@ async def make_call(run: CliRun, name: str, arguments: str, timeout: float | Non
             if not isinstance(item, Yielded):
                 outcome = item
             elif not streams:
-                say(_line(item.value, tool).rstrip("\n"))
+                is_progress = isinstance(item.value, Progress)
+                say(str(item.value) if is_progress else _line(item.value, tool).rstrip("\n"))
             elif not run.json:
                 write(_line(item.value, tool))
     if outcome is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, cast
 
@@ -69,6 +70,7 @@ class _Reports:
     def __init__(self, ctx: RunContext[Any], work: Coroutine[Any, Any, Outcome]) -> None:
         self._ctx, self._before = ctx, ctx.report
         self._values: asyncio.Queue[Any] = asyncio.Queue()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         ctx.report = self._report
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(lambda _: self._values.put_nowait(_END))
@@ -91,4 +93,7 @@ class _Reports:
     def _report(self, value: Any) -> None:
         if self._before is not None:
             self._before(value)
-        self._values.put_nowait(value)
+        if threading.get_ident() == self._thread:
+            self._values.put_nowait(value)
+        else:  # of a tool that is executed in a thread
+            self._loop.call_soon_threadsafe(self._values.put_nowait, value)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from toolcrib.record._event_log import KeptEvent
+from toolcrib.schema import Progress
 
 __all__ = ["brief_event", "one_line"]
 
@@ -34,6 +35,8 @@ def _brief(event: KeptEvent) -> str:
             return one_line(data["request"].get("reason") or "needs approval")
         case "yielded":
             return one_line(data.get("value"))
+        case "progressed":
+            return one_line(str(Progress(**data)))
         case "asked":
             names = ("text", "page", "fields")
             said = "; ".join(str(data[name]) for name in names if data.get(name))

@@ -23,6 +23,7 @@ from toolcrib.calls import (
 )
 from toolcrib.record._activity_trace import Within, carried, parent_of
 from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
+from toolcrib.schema import Progress
 
 __all__ = ["Trace"]
 
@@ -30,6 +31,7 @@ _VALUE_CHARS = 100_000  # of one value in an event or a record
 _TEXT_CHARS = 2_000  # of what is asked
 _LINE_CHARS = 10_000  # of one line that a tool logs
 _MAX_ASKED = 100  # questions of one call that are kept
+_PROGRESS_SECONDS = 0.1  # between two reports
 _MAX_LINES = 1_000  # of one call that are kept
 _log = logging.getLogger("toolcrib.calls")
 
@@ -46,6 +48,7 @@ class Trace:
         "_call",
         "_description",
         "_lines",
+        "_next_progress",
         "_parent",
         "_questions",
         "_run",
@@ -69,7 +72,7 @@ class Trace:
         self.requested: Any = None
         self.closed = False
         self._questions: list[dict[str, Any]] | None = None
-        self._lines = 0
+        self._lines, self._next_progress = 0, 0.0
 
     def received(
         self, requested: Any, resumed: Mapping[str, str] | None = None, came: Mapping[str, Any] | None = None
@@ -126,8 +129,19 @@ class Trace:
         self._emit("started", {"arguments": arguments})
 
     def yielded(self, value: Any) -> None:
-        """Note one value of a stream."""
+        """Note one value of a stream, or how far the call has come."""
+        if type(value) is Progress:
+            self._progressed(value)
+            return
         self._emit("yielded", {"value": lenient(value, limit=_VALUE_CHARS)})
+
+    def _progressed(self, progress: Progress) -> None:
+        at, is_last = time.perf_counter(), progress.progress == progress.total
+        if self.closed or (at < self._next_progress and not is_last):
+            return
+        self._next_progress = at + _PROGRESS_SECONDS
+        message = None if progress.message is None else progress.message[:_TEXT_CHARS]
+        self._emit("progressed", {"progress": progress.progress, "total": progress.total, "message": message})
 
     def asked(self, about: Mapping[str, Any]) -> int | None:
         """Note what the tool asks; return what `was_answered` is to be given, None for what is not kept."""

@@ -174,7 +174,7 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
 def _call_words(kind: str, data: Mapping[str, Any], said: Mapping[str, Any], principal: Any) -> str:
     """Return what a search looks through of an event; what another event of the call has is left out."""
     match kind:
-        case "yielded" | "answered" | "logged":
+        case "yielded" | "progressed" | "answered" | "logged":
             return ""
         case "received":
             return _search_text(data["tool"], data["call_id"], _without(said, "came"))

@@ -13,6 +13,7 @@ from toolcrib.schema._client import (
     ElicitRequest,
     LogLevel,
     LogLine,
+    Progress,
     Sampled,
     SampleRequest,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "InjectedParameter",
     "LogLevel",
     "LogLine",
+    "Progress",
     "Redacted",
     "RunContext",
     "SampleRequest",

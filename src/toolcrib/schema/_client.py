@@ -17,6 +17,7 @@ __all__ = [
     "Elicited",
     "LogLevel",
     "LogLine",
+    "Progress",
     "SampleRequest",
     "Sampled",
 ]
@@ -145,6 +146,25 @@ class ClientRoot:
 
     uri: str
     name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a call has come.
+
+    Attributes:
+        progress: What is done; it grows with each report.
+        total: What it grows to, if that is known.
+        message: What is done now.
+    """
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+    def __str__(self) -> str:
+        done = f"{self.progress:g}" if self.total is None else f"{self.progress:g} of {self.total:g}"
+        return f"{done}: {self.message}" if self.message else done
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Generic, overload
 from typing_extensions import TypeVar
 
 from toolcrib.errors import ClientUnavailable
-from toolcrib.schema._client import CallClient, ClientRoot, Elicited, LogLevel, LogLine, Sampled
+from toolcrib.schema._client import CallClient, ClientRoot, Elicited, LogLevel, LogLine, Progress, Sampled
 
 __all__ = ["RunContext"]
 
@@ -108,6 +108,20 @@ class RunContext(Generic[D]):
     async def roots(self) -> tuple[ClientRoot, ...]:
         """Return the folders that the client lets its servers work in; none where it names none."""
         return () if self.run is None else await self._client("folders").roots()
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far the call has come, to sinks, to a live view, and to an MCP client that asks for it.
+
+        It is for the code of a tool in a thread, too. Of many reports in a row, sinks receive some ten in a second, and
+        the one with `done == total`.
+
+        Args:
+            done: What is done; it grows with each report.
+            total: What it grows to, if that is known.
+            message: What is done now.
+        """
+        if self.report is not None:
+            self.report(Progress(done, total, message))
 
     async def log(self, level: LogLevel, data: Any, *, logger: str | None = None) -> None:
         """Give the client a line for its log; it goes to the log of this process and to the record as well.

@@ -207,11 +207,13 @@ def note(data: Mapping[str, Any], texts: bool) -> dict[str, AttributeValue]:
         data: The data of the event.
         texts: Whether to include the words of questions and log lines.
     """
+    made: dict[str, AttributeValue]
+    if "progress" in data:
+        made = {f"toolcrib.{key}": float(data[key]) for key in ("progress", "total") if data[key] is not None}
+        return made | ({"toolcrib.message": text_of(data["message"])} if texts and data["message"] else {})
     names = {"what": "what", "of": "of", "outcome": "outcome", "by": "by", "error": "error", "level": "level"}
     names |= {"text": "text", "page": "page", "data": "line"} if texts else {}
-    made: dict[str, AttributeValue] = {
-        f"toolcrib.asked.{to}": text_of(data[key]) for key, to in names.items() if key in data
-    }
+    made = {f"toolcrib.asked.{to}": text_of(data[key]) for key, to in names.items() if key in data}
     if "duration_ms" in data:
         made["toolcrib.asked.seconds"] = data["duration_ms"] / 1000
     return made

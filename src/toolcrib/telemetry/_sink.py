@@ -197,7 +197,7 @@ class OtelSink:
         elif event.kind == "decided":
             name, attributes = named.decision(event.data, reasons=self._arguments)
             span.add_event(name, attributes)
-        elif event.kind in ("asked", "answered", "logged"):
+        elif event.kind in ("asked", "answered", "logged", "progressed"):
             opened.notes += 1
             if opened.notes <= _MOST_VALUES:
                 span.add_event(f"toolcrib.{event.kind}", named.note(event.data, texts=self._arguments))

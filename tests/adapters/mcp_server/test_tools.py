@@ -408,6 +408,26 @@ async def test_the_values_of_a_stream_are_progress(way: Way) -> None:
     assert text_of(result) == text_of(quiet) == '[{"n": 0}, {"n": 1}]'
 
 
+@every_way
+async def test_what_a_tool_says_of_its_progress_reaches_the_client(way: Way) -> None:
+    @ez_tool
+    def load(rows: int, ctx: RunContext) -> int:  # in a thread
+        ctx.progress(1, rows, "reading")
+        ctx.progress(rows, rows)
+        return rows
+
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+
+    async with way(build_server([load])) as client:
+        result = await client.call_tool("load", {"rows": 3}, progress_callback=progress)
+
+    assert told == [(1, 3, "reading"), (3, 3, None)]
+    assert text_of(result) == "3"
+
+
 def hanging() -> tuple[Any, asyncio.Event, asyncio.Event]:
     """Return a tool that never ends by itself, and when it began and was stopped."""
     begun, stopped = asyncio.Event(), asyncio.Event()

@@ -32,12 +32,12 @@ from toolcrib.adapters.mcp_client._server_file import gateway_options, read_docu
 from toolcrib.adapters.mcp_client._values import (
     AskKind,
     Elicitation,
-    Progress,
     Prompt,
     PromptMessage,
     RemoteTool,
     ServerStatus,
 )
+from toolcrib.schema import Progress
 
 __all__ = [
     "Approval",

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import mcp_types as types
 
-from toolcrib.adapters.mcp_client._values import Elicitation, Progress
+from toolcrib.adapters.mcp_client._values import Elicitation
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.pipeline import PersonAnswer, can_ask_person, person_answer
 from toolcrib.pipeline import ask_person as ask_of_call
-from toolcrib.schema import ElicitRequest, RunContext
+from toolcrib.schema import ElicitRequest, Progress, RunContext
 from toolcrib.schema.checker import misfits
 
 __all__ = ["Answer", "ask_person", "elicit_result", "granted", "oversize", "unsafe"]

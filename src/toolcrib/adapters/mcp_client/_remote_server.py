@@ -21,10 +21,9 @@ from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TaskCall
-from toolcrib.adapters.mcp_client._values import Progress
 from toolcrib.calls import Consent
 from toolcrib.errors import RemoteToolError, ServerError
-from toolcrib.schema import RunContext
+from toolcrib.schema import Progress, RunContext
 from toolcrib.tools import ResourceListener
 
 __all__ = ["RemoteServer"]

@@ -17,7 +17,6 @@ from toolcrib.calls import Media
 __all__ = [
     "AskKind",
     "Elicitation",
-    "Progress",
     "Prompt",
     "PromptMessage",
     "RemoteTool",
@@ -29,21 +28,6 @@ __all__ = [
     "result_of",
     "texts_of",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a call has come, as the server reports it.
-
-    Attributes:
-        progress: Grows with each report.
-        total: What it grows to, if that is known.
-        message: A text of the server.
-    """
-
-    progress: float
-    total: float | None = None
-    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

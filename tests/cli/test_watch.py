@@ -1,0 +1,79 @@
+"""`toolcrib watch`: what runs in a database, from a shell's point of view."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Command
+from tests.cli.terminal import RUN, terminal
+from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.record import SqliteSink
+
+USAGE = {"requests": 1, "input_tokens": 700, "output_tokens": 300, "cached_tokens": 0, "cost": "0.0125"}
+
+
+def activity(kind: Any, of: Any, id: str, name: str, parent: str | None = None, **data: Any) -> ActivityEvent:
+    return ActivityEvent(kind, of, id, parent, name, datetime.now(UTC), data)
+
+
+def call(kind: Any, id: str, tool: str, parent: str | None = None, **data: Any) -> CallEvent:
+    return CallEvent(kind, id, tool, "run_1", "session", datetime.now(UTC), data, parent_id=parent)
+
+
+def begun(path: Path) -> SqliteSink:
+    """Record a session that loads rows, and a call that waits; return the sink."""
+    sink = SqliteSink(path)
+    sink.emit_activity(activity("opened", "agent", "agent_1", "loader"))
+    sink.emit_activity(activity("opened", "chat", "chat_1", "large-1", "agent_1"))
+    sink.emit_activity(activity("closed", "chat", "chat_1", "large-1", "agent_1", outcome="completed", usage=USAGE))
+    sink.emit(call("started", "call_1", "load", "agent_1", arguments={}))
+    sink.emit(call("progressed", "call_1", "load", "agent_1", progress=250, total=1000, message="reading"))
+    sink.emit(call("suspended", "call_2", "refund", None, request={"id": "req_1"}))
+    sink.flush()
+    return sink
+
+
+def test_what_runs_and_waits_is_shown_once(toolcrib: Command, tmp_path: Path) -> None:
+    with begun(tmp_path / "a.db"):
+        shown = toolcrib("watch", str(tmp_path / "a.db"), "--once").stdout
+
+    _, agent, load, refund = [" ".join(line.split()) for line in shown.splitlines()]
+    assert agent.startswith("agent loader running")
+    assert agent.endswith("1,000 tokens, $0.0125 agent_1")
+    assert load.startswith("call load running")
+    assert load.endswith("250 of 1000: reading call_1")
+    assert refund.startswith("call refund suspended")
+    assert refund.endswith("waits for a person call_2")
+
+
+def test_a_terminal_sees_it_change_until_ctrl_c(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.db") as sink, terminal("watch", str(tmp_path / "a.db")) as screen:
+        screen.wait_for("250 of 1000: reading")
+        sink.emit(call("progressed", "call_1", "load", "agent_1", progress=500, total=1000, message="writing"))
+        screen.wait_for("500 of 1000: writing")
+        screen.interrupt()
+
+        assert screen.end() == 0
+
+
+def test_a_pipe_gets_a_line_for_each_change(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.db") as sink:
+        args = [*RUN, "watch", str(tmp_path / "a.db")]
+        with subprocess.Popen(args, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            first = [process.stdout.readline() for _ in range(3)]
+            sink.emit_activity(activity("closed", "agent", "agent_1", "loader", outcome="completed", usage=USAGE))
+            changed = process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait() == 0
+
+    assert first[0].startswith("agent loader  running")
+    assert changed.startswith("agent loader  completed")
+
+
+def test_a_database_that_is_not_there_is_said(toolcrib: Command) -> None:
+    assert "there is no such file" in toolcrib("watch", "no.db").stderr
