@@ -110,3 +110,4 @@ class ExchangeEnded:
 
 
 FrontEndEvent: TypeAlias = ReplyBegan | ReplyText | CallShown | CallEnded | ApprovalAsked | ExchangeEnded
+"""What happens while a request is answered, in order; the last is an `ExchangeEnded`."""
