@@ -109,6 +109,20 @@ async def test_a_run_without_a_call_is_listed_with_what_its_model_took(sink: Any
     assert list_runs(sink.log(), RunFilter(tool="add")) == []
 
 
+async def test_a_run_takes_what_all_of_its_answers_took(sink: Any) -> None:
+    run = Run("run_twice", sinks=(sink,), entry="session")
+    for cost in ("0.5", "0.25"):
+        trace = trace_activity("session", "support", run, about=dict)
+        assert trace is not None
+        with trace.within():
+            await Pipeline([add]).run(ToolCall("add", {"a": 1}, f"call_{cost}"), run)
+        trace.closed("completed", usage={"requests": 2, "input_tokens": 10, "cost": cost})
+
+    (found,) = list_runs(sink.log())
+
+    assert found.usage == {"requests": 4, "input_tokens": 20, "cost": "0.75"}
+
+
 def kinds(node: TraceNode) -> list[str]:
     return [event["kind"] for event in node.events]
 

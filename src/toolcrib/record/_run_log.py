@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, cast
 
@@ -48,7 +49,8 @@ class RunSummary:
         duration_ms: From its beginning to its end, people's time included; None before.
         calls: How many of its calls ended in each way, by status.
         waiting: The calls that wait for a person, each by its tool and id.
-        usage: The requests, tokens and cost of its model, where they were recorded.
+        usage: The requests, tokens and cost of what made its calls, where they were recorded. The cost is None where
+            one of them has none.
     """
 
     id: str
@@ -231,13 +233,15 @@ def _run_of(log: EventLog, activity: Activity) -> tuple[str, str]:
 
 
 def _usage(log: EventLog, makers: Iterable[Activity]) -> Mapping[str, Any] | None:
-    """Return what the model of a run took, as its activities said last."""
-    for one in makers:
-        event = log.latest(one, "closed", "changed")
-        said = None if event is None else event.data["data"].get("usage")
-        if isinstance(said, Mapping):
-            return cast("Mapping[str, Any]", said)
-    return None
+    """Return what the models of a run took: the sum of what each of its activities said last."""
+    closing = (log.latest(one, "closed", "changed") for one in makers)
+    found = [event.data["data"].get("usage") for event in closing if event is not None]
+    said = [cast("Mapping[str, Any]", usage) for usage in found if isinstance(usage, Mapping)]
+    if not said:
+        return None
+    counts = {name: sum(int(usage.get(name) or 0) for usage in said) for name in said[0] if name != "cost"}
+    costs = [usage.get("cost") for usage in said]
+    return {**counts, "cost": None if None in costs else str(sum(Decimal(str(cost)) for cost in costs))}
 
 
 def _iso(at: datetime) -> str:
