@@ -1,11 +1,13 @@
-"""What every test gets: empty registries, property tests that do not watch the clock, a Postgres server if it asks."""
+"""What every test gets beside empty registries, which are the plugin's.
+
+Property tests do not watch the clock, and there is a Postgres server for those who ask.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
 import signal
-import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -13,7 +15,6 @@ from hypothesis import HealthCheck, settings
 
 from tests.effort import examples
 from tests.postgres import Postgres, absence, programs, running
-from toolcrib.registry import registry_scope
 
 _UNHURRIED = settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("local", _UNHURRIED)
@@ -36,24 +37,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Import each module with registries of its own, so that two may have tools of one name."""
-    if not isinstance(collector, pytest.Module):
-        return (yield)
-    with registry_scope():
-        return (yield)
-
-
-@pytest.fixture(autouse=True)
-def own_registries() -> Iterator[None]:
-    """Set the process's registries aside, so that a test finds in them only what it made itself."""
-    with registry_scope():
-        yield
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """Run one Postgres server for all the tests that ask for one; each takes a database of its own on it."""
@@ -64,12 +47,3 @@ def postgres() -> Iterator[Postgres]:
         pytest.skip(why)
     with running() as server:
         yield server
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_engine_left() -> Iterator[None]:
-    """Stop the engine of the durable ways in after each module: a process has one, and others want it."""
-    yield
-    durable = sys.modules.get("toolcrib.testing._durable")
-    if durable is not None:
-        durable.close_engine()

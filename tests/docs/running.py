@@ -133,6 +133,9 @@ def _commands(block: Block) -> Iterator[tuple[int, str, str]]:
 
 def _environment() -> dict[str, str]:
     plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    plain["PYTEST_ADDOPTS"] = (
+        "-p toolcrib_pytest -p no:asyncio -p no:cacheprovider"  # as installed, without our own plugins
+    )
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return {**os.environ, **plain, "PATH": path}
 

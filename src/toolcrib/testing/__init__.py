@@ -1,6 +1,7 @@
-"""Public fakes, and every way of calling a tool as one parametrised test.
+"""Public fakes, recorded runs, and every way of calling a tool as one parametrised test.
 
-`Way` is a way of calling; `every_way` runs a test over all of them. The one package that imports pytest.
+`Recording` is a run as it was recorded; `Way` is a way of calling; `every_way` runs a test over all of them.
+The one package that imports pytest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from toolcrib.testing._scripted import ScriptedModel, Step
 
 if TYPE_CHECKING:
     from toolcrib.testing._every import WAYS, every_way, ways
+    from toolcrib.testing._recording import RecordedError, Recording
     from toolcrib.testing._ways import Ability, Caller, Way, WayRequest
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "Ability",
     "Caller",
     "FakeSandbox",
+    "RecordedError",
+    "Recording",
     "RecordingSink",
     "ScriptedClient",
     "ScriptedModel",
@@ -35,12 +39,13 @@ __all__ = [
 
 _LATER = {
     **dict.fromkeys(("Ability", "Caller", "Way", "WayRequest"), "_ways"),
+    **dict.fromkeys(("RecordedError", "Recording"), "_recording"),
     **dict.fromkeys(("WAYS", "ways", "every_way"), "_every"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import the ways in when they are asked for: with every adapter behind them they take seconds, and a fake none."""
+    """Import what needs pytest when it is asked for: the ways in, with every adapter behind them, take seconds."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
