@@ -317,7 +317,7 @@ class Tasks:
         if task.is_known and self.on_change is not None and task.session is not None:
             self._start(self.on_change(task))
 
-    def _start(self, errand: Coroutine[Any, Any, None]) -> None:
+    def _start(self, errand: Coroutine[Any, Any, object]) -> None:
         started = asyncio.create_task(errand)
         self._errands.add(started)
         started.add_done_callback(self._errands.discard)
