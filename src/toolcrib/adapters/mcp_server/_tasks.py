@@ -76,7 +76,7 @@ class Tasks:
         self._tasks: dict[str, Task] = {}
         self._count: dict[str, int] = {}
         self._expiry: dict[str, asyncio.TimerHandle] = {}
-        self._errands: set[asyncio.Task[None]] = set()
+        self._errands: set[asyncio.Task[object]] = set()
         self._waiting_for: dict[tuple[str, ...], str] = {}  # ids of approval requests -> id of the task
         self.on_change: Callable[[Task], Coroutine[Any, Any, None]] | None = None
 
