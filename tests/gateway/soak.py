@@ -112,7 +112,11 @@ class Soak:
             CALM: {"command": sys.executable, "args": [*command["args"], CALM], "toolcrib": {"required": True}},
             "web": {"url": f"http://127.0.0.1:{port}/mcp"},
         }
-        gateway = {"approvals": {"database": "gateway.db"}, "record": True, "defaults": {"limits": limits}}
+        gateway = {
+            "approvals": {"database": "gateway.db"},
+            "record": True,
+            "defaults": {"limits": limits, "pins": False},
+        }
         self.file.write_text(json.dumps({"mcpServers": servers, "toolcrib": gateway}))
 
     async def phase(self, url: str, standing: Client) -> None:

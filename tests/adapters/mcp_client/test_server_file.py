@@ -78,6 +78,17 @@ async def test_pins_of_a_server_are_kept_beside_the_file(tmp_path: Path) -> None
     assert effect == "none"
 
 
+async def test_pins_are_kept_unless_the_file_says_no(tmp_path: Path) -> None:
+    for said in ({}, {"pins": False}):
+        folder = tmp_path / str(len(said))
+        folder.mkdir()
+        async with read(folder, {"small": small(toolcrib=said)}).open():
+            pass
+
+    assert await ToolPins(tmp_path / "0" / "mcp.pins.db").servers() == ("small",)
+    assert not [*(tmp_path / "1").glob("*.db")]
+
+
 async def test_one_server_alone_keeps_the_names_of_its_tools(tmp_path: Path) -> None:
     async with read(tmp_path, {"small": small()}).open() as opened:
         assert "add" in opened.names()

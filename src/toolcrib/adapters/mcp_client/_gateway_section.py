@@ -76,7 +76,7 @@ class ServerDefaults(Checked):
     limits: dict[str, int | float] | None = None
     required: bool | None = None
     trusted: bool | None = None
-    pins: str | None = None
+    pins: bool | str | None = None
     ask_client: bool | list[AskKind] | None = None
     approve_sampling: bool | None = None
     log_level: LoggingLevel | None = None

@@ -73,7 +73,8 @@ class _Section(Checked):
         labels: What a policy of provenance goes by for a tool, in place of the server's hints; `*` is for all others.
         record: Whether the calls of its tools are in the gateway's record.
         telemetry: Whether they are in its telemetry.
-        pins: A SQLite file, beside this one, in which the tools are kept as they were when the server was first used.
+        pins: A SQLite file, beside this one, in which the tools are kept as they were when the server was first used:
+            `mcp.pins.db` for `mcp.json` when left out. With false they are kept nowhere.
         ask_client: What the server may ask the client of a call for, and send it: all, nothing, or some of `forms`,
             `urls`, `sampling`, `roots` and `logs`; all but `sampling` and `roots` when left out.
         approve_sampling: Whether a person has to approve each of its requests to the client's model.
@@ -96,7 +97,7 @@ class _Section(Checked):
     pass_env: list[str] = Field(default_factory=list[str])
     trusted: bool = False
     labels: dict[str, ToolLabels] = Field(default_factory=dict[str, ToolLabels])
-    pins: str | None = None
+    pins: bool | str = True
     ask_client: bool | list[AskKind] | None = None
     approve_sampling: bool = False
     roots: list[str] | None = None
@@ -383,12 +384,23 @@ def _connected(place: _Place, entry: _ServerEntry, texts: _Texts, prefix: str, v
         roots=None if section.roots is None else [_root(place, texts, root) for root in section.roots],
         log_level=section.log_level,
         labels=section.labels,
-        pins=None if section.pins is None else place.path.parent / texts.expanded("toolcrib.pins", section.pins),
+        pins=_pins(place, section.pins, texts),
         connect_timeout=section.limits.connect_timeout,
         max_message=section.limits.max_message,
         max_result_chars=section.limits.max_result_chars,
         **options,
     )
+
+
+def _pins(place: _Place, said: bool | str, texts: _Texts) -> Path | None:
+    """Return the file in which a server's tools are kept."""
+    folder = place.path.parent
+    if isinstance(said, str):
+        return folder / texts.expanded("toolcrib.pins", said)
+    if said and not os.access(folder, os.W_OK):
+        _log.warning("%s: no pins are kept, as its folder cannot be written; name a file as `pins`", place.path)
+        return None
+    return folder / f"{place.path.stem}.pins.db" if said else None
 
 
 def _signing(
