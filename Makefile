@@ -17,8 +17,8 @@ DOJO ?=
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/pipeline"`.
 PYTEST ?=
-# How many processes run the tests: 0 is this one alone. Each takes a gigabyte.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() or 1))')
+# How many processes run the tests: 0 is this one alone. Each takes a gigabyte, and waits for other processes at times.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 # More arguments for `make soak-gateway`: `make soak-gateway SOAK="--minutes 60"`.
 SOAK ?=
 # More arguments for `make crash`: `make crash CRASH="--runs 100 --database postgres"`.
