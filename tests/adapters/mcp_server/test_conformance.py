@@ -52,25 +52,23 @@ def place(request: pytest.FixtureRequest) -> list[str]:
     return [request.getfixturevalue("server"), "--transport", "http"]
 
 
-def inspect(place: list[str], *arguments: str) -> Any:
-    """Return what the command line of the inspector prints."""
-    run = command(
-        "@modelcontextprotocol/inspector", "--cli", "--connect-timeout", "0", *place, *arguments
-    )  # a busy machine starts a server late
-    done = subprocess.run(run, capture_output=True, text=True, check=False)
+def inspect(folder: Path, place: list[str], *arguments: str) -> Any:
+    """Return what the command line of the inspector prints: it waits for a busy machine, and a server writes here."""
+    run = command("@modelcontextprotocol/inspector", "--cli", "--connect-timeout", "0", *place, *arguments)
+    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=folder)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 
 
-def test_the_inspector_lists_the_tools_and_finds_nothing_wrong(place: list[str]) -> None:
-    listed = inspect(place, "--method", "tools/list")
+def test_the_inspector_lists_the_tools_and_finds_nothing_wrong(place: list[str], tmp_path: Path) -> None:
+    listed = inspect(tmp_path, place, "--method", "tools/list")
 
     tools = {tool["name"]: tool for tool in listed["tools"]}
     assert tools["test_elicitation"]["inputSchema"]["required"] == ["message"]
     assert tools["test_simple_text"]["inputSchema"]["properties"] == {}
 
 
-def test_the_inspector_calls_a_tool(place: list[str]) -> None:
-    result = inspect(place, "--method", "tools/call", "--tool-name", "test_simple_text")
+def test_the_inspector_calls_a_tool(place: list[str], tmp_path: Path) -> None:
+    result = inspect(tmp_path, place, "--method", "tools/call", "--tool-name", "test_simple_text")
 
     assert result["content"][0]["text"] == "This is a simple text response for testing."
