@@ -1,0 +1,170 @@
+"""An approver in a chat: each pending request is a message with two buttons, and an approver's press answers it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs
+from urllib.request import Request as Post
+from urllib.request import urlopen
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from toolcrib import ApprovalRequest, Grant, SqliteApprovalStore
+from toolcrib.errors import ApprovalError
+
+FRESH = 300  # seconds after which a press is a replay of an old one
+LONGEST = 2900  # characters of one text in a message
+LARGEST = 100_000  # bytes of a press
+POLL = 1.0  # seconds
+
+
+def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether the chat sent this, and lately."""
+    at = headers.get("x-slack-request-timestamp", "")
+    if not at.isdecimal() or abs(time.time() - int(at)) > FRESH:
+        return False
+    expected = hmac.new(secret.encode(), b"v0:" + at.encode() + b":" + body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(f"v0={expected}".encode(), headers.get("x-slack-signature", "").encode("latin-1"))
+
+
+def message(request: ApprovalRequest) -> list[dict[str, Any]]:
+    """Return the blocks of a message: what is asked, as plain text, and the buttons."""
+    text = request.text()
+    whole = len(text) <= LONGEST
+    shown = text if whole else f"{text[:LONGEST]}\n(cut: look at the whole of it in the console)"
+    buttons = ("approve", "deny") if whole else ("deny",)  # nobody approves what they were not shown
+    return [
+        {"type": "section", "text": {"type": "plain_text", "text": shown, "emoji": False}},
+        {"type": "actions", "elements": [_button(name, request.id) for name in buttons]},
+    ]
+
+
+def _button(name: str, request_id: str) -> dict[str, Any]:
+    label = {"type": "plain_text", "text": name.capitalize()}
+    return {"type": "button", "action_id": name, "value": request_id, "text": label}
+
+
+class Chat:
+    """The chat's API, as far as an approver needs it."""
+
+    def __init__(self, api: str, token: str, channel: str) -> None:
+        self._api, self._token, self._channel = api, token, channel
+
+    async def post(self, request: ApprovalRequest) -> None:
+        await self._call("chat.postMessage", text=f"{request.tool} needs approval", blocks=message(request))
+
+    async def update(self, at: str, text: str) -> None:
+        """Put a text in place of a message and its buttons."""
+        shown = {"type": "section", "text": {"type": "plain_text", "text": text[:LONGEST], "emoji": False}}
+        await self._call("chat.update", ts=at, text=text[:LONGEST], blocks=[shown])
+
+    async def _call(self, method: str, **content: Any) -> None:
+        body = json.dumps({"channel": self._channel, **content}).encode()
+        headers = {"content-type": "application/json; charset=utf-8", "authorization": f"Bearer {self._token}"}
+        said = await asyncio.to_thread(self._send, Post(f"{self._api}/{method}", body, headers))
+        if not said.get("ok"):
+            raise OSError(f"the chat refuses {method}: {said.get('error')}")
+
+    @staticmethod
+    def _send(request: Post) -> dict[str, Any]:
+        with urlopen(request, timeout=30) as reply:
+            said: dict[str, Any] = json.load(reply)
+        return said
+
+
+class ChatApprover:
+    """Posts what is pending, and answers it by the presses of approvers.
+
+    Args:
+        store: Where the requests are kept.
+        chat: Where they are shown.
+        secret: What the chat signs with.
+        approvers: Who may answer: names by the ids that the chat has for them.
+    """
+
+    def __init__(self, store: SqliteApprovalStore, chat: Chat, secret: str, approvers: Mapping[str, str]) -> None:
+        self._store, self._chat, self._secret, self._approvers = store, chat, secret, approvers
+        self._posted: set[str] = set()
+        self.app = Starlette(routes=[Route("/press", self._press, methods=["POST"])], lifespan=self._lifespan)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncGenerator[None]:
+        posting = asyncio.create_task(self._post_pending())
+        yield
+        posting.cancel()
+
+    async def _post_pending(self) -> None:
+        """Post each request once, for as long as this process runs: a new one posts what is pending anew."""
+        while True:
+            for entry in await self._store.list(pending=True):
+                if entry.request.id not in self._posted:
+                    try:
+                        await self._chat.post(entry.request)
+                    except OSError as error:  # it is posted the next time
+                        print(error, file=sys.stderr)
+                        break
+                    self._posted.add(entry.request.id)
+            await asyncio.sleep(POLL)
+
+    async def _press(self, request: Request) -> Response:
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST:
+                return PlainTextResponse("too large", 413)
+        if not is_signed(self._secret, request.headers, body):
+            return PlainTextResponse("the signature is wrong, or old", 401)
+        payload = json.loads(parse_qs(body.decode())["payload"][0])
+        approver = self._approvers.get(payload["user"]["id"])
+        if approver is None:
+            return PlainTextResponse("only approvers answer", 403)
+        action = payload["actions"][0]
+        said = await self._answer(action["value"], action["action_id"] == "approve", approver)
+        await self._chat.update(payload["container"]["message_ts"], said)
+        return PlainTextResponse(said)
+
+    async def _answer(self, request_id: str, is_yes: bool, approver: str) -> str:
+        """Answer a request; return what became of it, also where another answer came first."""
+        late = ""
+        try:
+            request = (await self._store.show(request_id)).request
+        except ApprovalError as error:
+            return str(error)
+        try:
+            await self._store.answer(
+                request.grant(approver) if is_yes else request.deny("An approver said no.", approver)
+            )
+        except ApprovalError as error:
+            late = f"\n({approver}: {error})"
+        answer = (await self._store.show(request_id)).answer
+        if answer is None:
+            return f"{request.text()}{late}"
+        return f"{request.text()}\n{'approved' if isinstance(answer, Grant) else 'denied'} by {answer.approver}{late}"
+
+
+def main() -> None:
+    """Run the approver: `approver.py DATABASE PORT`, with the chat in the environment."""
+    database, port = sys.argv[1:]
+    chat = Chat(
+        os.environ.get("SLACK_API", "https://slack.com/api"), os.environ["SLACK_BOT_TOKEN"], os.environ["SLACK_CHANNEL"]
+    )
+    approvers = dict(pair.split("=", 1) for pair in os.environ["APPROVERS"].split(","))  # U012AB=ann,U034CD=bob
+    approver = ChatApprover(SqliteApprovalStore(database), chat, os.environ["SLACK_SIGNING_SECRET"], approvers)
+    uvicorn.run(approver.app, host="127.0.0.1", port=int(port), log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""A stand-in for the chat: it keeps messages, wants the bot's token, and signs what a user presses.
+
+`stand_in.py` prints what to export and runs on; `chat.py press approve U1` presses the newest message's button.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import socket
+import sys
+import time
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request as Post
+from urllib.request import urlopen
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+TOKEN, SECRET = "xoxb-stand-in", "stand-in-signing-secret"
+
+
+def app() -> Starlette:
+    messages: dict[str, dict[str, Any]] = {}
+
+    async def send(request: Request) -> JSONResponse:
+        """Take `chat.postMessage` and `chat.update`, as the chat does."""
+        content = await request.json()
+        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+            return JSONResponse({"ok": False, "error": "invalid_auth"})
+        at = content.get("ts", f"{time.time_ns() / 1e9:.6f}")
+        if request.path_params["method"] == "update" and at not in messages:
+            return JSONResponse({"ok": False, "error": "message_not_found"})
+        messages[at] = content
+        return JSONResponse({"ok": True, "ts": at})
+
+    async def read(_: Request) -> JSONResponse:
+        return JSONResponse([{"ts": at, **content} for at, content in messages.items()])
+
+    return Starlette(
+        routes=[Route("/api/chat.{method}", send, methods=["POST"]), Route("/messages", read, methods=["GET"])]
+    )
+
+
+def press(url: str, action: str, user: str, message: dict[str, Any], at: int | None = None) -> tuple[int, str]:
+    """Press a button of a message as a user does; return the status and the words of the approver."""
+    buttons = [button for block in message["blocks"] for button in block.get("elements", [])]
+    value = next(button["value"] for button in buttons if button["action_id"] == action)
+    payload = {
+        "type": "block_actions",
+        "user": {"id": user},
+        "container": {"message_ts": message["ts"]},
+        "actions": [{"action_id": action, "value": value}],
+    }
+    body = urlencode({"payload": json.dumps(payload)}).encode()
+    return send_signed(url, body, int(time.time()) if at is None else at)
+
+
+def send_signed(url: str, body: bytes, at: int, secret: str = SECRET) -> tuple[int, str]:
+    signature = hmac.new(secret.encode(), b"v0:%d:" % at + body, hashlib.sha256).hexdigest()
+    headers = {"x-slack-request-timestamp": str(at), "x-slack-signature": f"v0={signature}"}
+    try:
+        with urlopen(Post(url, body, headers), timeout=60) as reply:
+            return reply.status, reply.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def newest() -> dict[str, Any]:
+    with urlopen(os.environ["SLACK_API"].removesuffix("/api") + "/messages", timeout=60) as reply:
+        said: dict[str, Any] = json.load(reply)[-1]
+    return said
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["press"]:
+        action, user, url = (*sys.argv[2:4], *sys.argv[4:5], "http://127.0.0.1:8790/press")[:3]
+        print(press(url, action, user, newest())[1])
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        api = f"http://127.0.0.1:{listening.getsockname()[1]}/api"
+        print(
+            f"export SLACK_API={api} SLACK_BOT_TOKEN={TOKEN} SLACK_SIGNING_SECRET={SECRET} SLACK_CHANNEL=C1 "
+            "APPROVERS=U1=ann,U2=bob",
+            flush=True,
+        )
+        uvicorn.Server(uvicorn.Config(app(), log_level="warning")).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

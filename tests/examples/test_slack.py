@@ -1,0 +1,123 @@
+"""The approver in a chat does what its README says, with the approver and the chat as servers of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.nginx import free_port
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+STAND_IN = EXAMPLES / "slack" / "chat.py"
+chat = runpy.run_path(str(STAND_IN))
+LATE = 120  # seconds that a busy machine may take to start a process
+
+
+class Desk:
+    """The refunds of a folder, the chat, and the address of the approver."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], url: str) -> None:
+        self.folder, self.environment, self.url = folder, environment, url
+
+    def work(self) -> str:
+        command = [sys.executable, str(EXAMPLES / "approvals" / "refunds.py"), "work", str(self.folder)]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=LATE).stdout
+
+    def messages(self) -> list[dict[str, Any]]:
+        with urllib.request.urlopen(self.environment["SLACK_API"].removesuffix("/api") + "/messages") as reply:
+            return json.load(reply)
+
+    def about(self, order: int) -> dict[str, Any]:
+        """Return the message about an order, once it is posted."""
+        return until(lambda: next((one for one in self.messages() if f"order: {order}" in text_of(one)), None))
+
+    def press(self, action: str, user: str, message: dict[str, Any], at: int | None = None) -> tuple[int, str]:
+        return chat["press"](self.url, action, user, message, at)
+
+
+def text_of(message: dict[str, Any]) -> str:
+    return message["blocks"][0]["text"]["text"].replace(" = ", ": ")
+
+
+def until(found: Callable[[], Any]) -> Any:
+    for _ in range(LATE * 5):
+        if (value := found()) is not None:
+            return value
+        time.sleep(0.2)
+    raise TimeoutError(f"not within {LATE} seconds")
+
+
+def answers(url: str) -> bool | None:
+    try:
+        urllib.request.urlopen(url)
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return None
+    return True
+
+
+@contextmanager
+def started(*command: str, environment: dict[str, str] | None = None) -> Generator[subprocess.Popen[str]]:
+    env = {**os.environ, **(environment or {})}
+    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    port = free_port()
+    with ExitStack() as stack:
+        stand_in = stack.enter_context(started(str(STAND_IN)))
+        assert stand_in.stdout is not None
+        exported = stand_in.stdout.readline().removeprefix("export ").split()
+        environment = dict(word.split("=", 1) for word in exported)
+        approver = str(EXAMPLES / "slack" / "approver.py"), str(tmp_path / "approvals.db"), str(port)
+        stack.enter_context(started(*approver, environment=environment))
+        url = f"http://127.0.0.1:{port}/press"
+        until(lambda: answers(url))
+        yield Desk(tmp_path, environment, url)
+
+
+def test_a_press_of_an_approver_lets_the_call_go_on_once(desk: Desk) -> None:
+    desk.work()
+
+    yes, no = desk.about(7), desk.about(8)
+    approved = desk.press("approve", "U1", yes)
+    denied = desk.press("deny", "U2", no)
+    again = desk.press("deny", "U2", yes)
+
+    assert approved[0] == 200
+    assert approved[1].endswith("approved by ann")
+    assert denied[1].endswith("denied by bob")
+    assert "approved by ann\n(bob: " in again[1]
+    assert all(len(one["blocks"]) == 1 for one in desk.messages())  # the buttons are gone
+    assert desk.work() == "refunded 19.99 on order 7\nRejected: An approver said no.\nnothing is pending\n"
+
+
+def test_a_press_that_is_forged_or_old_or_of_another_user_answers_nothing(desk: Desk) -> None:
+    desk.work()
+    message = desk.about(7)
+    now = int(time.time())
+
+    forged = chat["send_signed"](desk.url, b"payload=%7B%7D", now, "another secret")
+    old = desk.press("approve", "U1", message, now - 301)
+    stranger = desk.press("approve", "U3", message)
+
+    assert [forged[0], old[0], stranger[0]] == [401, 401, 403]
+    assert desk.work().endswith("2 suspended: answer at the desk\n")
