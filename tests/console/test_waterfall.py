@@ -74,7 +74,7 @@ def test_it_takes_a_query_for_each_level(tmp_path: Path) -> None:
 
     def rows(sql: str, values: Any) -> Any:
         asked.append(sql)
-        return log._rows(sql, values)  # pyright: ignore[reportPrivateUsage] -- it is counted here
+        return log.rows(sql, values)
 
     waterfall(EventLog(rows, log.words), program)
 

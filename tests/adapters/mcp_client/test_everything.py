@@ -153,8 +153,8 @@ async def test_progress_is_told_as_it_comes(everything: Everything) -> None:
 
     outcome = await outcome_of(everything.tools, "trigger-long-running-operation", sink, duration=0.06, steps=3)
 
-    told = [event.data["value"] for event in sink.events if event.kind == "yielded"]
-    assert [value["progress"] for value in told] == [1, 2, 3]
+    told = [event.data["progress"] for event in sink.events if event.kind == "progressed"]
+    assert told in ([1, 3], [1, 2, 3])  # what comes fast is not all told, but for the last
     assert outcome.text().startswith("Long running operation completed")
 
 
