@@ -21,6 +21,8 @@ settings.register_profile("local", _UNHURRIED)
 settings.register_profile("ci", _UNHURRIED, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+os.environ.pop("COLUMNS", None)  # of the terminal that the tests are started in: commands here write to none
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
