@@ -10,7 +10,7 @@ from mcp_types import ToolAnnotations
 server = MCPServer("clock")
 
 
-@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def now() -> str:
     """Say what time it is, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -11,7 +11,7 @@ NOTES = Path(__file__).with_name("notes.txt")
 server = MCPServer("notes")
 
 
-@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def read() -> str:
     """Read the notes."""
     return NOTES.read_text() if NOTES.exists() else "(no notes)"
