@@ -46,10 +46,12 @@ def message(request: ApprovalRequest) -> list[dict[str, Any]]:
     whole = len(text) <= LONGEST
     shown = text if whole else f"{text[:LONGEST]}\n(cut: look at the whole of it in the console)"
     buttons = ("approve", "deny") if whole else ("deny",)  # nobody approves what they were not shown
-    return [
-        {"type": "section", "text": {"type": "plain_text", "text": shown, "emoji": False}},
-        {"type": "actions", "elements": [_button(name, request.id) for name in buttons]},
-    ]
+    return [*plain(shown), {"type": "actions", "elements": [_button(name, request.id) for name in buttons]}]
+
+
+def plain(text: str) -> list[dict[str, Any]]:
+    """Return the block of a text in which nothing is markup."""
+    return [{"type": "section", "text": {"type": "plain_text", "text": text[:3000], "emoji": False}}]
 
 
 def _button(name: str, request_id: str) -> dict[str, Any]:
@@ -66,10 +68,9 @@ class Chat:
     async def post(self, request: ApprovalRequest) -> None:
         await self._call("chat.postMessage", text=f"{request.tool} needs approval", blocks=message(request))
 
-    async def update(self, at: str, text: str) -> None:
-        """Put a text in place of a message and its buttons."""
-        shown = {"type": "section", "text": {"type": "plain_text", "text": text[:LONGEST], "emoji": False}}
-        await self._call("chat.update", ts=at, text=text[:LONGEST], blocks=[shown])
+    async def update(self, at: str, text: str, blocks: list[dict[str, Any]]) -> None:
+        """Put other blocks in place of a message."""
+        await self._call("chat.update", ts=at, text=text[:LONGEST], blocks=blocks)
 
     async def _call(self, method: str, **content: Any) -> None:
         body = json.dumps({"channel": self._channel, **content}).encode()
@@ -127,32 +128,41 @@ class ChatApprover:
                 return PlainTextResponse("too large", 413)
         if not is_signed(self._secret, request.headers, body):
             return PlainTextResponse("the signature is wrong, or old", 401)
-        payload = json.loads(parse_qs(body.decode())["payload"][0])
-        approver = self._approvers.get(payload["user"]["id"])
+        try:
+            payload = json.loads(parse_qs(body.decode())["payload"][0])
+            user, at, action = payload["user"]["id"], payload["container"]["message_ts"], payload["actions"][0]
+            request_id, is_yes = action["value"], {"approve": True, "deny": False}[action["action_id"]]
+        except (ValueError, LookupError, TypeError):
+            return PlainTextResponse("this is no press of a button", 400)
+        approver = self._approvers.get(user)
         if approver is None:
             return PlainTextResponse("only approvers answer", 403)
-        action = payload["actions"][0]
-        said = await self._answer(action["value"], action["action_id"] == "approve", approver)
-        await self._chat.update(payload["container"]["message_ts"], said)
+        said, blocks = await self._answer(request_id, is_yes, approver)
+        try:
+            await self._chat.update(at, said, blocks)
+        except OSError as error:  # the answer is kept, and the next press is told of it
+            print(error, file=sys.stderr)
         return PlainTextResponse(said)
 
-    async def _answer(self, request_id: str, is_yes: bool, approver: str) -> str:
-        """Answer a request; return what became of it, also where another answer came first."""
+    async def _answer(self, request_id: str, is_yes: bool, approver: str) -> tuple[str, list[dict[str, Any]]]:
+        """Answer a request; return what became of it, also where another answer came first, and the new message."""
         late = ""
         try:
             request = (await self._store.show(request_id)).request
         except ApprovalError as error:
-            return str(error)
+            return str(error), plain(str(error))
         try:
             await self._store.answer(
                 request.grant(approver) if is_yes else request.deny("An approver said no.", approver)
             )
         except ApprovalError as error:
             late = f"\n({approver}: {error})"
-        answer = (await self._store.show(request_id)).answer
-        if answer is None:
-            return f"{request.text()}{late}"
-        return f"{request.text()}\n{'approved' if isinstance(answer, Grant) else 'denied'} by {answer.approver}{late}"
+        entry = await self._store.show(request_id)
+        if entry.answer is None:  # it takes another approver
+            return f"{', '.join(entry.request.approved_by)} approved; it takes one more{late}", message(entry.request)
+        word = "approved" if isinstance(entry.answer, Grant) else "denied"
+        said = f"{request.text()}\n{word} by {entry.answer.approver}{late}"
+        return said, plain(said)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import runpy
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.nginx import free_port
+from toolcrib import ApprovalRequest, SqliteApprovalStore
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 STAND_IN = EXAMPLES / "slack" / "chat.py"
@@ -118,6 +120,19 @@ def test_a_press_that_is_forged_or_old_or_of_another_user_answers_nothing(desk: 
     forged = chat["send_signed"](desk.url, b"payload=%7B%7D", now, "another secret")
     old = desk.press("approve", "U1", message, now - 301)
     stranger = desk.press("approve", "U3", message)
+    odd = chat["send_signed"](desk.url, b"payload=%7B%7D", now)
 
-    assert [forged[0], old[0], stranger[0]] == [401, 401, 403]
+    assert [forged[0], old[0], stranger[0], odd[0]] == [401, 401, 403, 400]
     assert desk.work().endswith("2 suspended: answer at the desk\n")
+
+
+def test_a_request_that_takes_two_approvers_keeps_its_buttons_for_the_second(desk: Desk) -> None:
+    store = SqliteApprovalStore(desk.folder / "approvals.db")
+    asyncio.run(store.put(ApprovalRequest("ask_two", "call_two", "refund", {"order": 5}, "digest", approvers=2)))
+    message = desk.about(5)
+
+    first = desk.press("approve", "U1", message)
+    second = desk.press("approve", "U2", desk.about(5))
+
+    assert first == (200, "ann approved; it takes one more")
+    assert second[1].endswith("approved by ann\napproved by bob")
