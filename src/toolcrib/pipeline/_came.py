@@ -1,4 +1,4 @@
-"""How a call came: what a replay of the record has to know besides its arguments, and is the host's alone."""
+"""The way a call came: what a replay of the record has to know besides its arguments, and is the host's alone."""
 
 from __future__ import annotations
 

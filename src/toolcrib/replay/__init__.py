@@ -1,4 +1,4 @@
-"""What recorded calls would come to under other tools, hooks or rules: every gate is asked again, no tool is executed.
+"""Replays: recorded calls under other tools, hooks or rules. Every gate is asked again, no tool is executed.
 
 A room above the pipeline, which asks its gates; the record is read here, and never written.
 """

@@ -1,4 +1,4 @@
-"""What a host decided about one call, as it was recorded: by its own hooks for this call, and by its policy."""
+"""Decisions of a host about one call, as they were recorded: by its own hooks for this call, and by its policy."""
 
 from __future__ import annotations
 

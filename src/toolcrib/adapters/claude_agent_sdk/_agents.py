@@ -1,4 +1,4 @@
-"""What the options of the SDK have, as members of a toolset."""
+"""Tools in the options of the SDK, as members of a toolset."""
 
 from __future__ import annotations
 

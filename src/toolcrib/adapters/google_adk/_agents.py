@@ -1,4 +1,4 @@
-"""What an agent of ADK has, as members of a toolset."""
+"""Tools of an agent of ADK, as members of a toolset."""
 
 from __future__ import annotations
 

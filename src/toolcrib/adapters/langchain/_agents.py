@@ -1,4 +1,4 @@
-"""What an agent of LangChain, or a graph, has, as members of a toolset."""
+"""Tools of an agent of LangChain, or of a graph, as members of a toolset."""
 
 from __future__ import annotations
 

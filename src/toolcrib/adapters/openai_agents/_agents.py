@@ -1,4 +1,4 @@
-"""What an agent of the SDK has, as members of a toolset."""
+"""Tools of an agent of the SDK, as members of a toolset."""
 
 from __future__ import annotations
 

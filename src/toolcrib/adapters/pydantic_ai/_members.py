@@ -1,4 +1,4 @@
-"""What an agent of Pydantic AI has, as members of a toolset."""
+"""Tools of an agent of Pydantic AI, as members of a toolset."""
 
 from __future__ import annotations
 

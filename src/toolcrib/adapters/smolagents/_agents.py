@@ -1,4 +1,4 @@
-"""What an agent of smolagents has, as members of a toolset."""
+"""Tools of an agent of smolagents, as members of a toolset."""
 
 from __future__ import annotations
 
