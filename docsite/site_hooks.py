@@ -40,7 +40,7 @@ SETUP = re.compile(r"^<!-- (setup\n.*?^|needs [\w.]+ )-->\n?", re.M | re.S)
 LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)\s#]*)(?P<anchor>#[^)\s]*)?(?P<after>\))")
 IMAGE = re.compile(r'(?P<before><img [^>]*src=")(?P<target>[^":]+)')
 EXTERNAL = re.compile(r"[a-z]+:|//")
-SHOWN = {".py", ".sql", ".sh", ".toml"}
+SHOWN = {".json", ".py", ".sh", ".sql", ".toml"}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
