@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 import httpx2
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -158,6 +159,7 @@ TestPrincipals.settings = settings(
 )
 
 
+@pytest.mark.once
 async def test_thousand_principals_call_at_once_and_share_no_session() -> None:
     machine, people = Principals(), range(examples(POPULATION))
     machine.loop.close()
