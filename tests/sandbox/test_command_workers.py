@@ -102,19 +102,19 @@ async def test_a_spare_worker_is_for_any_limits() -> None:
 
 
 async def test_nothing_is_left_of_a_closed_sandbox(kind: str) -> None:
-    before = set(descendants(os.getpid()))
+    before = descendants(os.getpid())
     sandbox = MAKERS[kind](spares=2)
     session = sandbox.session()
     await session.run(PROGRAM, TableHost())
     await sandbox.run(PROGRAM, TableHost())
-    started = set(descendants(os.getpid())) - before
+    started = descendants(os.getpid(), before)
 
     sandbox.close()
     session.close()
 
     assert len(started) >= 3
     assert until(lambda: all(gone(process) for process in started))
-    assert until(lambda: not set(descendants(os.getpid())) - before)
+    assert until(lambda: not descendants(os.getpid(), before))
     with pytest.raises(SandboxError, match="was closed"):
         await sandbox.run(PROGRAM, TableHost())
 
@@ -181,10 +181,10 @@ def test_a_fork_of_the_host_has_workers_of_its_own(kind: str) -> None:
 async def test_a_worker_that_was_killed_from_outside_is_an_error_and_replaced(kind: str) -> None:
     host = TableHost()
     with MAKERS[kind](spares=0) as sandbox:
-        before = set(descendants(os.getpid()))
+        before = descendants(os.getpid())
 
         def kill() -> None:
-            for process in sorted(set(descendants(os.getpid())) - before)[1:]:
+            for process in sorted(descendants(os.getpid(), before))[1:]:
                 if not gone(process):
                     os.kill(process, 9)
 
