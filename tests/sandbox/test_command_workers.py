@@ -231,6 +231,35 @@ count
     assert result.value is True
 
 
+WATCHING = """
+import os, signal, subprocess, sys
+def note(*_):
+    stats = [open(f"/proc/{each.pid}/stat").read() for each in below]
+    with open(sys.argv[1], "a") as file:
+        file.write("".join(each.rpartition(")")[2].split()[0] for each in stats) + "\\n")
+below = [subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL) for _ in range(20)]
+below.append(subprocess.Popen(sys.argv[2:], stdin=0))
+signal.signal(signal.SIGCONT, note)
+below[-1].wait()
+"""
+
+
+async def test_a_wall_goes_on_after_all_that_it_started(tmp_path: Path) -> None:
+    states = tmp_path / "states"
+    states.write_text("")
+    command = [sys.executable, "-c", WATCHING, str(states), *guest_command()]
+    with WorkerSandbox(CommandWorkers(command, spares=0), "watching") as sandbox:
+        session = sandbox.session()
+        await session.run(PROGRAM, TableHost())
+
+        result = await session.run(PROGRAM, TableHost())
+
+        assert result.value == 21
+        assert until(lambda: "\n" in states.read_text())
+        assert "T" not in states.read_text()
+        session.close()
+
+
 async def test_bubblewrap_shows_packages_that_lie_below_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     skip_where_it_cannot_be(bubblewrap)
     folder = tmp_path / "site-packages"
