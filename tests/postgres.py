@@ -70,9 +70,11 @@ class Postgres:
         return f"postgresql://crib:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def empty(self, database: str) -> None:
-        """Remove all rows of a database's own tables."""
+        """Remove all rows of a database's own tables; which version of them it has stays."""
         with self.connect(database) as connection:
-            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            tables = connection.execute(
+                "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'toolcrib_versions'"
+            ).fetchall()
             names = sql.SQL(", ").join(sql.Identifier(name) for (name,) in tables)
             connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(names))
 

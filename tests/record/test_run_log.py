@@ -111,16 +111,37 @@ async def test_a_run_without_a_call_is_listed_with_what_its_model_took(sink: Any
 
 async def test_a_run_takes_what_all_of_its_answers_took(sink: Any) -> None:
     run = Run("run_twice", sinks=(sink,), entry="session")
-    for cost in ("0.5", "0.25"):
-        trace = trace_activity("session", "support", run, about=dict)
+    for cost, calls in (("0.5", 1), ("0.25", 1), ("0.125", 0)):
+        trace = trace_activity("agent", "support", run, about=dict)
         assert trace is not None
         with trace.within():
-            await Pipeline([add]).run(ToolCall("add", {"a": 1}, f"call_{cost}"), run)
+            for _ in range(calls):
+                await Pipeline([add]).run(ToolCall("add", {"a": 1}, f"call_{cost}"), run)
         trace.closed("completed", usage={"requests": 2, "input_tokens": 10, "cost": cost})
 
     (found,) = list_runs(sink.log())
 
-    assert found.usage == {"requests": 4, "input_tokens": 20, "cost": "0.75"}
+    assert found.usage == {"requests": 6, "input_tokens": 30, "cost": "0.875"}
+    assert found.names == ("agent support",)
+
+
+async def test_the_tree_of_a_run_has_the_answers_that_made_no_call(sink: Any) -> None:
+    run = Run("run_twice", sinks=(sink,), entry="session")
+    for calls in (1, 0):
+        trace = trace_activity("agent", "support", run, about=dict)
+        assert trace is not None
+        with trace.within():
+            for _ in range(calls):
+                await Pipeline([add]).run(ToolCall("add", {"a": 1}, "call_add"), run)
+        trace.closed("completed")
+
+    tree = trace_nodes(sink.log(), "run_twice")
+
+    assert tree is not None
+    assert [(one.kind, [inner.name for inner in one.inside]) for one in tree.inside] == [
+        ("agent", ["add"]),
+        ("agent", []),
+    ]
 
 
 def kinds(node: TraceNode) -> list[str]:

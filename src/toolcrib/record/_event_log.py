@@ -52,6 +52,7 @@ class ActivityFilter:
         text: Words that stand in names, ids, arguments, outcomes, programs, each from the beginning of a word on; upper
             and lower case are the same.
         run_id: The calls of this run.
+        inner_runs: The activities whose calls belong to any of these runs, also where they made none.
         parent_id: What goes on inside this run or call.
         parent_ids: What goes on inside any of these.
         ids: These calls or runs.
@@ -64,6 +65,7 @@ class ActivityFilter:
     principal: str = ""
     text: str = ""
     run_id: str = ""
+    inner_runs: tuple[str, ...] = ()
     parent_id: str = ""
     parent_ids: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
@@ -209,6 +211,7 @@ def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
         or wanted.name
         or wanted.principal
         or wanted.run_id
+        or wanted.inner_runs
         or wanted.parent_id
         or wanted.ids
         or wanted.parent_ids
@@ -244,6 +247,9 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         if one:
             conditions.append(f"{column} = ?")
             values.append(one)
+    if wanted.inner_runs:
+        conditions.append(f"inner_run <> '' AND {_in('inner_run', wanted.inner_runs)}")  # as the index has it
+        values.extend(wanted.inner_runs)
     if wanted.top:
         conditions.append("parent_id IS NULL")
     for word in wanted.text.lower().split():

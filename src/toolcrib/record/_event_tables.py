@@ -46,6 +46,11 @@ EVENT_TABLES = StoreTables(
             "CREATE INDEX IF NOT EXISTS toolcrib_activities_run ON toolcrib_activities (run_id, first_position)",
             "CREATE INDEX IF NOT EXISTS toolcrib_activities_parent ON toolcrib_activities (parent_id, first_position)",
         ),
+        (
+            "ALTER TABLE toolcrib_activities ADD COLUMN inner_run TEXT NOT NULL DEFAULT ''",
+            """CREATE INDEX IF NOT EXISTS toolcrib_activities_inner_run
+                ON toolcrib_activities (inner_run, first_position) WHERE inner_run <> ''""",
+        ),
     ),
 )
 """The tables of events, on any database."""
@@ -73,6 +78,7 @@ class Activity:
         first_position: The event that it began with.
         last_position: Its latest event.
         started_at: ISO text, like `ended_at`.
+        inner_run: The run that an activity's calls belong to; empty for a call.
     """
 
     source: str
@@ -88,6 +94,7 @@ class Activity:
     started_at: str
     ended_at: str | None
     duration_ms: float | None
+    inner_run: str = ""
 
 
 _COLUMNS = (*(field.name for field in fields(Activity)), "words")
@@ -167,6 +174,7 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "started_at": str(data["at"]),
         "ended_at": str(data["at"]) if ended and status not in _SUSPENDED else None,
         "duration_ms": record.get("duration_ms") if ended else None,
+        "inner_run": "",
         "words": _call_words(kind, data, said, record.get("principal")),
     }
 
@@ -203,7 +211,7 @@ def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "id": _plain(data["activity_id"]),
         "parent_id": _maybe(data["parent_id"]),
         "name": _plain(data["name"]),
-        "entry": "",
+        "entry": _plain(said.get("entry") or ""),
         "status": "suspended" if status in _SUSPENDED else status,
         "principal": _maybe(said.get("principal")),
         "first_position": position,
@@ -211,6 +219,7 @@ def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
         "started_at": str(data["at"]),
         "ended_at": str(data["at"]) if closed and status not in _SUSPENDED else None,
         "duration_ms": said.get("duration_ms") if closed else None,
+        "inner_run": _plain(said.get("run_id") or ""),
         "words": _search_text(*((data["name"], data["activity_id"]) if opened else ()), _without(said, *_STATE)),
     }
 

@@ -162,10 +162,12 @@ def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
         tuple(ids),
     )
     parents = {one.id: one for one in _by_id(log, {str(parent) for _, parent in makers}) if one.source != "call"}
+    agents = log.activities(ActivityFilter(sources=("agent",), inner_runs=tuple(ids)), limit=_MOST_NODES)
     found: list[RunSummary] = []
     for run_id in ids:
         rows = [row for row in counted if row[0] == run_id]
         own = [parents[parent] for of, parent in makers if of == run_id and parent in parents]
+        own += [one for one in agents if one.inner_run == run_id and one not in own]  # that answered without a call
         found.append(_summary(log, run_id, rows, own, [(name, id) for of, name, id in waiting if of == run_id]))
     return found
 
@@ -204,11 +206,8 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
     if wanted.since is not None:
         tops = [one for one in tops if one.started_at >= _iso(wanted.since)]
     of_runs: dict[str, list[Activity]] = {}
-    entries: dict[str, str] = {}
     for one in tops:
-        run_id, entry = _run_of(log, one)
-        of_runs.setdefault(run_id, []).append(one)
-        entries.setdefault(run_id, entry)
+        of_runs.setdefault(one.inner_run or one.id, []).append(one)
     called = {
         str(run_id)
         for some in _batches(list(of_runs))
@@ -219,17 +218,10 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
         )
     }
     return [
-        replace(_summary(log, run_id, (), makers, ()), entry=entries[run_id])
+        replace(_summary(log, run_id, (), makers, ()), entry=makers[0].entry)
         for run_id, makers in of_runs.items()
         if run_id not in called
     ]
-
-
-def _run_of(log: EventLog, activity: Activity) -> tuple[str, str]:
-    """Return the id of the run that an activity opened its calls in, and which way they come."""
-    opened = next(iter(log.since(activity.first_position - 1, 1)), None)
-    said: Mapping[str, Any] = {} if opened is None else opened.data["data"]
-    return str(said.get("run_id") or activity.id), str(said.get("entry") or "")
 
 
 def _usage(log: EventLog, makers: Iterable[Activity]) -> Mapping[str, Any] | None:
@@ -271,33 +263,31 @@ def _batches(ids: Sequence[str]) -> list[Sequence[str]]:
 
 def ids_like(log: EventLog, start: str, *, limit: int = 6) -> tuple[list[str], list[str]]:
     """Return the ids of runs and calls that are this or begin so, and the nearest to it where there is none."""
-    exact = _ids(log, "id = ?", start, limit) | _ids(log, "run_id = ?", start, limit)
+    exact = _ids(log, "= ?", start, limit)
     if start in exact:
         return [start], []
     like = start.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
-    found = _ids(log, "id LIKE ? ESCAPE '!'", like, limit) | _ids(log, "run_id LIKE ? ESCAPE '!'", like, limit)
-    found = {one for one in found if one.startswith(start)}
+    found = {one for one in _ids(log, "LIKE ? ESCAPE '!'", like, limit) if one.startswith(start)}
     if found:
         return sorted(found)[:limit], []
-    recent = {one.id for one in log.activities(limit=_RECENT)} | {one.run_id for one in log.activities(limit=_RECENT)}
+    recent = {id for one in log.activities(limit=_RECENT) for id in (one.id, one.run_id, one.inner_run)}
     return [], get_close_matches(start, sorted(recent - {""}), n=3, cutoff=0.5)
 
 
 def _ids(log: EventLog, where: str, value: str, limit: int) -> set[str]:
-    column = where.partition(" ")[0]
-    rows = log.rows(f"SELECT DISTINCT {column} FROM toolcrib_activities WHERE {where} LIMIT ?", (value, limit))
-    return {str(one) for (one,) in rows if one}
+    select = "SELECT DISTINCT {0} FROM toolcrib_activities WHERE {0} <> '' AND {0} {1} LIMIT ?"
+    statements = [select.format(column, where) for column in ("id", "run_id", "inner_run")]
+    return {str(one) for statement in statements for (one,) in log.rows(statement, (value, limit))}
 
 
 def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     """Return the tree of a run, activity or call; None for an id that is none."""
     runs = log.activities(ActivityFilter(sources=("call",), run_id=id), limit=_MOST_NODES)
     own = [one for one in log.activities(ActivityFilter(ids=(id,)), limit=20) if one.id == id]
+    if not own:
+        own = log.activities(ActivityFilter(inner_runs=(id,)), limit=_MOST_NODES)
     if not runs and not own:
-        opened = [one for one in log.activities(ActivityFilter(top=True), limit=_RECENT) if one.source != "call"]
-        own = [one for one in opened if _run_of(log, one)[0] == id]
-        if not own:
-            return None
+        return None
     if not runs and len(own) == 1:
         return _node(log, own[0], _inside(log, own))
     makers = _makers(log, [*own, *runs])
