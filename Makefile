@@ -40,9 +40,6 @@ NPM := tests/npm/node_modules/.installed
 AXE := docsite/node_modules/.installed
 UV = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
-# The tests start hundreds of processes, and each would compile our modules again.
-unexport PYTHONDONTWRITEBYTECODE
-
 # The wheel of pyright brings the type checker itself: it need not look for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -61,7 +58,7 @@ demo-agent: $(VENV)/.demo ## run the other example: an agent that researches, wi
 	$(BIN)/python examples/research/assistant.py
 
 demo-durable: $(VENV)/.durable ## run the shop's tools as a durable agent: a refund waits for a person, another process pays it
-	@examples/shop/durable.sh $(BIN)
+	@examples/durable_refund/weekend.sh $(BIN)
 
 test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(PYTEST)

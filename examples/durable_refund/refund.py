@@ -1,11 +1,11 @@
 """The shop's tools as a durable agent: a large refund waits for a person, and another process goes on with it.
 
-python examples/shop/durable.py ask
+python examples/durable_refund/refund.py ask
 toolcrib approvals list
-toolcrib approvals approve ID --as ann    (at a terminal; `durable.py token ann` makes the token of a script)
-python examples/shop/durable.py go-on TURN
+toolcrib approvals approve ID --as ann    (at a terminal; `refund.py token ann` makes the token of a script)
+python examples/durable_refund/refund.py go-on TURN
 
-The same with a worker that runs until it is stopped: toolcrib worker examples/shop/durable.py
+The same with a worker that runs until it is stopped: toolcrib worker examples/durable_refund/refund.py
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-
-from tools import refund, shop
+from pathlib import Path
 
 from toolcrib import Agent, Turn
 from toolcrib.adapters.dbos import DurableAgent, Engine, Queue
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Suspended
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "shop"))
+
+from tools import refund, shop  # found since the line above
 
 # For `toolcrib worker`, too: it looks for durable agents in the file.
 agent = DurableAgent(

@@ -15,18 +15,18 @@ from tests.adapters.dbos.durable import engine_of
 from toolcrib.calls import Completed, Suspended
 from toolcrib.turns import Turn
 
-SHOP = Path(__file__).parents[2] / "examples" / "shop"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module, with a shop of the test's own."""
     monkeypatch.setenv("SHOP_DB", str(tmp_path / "shop.db"))
-    monkeypatch.setattr(sys, "path", [str(SHOP), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES / "durable_refund"), *sys.path])
     before = set(sys.modules)
-    yield importlib.import_module("durable")
+    yield importlib.import_module("refund")
     for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(SHOP)):
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(EXAMPLES)):
             del sys.modules[name]
 
 
@@ -47,7 +47,9 @@ async def test_a_large_refund_waits_for_a_person_and_is_paid_once(shop: Any, tmp
 
 
 def test_a_refund_goes_on_in_another_process_once_a_person_said_yes() -> None:
-    done = subprocess.run([SHOP / "durable.sh", Path(sys.executable).parent], capture_output=True, text=True)
+    done = subprocess.run(
+        [EXAMPLES / "durable_refund" / "weekend.sh", Path(sys.executable).parent], capture_output=True, text=True
+    )
 
     assert done.returncode == 0, done.stderr
     assert "refund needs approval: refunds over 50.00 need a yes" in done.stdout
