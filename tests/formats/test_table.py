@@ -15,8 +15,7 @@ from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, detected
 
 ROOT = Path(toolcrib.__file__).parent
 # They write replies in every format, and speak one format alone:
-SPEAKERS = {  # what speaks one format with others: test doubles, agents whose framework has it, names of OpenTelemetry
-    "telemetry/_attributes.py",
+SPEAKERS = {  # what speaks one format with others: test doubles, agents whose framework has it
     "testing/_replies.py",
     "testing/_rounds.py",
     *(f"adapters/{name}.py" for name in ("pydantic_ai/_chat_model", "openai_agents/_tools")),

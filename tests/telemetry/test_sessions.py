@@ -47,7 +47,8 @@ class Counting:
             raise step
         calls: list[ToolCall] = [] if isinstance(step, str) else step
         text = step if isinstance(step, str) else ""
-        usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}
+        cached = {"cached_tokens": 2, "cache_write_tokens": 1}
+        usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": cached}
         return {**wire_reply("openai", calls, text=text), "usage": usage, "model": "large-1-0924"}
 
 
@@ -71,11 +72,21 @@ async def test_a_session_is_one_trace_with_its_requests_and_calls(watch: Watch) 
     assert last["gen_ai.response.finish_reasons"] == ("stop",)
     assert (last["gen_ai.usage.input_tokens"], last["gen_ai.usage.output_tokens"]) == (7, 3)
     assert last["gen_ai.usage.cache_read.input_tokens"] == 2
+    assert last["gen_ai.usage.cache_creation.input_tokens"] == 1
     assert about["gen_ai.operation.name"] == "invoke_agent"
     assert about["gen_ai.conversation.id"] == last["gen_ai.conversation.id"] == "c-1"
     assert (about["gen_ai.usage.input_tokens"], about["gen_ai.usage.output_tokens"]) == (14, 6)
     tokens = {p.attributes["gen_ai.token.type"]: p.sum for p in watch.points("gen_ai.client.token.usage")}
     assert tokens == {"input": 14, "output": 6}
+
+
+async def test_a_wire_format_stands_for_the_provider_whose_own_it_is(watch: Watch) -> None:
+    model = Counting("Hi.")
+    model.provider = "bedrock"
+
+    await Session(model, run=Run(sinks=(watch.sink(),))).say("Hello.").run()
+
+    assert {(span.attributes or {})["gen_ai.provider.name"] for span in watch.spans} == {"aws.bedrock"}
 
 
 async def test_a_loop_of_the_hosts_own_is_one_trace_for_each_answer(watch: Watch) -> None:

@@ -87,6 +87,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     client = ProviderClient(  # its API wants to know how long an answer may be
         "anthropic", "AsyncAnthropic", ("messages", "create"), settings={"max_tokens": 8192}
     )
+    provider = "anthropic"
     prices = "anthropic"
     usage = UsageKeys(
         places=(("usage",), ("message", "usage")),

@@ -58,6 +58,7 @@ _GROWN = {"toolUse": "input", "toolResult": "content", "reasoningContent": "", "
 
 class _Bedrock(MessageBlocks, ProviderFormat):
     title = "bedrock"
+    provider = "aws.bedrock"
     prices = "aws"
     parameter_names = ANTHROPIC_NAMES  # of whose models it is the way
     layout = Layout("next", unique=True)

@@ -45,6 +45,7 @@ class ChatFormat(ProviderFormat):
         input=(("prompt_tokens",),),
         output=(("completion_tokens",),),
         cached=("prompt_tokens_details", "cached_tokens"),
+        cache_written=("prompt_tokens_details", "cache_write_tokens"),  # of services that have OpenAI's format
     )
     layout = Layout("run")
     stops = MappingProxyType[str, StopKind](

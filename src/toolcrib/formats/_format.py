@@ -121,6 +121,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         free_texts: The kinds of calls that bring a text in the place of arguments.
         usage: Where replies and chunks say how many tokens were used.
         client: The provider's own client; None where none is known.
+        provider: The provider's name in OpenTelemetry's conventions.
         prices: The provider's name in the package `genai-prices`; empty for one without prices.
     """
 
@@ -132,6 +133,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     free_texts: ClassVar[frozenset[str]] = frozenset()
     usage: ClassVar[UsageKeys]
     client: ClassVar[ProviderClient | None] = None
+    provider: ClassVar[str]
     prices: ClassVar[str] = ""
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:

@@ -68,6 +68,7 @@ _OUTPUT_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "candidates_toke
 
 class _Gemini(OptionalIds):
     title = "gemini"
+    provider = "gcp.gemini"
     prices = "google"
     sdk = "google"
     names = r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"

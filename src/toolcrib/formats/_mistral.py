@@ -59,6 +59,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 
 class _Mistral(ChatFormat):
     title = "mistral"
+    provider = "mistral_ai"
     prices = "mistral"
     sdk = "mistralai"
     asks = frozenset({"function"})

@@ -42,6 +42,7 @@ class _Ollama(OptionalIds, ChatFormat):
     layout = Layout("run", needs_ids=False)
     stops = MappingProxyType[str, StopKind]({"stop": "finished", "length": "length", "load": "cut", "unload": "cut"})
     asks = frozenset({"function"})
+    provider = "ollama"
     usage = UsageKeys(places=((),), input=(("prompt_eval_count",),), output=(("eval_count",),))
 
     def define(self, tool: Declaration) -> Item:

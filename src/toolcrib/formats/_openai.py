@@ -62,6 +62,7 @@ class _OpenAI(ChatFormat):
         ("chat", "completions", "create"),
         streaming={"stream": True, "stream_options": {"include_usage": True}},
     )
+    provider = "openai"
     prices = "openai"
 
     def define(self, tool: Declaration) -> Item:

@@ -99,6 +99,7 @@ class _Responses(ProviderFormat):
     free_texts = frozenset({"custom_tool_call"})
     callers = frozenset({"direct", "programmatic"})
     client = ProviderClient("openai", "AsyncOpenAI", ("responses", "create"))
+    provider = "openai"
     prices = "openai"
     usage = UsageKeys(
         places=(("usage",), ("response", "usage")),

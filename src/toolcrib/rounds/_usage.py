@@ -19,9 +19,10 @@ class Usage:
 
     Attributes:
         requests: How many replies came.
-        input_tokens: What the model read, with what came from a cache.
+        input_tokens: What the model read, with what came from a cache or was written into one.
         output_tokens: What it wrote, with its thoughts.
         cached_tokens: How many of the input came from a cache.
+        cache_written_tokens: How many of the input were written into one.
         cost: In US dollars, by the list prices in the package `genai-prices` (the extra `models`); None where that is
             not installed, or does not know the model of one of the replies.
     """
@@ -30,6 +31,7 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    cache_written_tokens: int = 0
     cost: Decimal | None = Decimal(0)
 
     def __add__(self, other: Usage) -> Usage:
@@ -38,6 +40,7 @@ class Usage:
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.cache_written_tokens + other.cache_written_tokens,
             None if self.cost is None or other.cost is None else self.cost + other.cost,
         )
 
@@ -46,7 +49,7 @@ class Usage:
         """Return the usage of one reply; `tokens` is None where it says nothing."""
         if tokens is None:
             return cls(1, cost=None)
-        return cls(1, tokens.input, tokens.output, tokens.cached, _cost(tokens, format))
+        return cls(1, tokens.input, tokens.output, tokens.cached, tokens.cache_written, _cost(tokens, format))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as JSON shapes, for `from_dict`."""

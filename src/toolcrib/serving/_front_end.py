@@ -380,6 +380,7 @@ class Exchange:
             after.input_tokens - before.input_tokens,
             after.output_tokens - before.output_tokens,
             after.cached_tokens - before.cached_tokens,
+            after.cache_written_tokens - before.cache_written_tokens,
         )
         return ExchangeEnded(reason, problem, usage)
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from opentelemetry.util.types import AttributeValue
 
 from toolcrib.calls import ActivityEvent, CallEvent, cut
+from toolcrib.formats import PROVIDERS
 
 __all__ = [
     "AGENT_NAME",
@@ -62,12 +63,6 @@ _OF_REQUESTS = {
     "session_id": "mcp.session.id",
     "protocol_version": "mcp.protocol.version",
     "tool": TOOL_NAME,
-}
-_PROVIDERS = {  # a wire format stands for the provider whose own it is
-    "openai_responses": "openai",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "bedrock": "aws.bedrock",
 }
 _UNKNOWN = frozenset({"unknown_tool"})
 
@@ -123,9 +118,9 @@ def _of_model(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
 
 
 def provider_of(data: Mapping[str, Any]) -> str:
-    """Return a provider's name as the conventions have it."""
+    """Return a provider's name as the conventions have it; a wire format stands for the provider whose own it is."""
     name = text_of(data["provider"])
-    return _PROVIDERS.get(name, name)
+    return next((format.provider for title, format in PROVIDERS.items() if title == name), name)
 
 
 def of_usage(usage: Mapping[str, Any]) -> dict[str, AttributeValue]:
@@ -138,6 +133,8 @@ def of_usage(usage: Mapping[str, Any]) -> dict[str, AttributeValue]:
     }
     if usage["cached_tokens"]:
         made["gen_ai.usage.cache_read.input_tokens"] = usage["cached_tokens"]
+    if usage["cache_written_tokens"]:
+        made["gen_ai.usage.cache_creation.input_tokens"] = usage["cache_written_tokens"]
     if usage["cost"] is not None:
         made["toolcrib.usage.cost"] = float(usage["cost"])
     return made

@@ -97,6 +97,7 @@ class EventWriter:
                 input_tokens=took.input_tokens,
                 output_tokens=took.output_tokens,
                 cached_input_tokens=took.cached_tokens,
+                cache_write_input_tokens=took.cache_written_tokens,
             )
         ]
         if event.problem:

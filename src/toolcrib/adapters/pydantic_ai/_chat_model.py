@@ -238,7 +238,10 @@ def _completion(answer: ModelResponse) -> Item:
     usage = {
         "prompt_tokens": answer.usage.input_tokens,
         "completion_tokens": answer.usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": answer.usage.cache_read_tokens},
+        "prompt_tokens_details": {
+            "cached_tokens": answer.usage.cache_read_tokens,
+            "cache_write_tokens": answer.usage.cache_write_tokens,
+        },
     }
     return {"object": "chat.completion", "model": answer.model_name, "choices": [choice], "usage": usage}
 
