@@ -2,9 +2,9 @@
 
     python -m tests.docs.trace_picture [FILE]
 
-An agent's turn runs a program in the sandbox; one of its tools comes from an MCP server, where it is a tool of
-another toolset. Everything is exported by the SDK of OpenTelemetry. Run it again when the spans change: a test compares
-the names in the picture, and what is inside of what, with those of a new run.
+The model of a session writes a program, which runs in the sandbox; one of its tools comes from an MCP server, where it
+is a tool of another toolset. Everything is exported by the SDK of OpenTelemetry. Run it again when the spans change: a
+test compares the names in the picture, and what is inside of what, with those of a new run.
 """
 
 from __future__ import annotations
@@ -24,22 +24,35 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import approve_all
+from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
+from toolcrib.pipeline import Run
+from toolcrib.rounds import ChatRequest, Session
 from toolcrib.telemetry import OtelSink
+from toolcrib.testing import ScriptedModel
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
-from toolcrib.turns import Agent, Turn
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "trace.svg"
 PROGRAM = "order = find_order(number='A-7')\nif order['late']:\n    print(refund(order['id'], order['price']))"
 _ROW, _NAMES, _BARS, _TOP = 30, 380, 520, 46
 _COLOURS = {
     "invoke_agent": "#5b4db2",
-    "turn": "#7d6fd0",
+    "chat": "#7d6fd0",
     "program": "#b26b00",
     "execute_tool": "#1f7a4d",
     "MCP": "#1d6fa5",
 }
+
+
+class Model(ScriptedModel):
+    """A model that has a name, and takes a while."""
+
+    model, provider = "large-1", "openai"
+
+    async def reply(self, request: ChatRequest) -> object:
+        await asyncio.sleep(0.01)
+        return await super().reply(request)
 
 
 @ez_tool
@@ -65,19 +78,14 @@ async def exported() -> list[ReadableSpan]:
     sink = OtelSink()
     server = build_server([find_order], ServerOptions(sinks=(sink,)))
     async with connect(Client(server, mode="legacy")).open() as bound:
-        toolkit = Toolkit(Toolset.combined(bound, Toolset([refund])), sinks=[sink], approver=approve_all)
-
-        @ez_tool
-        async def run_python(code: str) -> str:
-            return (await toolkit.execute_async(code)).text()
-
+        toolkit = Toolkit(Toolset.combined(bound, Toolset([refund])), approver=approve_all)
         await toolkit.execute_async("1")  # so that a sandbox is there, as in a process that runs for a while
-        agent = Agent("support", "Answers customers", [run_python], sinks=[sink])
-        await agent.put(Turn(run_python, kwargs={"code": PROGRAM}))
-        spans.clear()
-        said = [value async for _, value in agent.run()]
-    if said != ["19.5 for A-7"]:
-        raise RuntimeError(f"the program went another way: {said}")
+        run = Run(sinks=(sink,), agent="support", approver=approve_all)
+        with Model(ToolCall("run_python", {"code": PROGRAM}), "The money is on its way.") as model:
+            session = Session(model, tools=[toolkit.as_tool()], run=run)
+            await session.say("Where is order A-7?").run()
+    if "19.5 for A-7" not in str(session.transcript):
+        raise RuntimeError(f"the program went another way: {session.transcript}")
     found = list(spans.get_finished_spans())
     root = next(span for span in found if span.name.startswith("invoke_agent"))
     assert root.context is not None
