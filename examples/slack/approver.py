@@ -18,6 +18,7 @@ from urllib.request import urlopen
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -99,6 +100,7 @@ class ChatApprover:
     def __init__(self, store: SqliteApprovalStore, chat: Chat, secret: str, approvers: Mapping[str, str]) -> None:
         self._store, self._chat, self._secret, self._approvers = store, chat, secret, approvers
         self._posted: set[str] = set()
+        self._updating = asyncio.Lock()
         self.app = Starlette(routes=[Route("/press", self._press, methods=["POST"])], lifespan=self._lifespan)
 
     @asynccontextmanager
@@ -137,32 +139,42 @@ class ChatApprover:
         approver = self._approvers.get(user)
         if approver is None:
             return PlainTextResponse("only approvers answer", 403)
-        said, blocks = await self._answer(request_id, is_yes, approver)
-        try:
-            await self._chat.update(at, said, blocks)
-        except OSError as error:  # the answer is kept, and the next press is told of it
-            print(error, file=sys.stderr)
-        return PlainTextResponse(said)
+        late = await self._answer(request_id, is_yes, approver)
+        said, _ = await self._shown(request_id, late)
+        # The chat waits three seconds for this; the message is updated after it.
+        return PlainTextResponse(said, background=BackgroundTask(self._update, at, request_id, late))
 
-    async def _answer(self, request_id: str, is_yes: bool, approver: str) -> tuple[str, list[dict[str, Any]]]:
-        """Answer a request; return what became of it, also where another answer came first, and the new message."""
-        late = ""
+    async def _answer(self, request_id: str, is_yes: bool, approver: str) -> str:
+        """Answer a request; return why the answer does not count, empty where it does."""
         try:
             request = (await self._store.show(request_id)).request
-        except ApprovalError as error:
-            return str(error), plain(str(error))
-        try:
             await self._store.answer(
                 request.grant(approver) if is_yes else request.deny("An approver said no.", approver)
             )
         except ApprovalError as error:
-            late = f"\n({approver}: {error})"
-        entry = await self._store.show(request_id)
+            return f"\n({approver}: {error})"
+        return ""
+
+    async def _shown(self, request_id: str, late: str) -> tuple[str, list[dict[str, Any]]]:
+        """Return what became of a request, also where another answer came first, and the message that says so."""
+        try:
+            entry = await self._store.show(request_id)
+        except ApprovalError as error:
+            return str(error), plain(str(error))
         if entry.answer is None:  # it takes another approver
             return f"{', '.join(entry.request.approved_by)} approved; it takes one more{late}", message(entry.request)
         word = "approved" if isinstance(entry.answer, Grant) else "denied"
-        said = f"{request.text()}\n{word} by {entry.answer.approver}{late}"
+        said = f"{entry.request.text()}\n{word} by {entry.answer.approver}{late}"
         return said, plain(said)
+
+    async def _update(self, at: str, request_id: str, late: str) -> None:
+        """Have the message say how the request stands now: one update at a time, so that the last one is the newest."""
+        async with self._updating:
+            said, blocks = await self._shown(request_id, late)
+            try:
+                await self._chat.update(at, said, blocks)
+            except OSError as error:  # the answer is kept, and the next press is told of it
+                print(error, file=sys.stderr)
 
 
 def main() -> None:

@@ -8,11 +8,13 @@ import os
 import runpy
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,29 @@ def started(*command: str, environment: dict[str, str] | None = None) -> Generat
             process.terminate()
 
 
+@contextmanager
+def slow_chat(go_on: threading.Event, seen: list[str]) -> Generator[str]:
+    """Serve a chat that answers an update of a message when it is told to; give its address."""
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            if self.path.endswith("update"):
+                go_on.wait(LATE)
+            seen.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"ok": true}')
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Write nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     port = free_port()
@@ -108,7 +133,7 @@ def test_a_press_of_an_approver_lets_the_call_go_on_once(desk: Desk) -> None:
     assert approved[1].endswith("approved by ann")
     assert denied[1].endswith("denied by bob")
     assert "approved by ann\n(bob: " in again[1]
-    assert all(len(one["blocks"]) == 1 for one in desk.messages())  # the buttons are gone
+    until(lambda: all(len(one["blocks"]) == 1 for one in desk.messages()) or None)  # the buttons are gone
     assert desk.work() == "refunded 19.99 on order 7\nRejected: An approver said no.\nnothing is pending\n"
 
 
@@ -132,7 +157,30 @@ def test_a_request_that_takes_two_approvers_keeps_its_buttons_for_the_second(des
     message = desk.about(5)
 
     first = desk.press("approve", "U1", message)
+    assert desk.about(5)["blocks"][1]["type"] == "actions"
     second = desk.press("approve", "U2", desk.about(5))
 
     assert first == (200, "ann approved; it takes one more")
     assert second[1].endswith("approved by ann\napproved by bob")
+
+
+def test_a_press_is_acknowledged_before_the_chat_has_updated_the_message(tmp_path: Path) -> None:
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+    asyncio.run(store.put(ApprovalRequest("ask_one", "call_one", "refund", {"order": 5}, "digest")))
+    port, go_on, seen = free_port(), threading.Event(), list[str]()
+    url = f"http://127.0.0.1:{port}/press"
+    button = {"elements": [{"action_id": "approve", "value": "ask_one"}]}
+
+    with ExitStack() as stack:
+        api = stack.enter_context(slow_chat(go_on, seen))
+        told = {"SLACK_API": api, "SLACK_BOT_TOKEN": "t", "SLACK_SIGNING_SECRET": chat["SECRET"], "SLACK_CHANNEL": "C1"}
+        command = str(EXAMPLES / "slack" / "approver.py"), str(store.path), str(port)
+        stack.enter_context(started(*command, environment={**told, "APPROVERS": "U1=ann"}))
+        until(lambda: answers(url))
+        status, said = chat["press"](url, "approve", "U1", {"ts": "1.0", "blocks": [button]})
+        acknowledged = [*seen]
+        go_on.set()
+        until(lambda: "/chat.update" in seen or None)
+
+    assert (status, said.splitlines()[-1]) == (200, "approved by ann")
+    assert "/chat.update" not in acknowledged
