@@ -51,7 +51,7 @@ def test_its_session_asks_the_person_at_the_terminal(project: Path, answer: str,
 
 
 def test_its_tests_pass(project: Path) -> None:
-    assert "5 passed" in run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "6 passed" in run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 def test_its_tools_are_called_from_the_command_line(project: Path) -> None:
@@ -60,7 +60,6 @@ def test_its_tools_are_called_from_the_command_line(project: Path) -> None:
     assert "ann@example.org" in printed
 
 
-@pytest.mark.once
 def test_its_code_is_formatted_and_typed(project: Path) -> None:
     run(project, "-m", "ruff", "check", "--isolated", "--line-length", "120", "--extend-select", "I", ".")
     run(project, "-m", "ruff", "format", "--isolated", "--line-length", "120", "--check", ".")
