@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from board import Board
 from rich.console import Console
 from rich.prompt import Confirm
 
 from toolcrib import Agent, ApprovalRequest, Denial, Grant, Toolset, Turn, tool
+from toolcrib.cli import LiveView
 from toolcrib.turns import ContextItem, ContextPool, ContextQueue
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "shop"))
@@ -74,24 +74,23 @@ async def ask(request: ApprovalRequest) -> Grant | Denial | None:
     """Ask at the terminal; without one the turn is kept until a person answers."""
     if not sys.stdin.isatty():
         return None
-    with board.paused():
+    with view.paused():
         console.print(f"\n{request.text()}", markup=False)
         yes = await asyncio.to_thread(Confirm.ask, "Pay?", console=console)
     return request.grant("you") if yes else request.deny("not now", "you")
 
 
-board = Board(console)
+view = LiveView()
 
 
 async def main() -> None:
     tools = Toolset([shop, survey, trace, assess, report])
-    agent = Agent("researcher", "Finds out why parcels are late", tools, approver=ask)
-    board.watch(agent)
+    agent = Agent("researcher", "Finds out why parcels are late", tools, approver=ask, sinks=[view])
 
-    with board:
+    with view:
         await agent.put(Turn(survey))
         async for _ in agent.run(max_concurrency=3):
-            pass  # the board shows it
+            pass  # the view shows it
     await agent.put(Turn(report))
     async for _, text in agent.run():
         console.print(f"\n{text}", markup=False, highlight=False)

@@ -53,6 +53,13 @@ def test_each_part_names_its_extra() -> None:
     ]
 
 
+def test_the_live_view_names_its_extra() -> None:
+    code = f"{WITHOUT}\nsys.modules['typer'] = None\nfrom toolcrib.cli import LiveView"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert "`LiveView` needs an optional dependency. Install it with: pip install 'toolcrib[cli]'" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 # What runs in the background of a shell has Ctrl-C switched off, and so has what it starts: it is switched on again.
@@ -60,11 +60,11 @@ class Screen:
 
 
 @contextmanager
-def terminal(*args: str) -> Iterator[Screen]:
-    """Run the command with a terminal of 100 columns as its stdin, stdout and stderr."""
+def terminal(*args: str, command: Sequence[str] = RUN) -> Generator[Screen]:
+    """Run the command, or another, with a terminal of 100 columns as its stdin, stdout and stderr."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1"}
-    process = subprocess.Popen([*RUN, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    process = subprocess.Popen([*command, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     try:
         yield Screen(process, ours)

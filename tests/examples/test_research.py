@@ -19,8 +19,8 @@ def test_the_assistant_finds_out_and_keeps_what_a_person_has_to_decide(tmp_path:
     )
 
     assert run.returncode == 0, run.stderr
-    assert "4 orders are late" in run.stdout
-    assert "refund(order_id=1002, amount=84.5, reason=your parcel was lost)" in " ".join(run.stdout.split())
+    assert "4 orders are late" in run.stderr
+    assert "call refund  suspended" in run.stderr
     assert "- order 1003 is in customs in Turin" in run.stdout
     assert "- [order 1005] ordered by Emre on 2026-03-06" in run.stdout
     assert run.stdout.count("Still to be answered: refund needs approval") == 1

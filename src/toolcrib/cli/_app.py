@@ -20,10 +20,10 @@ from toolcrib.cli._exec import run_program, show_program
 from toolcrib.cli._formatting import JsonOption, console, print_json, tools_json, tools_table
 from toolcrib.cli._inspect import inspect
 from toolcrib.cli._install import import_servers, install
-from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._new import new
 from toolcrib.cli._paused import read_paused, signing_key, write_paused
 from toolcrib.cli._pins import pins
+from toolcrib.cli._program_view import ProgramView
 from toolcrib.cli._replay import replay_command
 from toolcrib.cli._resume import has_resumed, resume_program, target_of
 from toolcrib.cli._run import RunOptions, exit_on_error, listed_tools, open_run, text_of
@@ -192,7 +192,7 @@ def execute(
     flags = _approval_flags(approve, deny, yes, suspend or pause is not None)
     options = RunOptions(target, flags, as_json, record)
     terminal = Terminal()
-    view = LiveView(terminal.console, live=not as_json)
+    view = ProgramView(terminal.console, live=not as_json)
     with exit_on_error():
         code = text_of(file)
         secret = None if pause is None else signing_key(key)
@@ -230,7 +230,7 @@ def resume(
     """
     flags = replace(_approval_flags(approve, deny, yes, suspend), message=message)
     terminal = Terminal()
-    view = LiveView(terminal.console, live=not as_json)
+    view = ProgramView(terminal.console, live=not as_json)
     with exit_on_error():
         secret = signing_key(key)
         paused = read_paused(file, secret)

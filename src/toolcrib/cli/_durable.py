@@ -31,6 +31,7 @@ from toolcrib.adapters.dbos import (
 from toolcrib.cli._database import DATABASE_HINT
 from toolcrib.cli._find_toolset import toolset_of
 from toolcrib.cli._formatting import say
+from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._run import Status, open_toolset
 from toolcrib.cli._target import load
 from toolcrib.cli._telemetry import telemetry_sink
@@ -69,6 +70,7 @@ class WorkerOptions:
     recover_lost: bool = False
     health: tuple[str, int] | None = None
     telemetry: bool = False
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ async def work(target: str, options: WorkerOptions) -> bool:
 
 
 async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
+    view = (LiveView(),) if options.live else ()
     engine = Engine(
         options.database,
         worker_id=options.worker_id,
@@ -150,10 +153,12 @@ async def _take_work(queues: list[Queue], options: WorkerOptions) -> bool:
         grace=options.grace,
         record=options.record,
         recover_lost=options.recover_lost,
-        sinks=(telemetry_sink(),) if options.telemetry else (),
+        sinks=(*((telemetry_sink(),) if options.telemetry else ()), *view),
     )
     stopped = asyncio.Event()
     async with AsyncExitStack() as stack:
+        for one in view:
+            stack.enter_context(one)
         if options.health is not None:
             await _open_health(stack, engine, *options.health)
         await stack.enter_async_context(engine)

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcrib.calls import lenient
 from toolcrib.cli._formatting import calls_table, print_json, result_text, say, write
-from toolcrib.cli._live_view import LiveView
+from toolcrib.cli._program_view import ProgramView
 from toolcrib.cli._run import CliRun, Status
 from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
@@ -18,7 +18,7 @@ _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
 __all__ = ["limits_for", "run_program", "show_program"]
 
 
-async def run_program(run: CliRun, code: str, view: LiveView, timeout: float | None = None) -> ExecutionResult:
+async def run_program(run: CliRun, code: str, view: ProgramView, timeout: float | None = None) -> ExecutionResult:
     """Run a program with the tools of the run, and show its output and its running calls.
 
     Without `timeout` it has the usual limits; the time that a person at the terminal takes does not count.

@@ -170,7 +170,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     return data
 
 
-def console() -> Console:
-    """Return a console on stdout that prints text as it is; a pipe or a file has wide lines."""
-    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, markup=False, emoji=False, width=None if narrow else _PIPED)
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on stdout or stderr that prints text as it is; a pipe or a file has wide lines."""
+    narrow = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if narrow else _PIPED)

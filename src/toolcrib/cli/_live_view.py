@@ -1,101 +1,90 @@
-"""Live view of a program: its output as it comes, and below it the calls that run now."""
+"""LiveView: a sink that shows in the terminal what goes on in this process, as `toolcrib watch` does for a database."""
 
 from __future__ import annotations
 
-import sys
+import atexit
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.text import Text
-
-from toolcrib.calls import CallEvent, cut
-from toolcrib.cli._formatting import arguments_text, write
-from toolcrib.cli._terminal import escape_control
+from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.cli._activity_view import show_activities
+from toolcrib.cli._formatting import console
+from toolcrib.record import SqliteSink
 
 __all__ = ["LiveView"]
 
-_MAX_CALLS = 8  # calls shown at a time
-
 
 class LiveView:
-    """Shows a run on a terminal; where there is none it only passes output on. A sink of call events.
+    """Shows on stderr what runs: for how long, how far it has come, its tokens and cost, and what ended last.
 
-    Args:
-        console: The terminal, on stderr.
-        live: Whether to show running calls, where `console` is a terminal.
+    A sink: `Agent(..., sinks=[LiveView()])`, `Run(sinks=[LiveView()])`, `Engine(sinks=[LiveView()])`. It appears with
+    the first event, and stays as it is at `close`, the end of `with`, or the end of the process. Where stderr is no
+    terminal, it writes a line for each change. The events are kept in a temporary file until it is closed.
     """
 
-    def __init__(self, console: Console, *, live: bool) -> None:
-        self._console = console
-        self._running: dict[str, str] = {}
-        self._line = ""  # printed so far without a line end: a live view can only stand below whole lines
-        self._live: Live | None = None
-        self._wanted = live and console.is_terminal
+    def __init__(self) -> None:
+        self._folder = TemporaryDirectory(prefix="toolcrib-")
+        self._sink = SqliteSink(Path(self._folder.name) / "live.db")
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_hidden = self._is_closed = False
 
     def emit(self, event: CallEvent) -> None:
-        """Note a call that begins or ends."""
-        if event.kind == "started":
-            arguments = arguments_text(event.data["arguments"])
-            self._running[event.call_id] = escape_control(cut(f"{event.tool}({arguments})", 200)).replace("\n", " ")
-        elif event.kind == "ended":
-            self._running.pop(event.call_id, None)
+        """Show an event of a call."""
+        self._sink.emit(event)
+        self._show()
 
-    def output(self, text: str, stream: str = "stdout") -> None:
-        """Show output of the program; its stderr is shown at the end, with the traceback."""
-        if stream != "stdout":
-            return
-        if self._live is None or not sys.stdout.isatty():
-            write(text)
-            return
-        *lines, self._line = (self._line + text).split("\n")
-        for line in lines:
-            self._console.print(Text(escape_control(line)))
-
-    @contextmanager
-    def shown(self) -> Generator[None]:
-        """Show the live view while the body runs."""
-        if not self._wanted:
-            yield
-            return
-        self._live = Live(
-            console=self._console,
-            get_renderable=self._render,
-            refresh_per_second=10,
-            transient=True,
-            redirect_stdout=sys.stdout.isatty(),
-        )
-        try:
-            with self._live:
-                yield
-        finally:
-            self._live = None
-            if self._line:
-                write(self._line + "\n")
-                self._line = ""
+    def emit_activity(self, event: ActivityEvent) -> None:
+        """Show an event of an activity."""
+        self._sink.emit_activity(event)
+        self._show()
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Hide the live view while the body runs."""
-        live = self._live
-        if live is None:
-            yield
-            return
-        live.stop()
+        """Leave the terminal to other code for the body: a question to a person."""
+        self._hide()
         try:
             yield
         finally:
-            live.start()
+            self._is_hidden = False
 
-    def _render(self) -> RenderableType:
-        running = list(self._running.values())
-        shown = running[:_MAX_CALLS] or ["running"]
-        more = [Text(f"  and {len(running) - _MAX_CALLS} more")] if len(running) > _MAX_CALLS else []
-        return Group(*(self._spinner(text) for text in shown), *more)
+    def close(self) -> None:
+        """Show how all of it stands now, and end; closing twice does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._hide()
+        self._sink.close()
+        self._folder.cleanup()
+        atexit.unregister(self.close)
 
-    def _spinner(self, text: str) -> Spinner:
-        spinner = Spinner("dots", Text(text, overflow="ellipsis", no_wrap=True))
-        spinner.start_time = 0.0  # all of them turn together, though each is made anew
-        return spinner
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _show(self) -> None:
+        if self._thread is not None or self._is_hidden:  # asked for every event
+            return
+        with self._lock:
+            if self._thread is None and not self._is_closed:
+                atexit.register(self.close)
+                self._ended.clear()
+                shown = self._sink.log(), console(stderr=True), self._ended
+                self._thread = threading.Thread(target=show_activities, args=shown, name="toolcrib: live", daemon=True)
+                self._thread.start()
+
+    def _hide(self) -> None:
+        self._is_hidden = True
+        with self._lock:
+            if self._thread is not None:
+                self._sink.flush()
+                self._ended.set()
+                self._thread.join()
+                self._thread = None

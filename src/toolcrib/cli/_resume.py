@@ -9,8 +9,8 @@ from toolcrib.calls import Denial, Grant
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._exec import limits_for
 from toolcrib.cli._formatting import say
-from toolcrib.cli._live_view import LiveView
 from toolcrib.cli._paused import UsedAnswers
+from toolcrib.cli._program_view import ProgramView
 from toolcrib.cli._run import CliRun
 from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
@@ -35,7 +35,9 @@ def target_of(paused: PausedProgram, given: str | None) -> str:
     return target
 
 
-async def resume_program(run: CliRun, paused: PausedProgram, timeout: float | None, view: LiveView) -> ExecutionResult:
+async def resume_program(
+    run: CliRun, paused: PausedProgram, timeout: float | None, view: ProgramView
+) -> ExecutionResult:
     """Get an answer to each suspended call, and resume the program."""
     interactive = Terminal.is_interactive()
     flags = run.flags

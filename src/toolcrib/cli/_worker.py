@@ -63,13 +63,14 @@ def worker(
         ),
     ] = None,
     telemetry: TelemetryOption = False,
+    live: Annotated[bool, typer.Option("--live", help="Show on stderr what it runs, as it changes.")] = False,
 ) -> None:
     """Take turns and programs of TARGET from their queues and run them, until Ctrl-C or SIGTERM."""
     place = None if health is None else _place(health)
     with exit_on_error():
         module = durable()
         options = module.WorkerOptions(
-            tuple(queue or ()), database, worker_id, concurrency, grace, record, recover_lost, place, telemetry
+            tuple(queue or ()), database, worker_id, concurrency, grace, record, recover_lost, place, telemetry, live
         )
         kept = run_sync(module.work(target, options), "use toolcrib.adapters.dbos.Engine")
     raise typer.Exit(Status.DONE if kept else Status.FAILED)
