@@ -40,6 +40,9 @@ NPM := tests/npm/node_modules/.installed
 AXE := docsite/node_modules/.installed
 UV = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
+# The tests start hundreds of processes, and each would compile our modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The wheel of pyright brings the type checker itself: it need not look for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 

@@ -60,6 +60,7 @@ def test_its_tools_are_called_from_the_command_line(project: Path) -> None:
     assert "ann@example.org" in printed
 
 
+@pytest.mark.once
 def test_its_code_is_formatted_and_typed(project: Path) -> None:
     run(project, "-m", "ruff", "check", "--isolated", "--line-length", "120", "--extend-select", "I", ".")
     run(project, "-m", "ruff", "format", "--isolated", "--line-length", "120", "--check", ".")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -78,6 +79,28 @@ async def test_a_file_is_served_with_a_server_that_is_down(tmp_path: Path) -> No
     assert "small_facts" in names
     assert added.structured_content == {"result": 3}
     assert "the server `dead` did not start" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("words", [["serve"], ["serve", "--transport", "http"], ["inspect"], ["list"]], ids=" ".join)
+def test_a_server_that_has_to_be_there_and_is_not_is_one_message_and_status_1(words: list[str], tmp_path: Path) -> None:
+    dead = {"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]}
+    target = written(small=SMALL, dead={**dead, "toolcrib": {"required": True}})
+    command = [sys.executable, "-m", "toolcrib", words[0], target, *words[1:]]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as process:  # stdin stays open, as a client has it
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        said = process.stderr.read()
+        status = process.wait()
+
+    message = "the server `dead` did not start: Connection closed. Its last words:\n  no licence\nIt has to be there."
+    assert status == 1
+    assert said.count("did not start") == said.count(message) == 1
+    assert said.endswith("Mend its command or address; with `required` set to false the rest starts without it\n")
+    assert "tried again" not in said
 
 
 # --- inspect

@@ -131,7 +131,7 @@ class Browser:
 
     def __init__(self, authority: Authority, person: str) -> None:
         self._authority, self.person = authority, person
-        self.http = httpx2.AsyncClient()
+        self.http = httpx2.AsyncClient(timeout=60)
 
     async def __aenter__(self) -> Browser:
         return self

@@ -266,7 +266,7 @@ async def test_link_is_for_its_principal_where_the_host_knows_who_is_there() -> 
     store, port = MemoryCredentialStore(), free_port()
     oauth = OAuth(store, pages=f"http://127.0.0.1:{port}/consent")
     routes = consent_routes("/consent", store, identify=lambda request: request.headers.get("x-user"))
-    async with guarded() as server, serving(Starlette(routes=routes), port), httpx2.AsyncClient() as http:
+    async with guarded() as server, serving(Starlette(routes=routes), port), httpx2.AsyncClient(timeout=60) as http:
         consent = await oauth.consent_for("ann", server.url)
         assert consent is not None
         eve = await http.get(consent.url, headers={"x-user": "eve"})

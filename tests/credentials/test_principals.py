@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 import httpx2
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -59,7 +60,7 @@ class Principals(RuleBasedStateMachine):
         """Register with the authorization server, and return a token's row without its tokens."""
         place = self.server.url.removesuffix("/mcp")
         about = {"redirect_uris": ["http://127.0.0.1:9/consent/back"], "token_endpoint_auth_method": "none"}
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(timeout=60) as http:
             client = (await http.post(f"{place}/register", json=about)).json()
         endpoints = {"issuer": place, "authorize": f"{place}/authorize", "token": f"{place}/token"}
         rest = {"register": "", "revoke": "", "scopes": [], "says_issuer": False, "takes_documents": False}
@@ -158,6 +159,7 @@ TestPrincipals.settings = settings(
 )
 
 
+@pytest.mark.once
 async def test_thousand_principals_call_at_once_and_share_no_session() -> None:
     machine, people = Principals(), range(examples(POPULATION))
     machine.loop.close()

@@ -9,6 +9,8 @@ import pytest
 from tests.effort import EFFORT
 from tests.gateway.soak import soaked
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.skipif(EFFORT < 1, reason="it takes a minute, and is run where all is tried")
 @pytest.mark.timeout(900)

@@ -16,12 +16,14 @@ from pydantic import BaseModel, SecretStr
 from tests.effort import examples
 from tests.pipeline.calling import pay, suspended
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import approve_all
+from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import (
+    ApprovalRequest,
     Completed,
     Denial,
     Failed,
     Outcome,
+    Rejected,
     Suspended,
     ToolCall,
     outcome_from_dict,
@@ -181,6 +183,53 @@ async def test_a_resumed_call_needs_approval_even_if_the_policy_has_changed_its_
     outcome = await Pipeline([free_pay]).run(waiting)
 
     assert isinstance(outcome, Suspended)
+
+
+class Settled(BaseTool):
+    """A tool whose call waits, and of which something else says that it need not."""
+
+    name = "settled"
+    asks, settler = True, "ann"
+
+    async def call(self, ctx: RunContext[Any]) -> str:
+        return f"done by the word of {ctx.approver}"
+
+    def requires_approval(self, arguments: Any, ctx: Any) -> bool:
+        return self.asks
+
+    async def get_settler(self, request: ApprovalRequest) -> str | None:
+        if self.settler == "nobody":
+            raise OSError("the file is gone")
+        return self.settler or None
+
+
+async def settled_meanwhile(settler: str, *, asks: bool = False, denied: bool = False) -> Outcome:
+    tool, run = Settled(), Run(approvals=MemoryApprovalStore())
+    pipeline = Pipeline([tool])
+    waiting = await pipeline.run(ToolCall("settled", {}), run)
+    assert isinstance(waiting, Suspended)
+    if denied:
+        await run.approvals.answer(waiting.request.deny("no", "bob"))
+    tool.asks, tool.settler = asks, settler
+    return await pipeline.run(waiting, run)
+
+
+async def test_what_is_settled_by_other_means_goes_on_by_the_word_of_who_did_so() -> None:
+    settled, open_still = await settled_meanwhile("ann"), await settled_meanwhile("")
+
+    assert isinstance(settled, Completed)
+    assert settled.value == "done by the word of ann"
+    assert isinstance(open_still, Suspended)
+
+
+async def test_a_policy_that_asks_still_an_answer_and_a_failure_stand_against_that() -> None:
+    asked, denied = await settled_meanwhile("ann", asks=True), await settled_meanwhile("ann", denied=True)
+    failed = await settled_meanwhile("nobody")
+
+    assert isinstance(asked, Suspended)
+    assert isinstance(denied, Rejected)
+    assert isinstance(failed, Failed)
+    assert failed.code == "hook_error"
 
 
 async def test_a_denial_in_a_record_says_who_and_why() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from toolcrib.sandbox._worker_pool import WorkerPool, WorkerProcess
@@ -59,8 +59,12 @@ FORKS = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c"]
 """A command for a host that forks: from 3.12 on Python warns of threads, of which one may be about to end."""
 
 
-def descendants(of: int) -> dict[int, str]:
-    """Return the living processes below one, each with its state's letter."""
+def descendants(of: int, besides: Collection[int] = ()) -> dict[int, str]:
+    """Return the living processes below one, each with its state's letter.
+
+    Args:
+        besides: Processes that are left out, with all that is below them now.
+    """
     parents: dict[int, tuple[int, str]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -72,7 +76,7 @@ def descendants(of: int) -> dict[int, str]:
     found: dict[int, str] = {}
     wanted = {of}
     while wanted:
-        below = {pid: state for pid, (parent, state) in parents.items() if parent in wanted}
+        below = {pid: state for pid, (parent, state) in parents.items() if parent in wanted and pid not in besides}
         found |= below
         wanted = set(below)
     return found

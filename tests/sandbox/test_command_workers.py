@@ -102,19 +102,19 @@ async def test_a_spare_worker_is_for_any_limits() -> None:
 
 
 async def test_nothing_is_left_of_a_closed_sandbox(kind: str) -> None:
-    before = set(descendants(os.getpid()))
+    before = descendants(os.getpid())
     sandbox = MAKERS[kind](spares=2)
     session = sandbox.session()
     await session.run(PROGRAM, TableHost())
     await sandbox.run(PROGRAM, TableHost())
-    started = set(descendants(os.getpid())) - before
+    started = descendants(os.getpid(), before)
 
     sandbox.close()
     session.close()
 
     assert len(started) >= 3
     assert until(lambda: all(gone(process) for process in started))
-    assert until(lambda: not set(descendants(os.getpid())) - before)
+    assert until(lambda: not descendants(os.getpid(), before))
     with pytest.raises(SandboxError, match="was closed"):
         await sandbox.run(PROGRAM, TableHost())
 
@@ -181,10 +181,10 @@ def test_a_fork_of_the_host_has_workers_of_its_own(kind: str) -> None:
 async def test_a_worker_that_was_killed_from_outside_is_an_error_and_replaced(kind: str) -> None:
     host = TableHost()
     with MAKERS[kind](spares=0) as sandbox:
-        before = set(descendants(os.getpid()))
+        before = descendants(os.getpid())
 
         def kill() -> None:
-            for process in sorted(set(descendants(os.getpid())) - before)[1:]:
+            for process in sorted(descendants(os.getpid(), before))[1:]:
                 if not gone(process):
                     os.kill(process, 9)
 
@@ -229,6 +229,35 @@ count
 
     assert result.error is None
     assert result.value is True
+
+
+WATCHING = """
+import os, signal, subprocess, sys
+def note(*_):
+    stats = [open(f"/proc/{each.pid}/stat").read() for each in below]
+    with open(sys.argv[1], "a") as file:
+        file.write("".join(each.rpartition(")")[2].split()[0] for each in stats) + "\\n")
+below = [subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL) for _ in range(20)]
+below.append(subprocess.Popen(sys.argv[2:], stdin=0))
+signal.signal(signal.SIGCONT, note)
+below[-1].wait()
+"""
+
+
+async def test_a_wall_goes_on_after_all_that_it_started(tmp_path: Path) -> None:
+    states = tmp_path / "states"
+    states.write_text("")
+    command = [sys.executable, "-c", WATCHING, str(states), *guest_command()]
+    with WorkerSandbox(CommandWorkers(command, spares=0), "watching") as sandbox:
+        session = sandbox.session()
+        await session.run(PROGRAM, TableHost())
+
+        result = await session.run(PROGRAM, TableHost())
+
+        assert result.value == 21
+        assert until(lambda: "\n" in states.read_text())
+        assert "T" not in states.read_text()
+        session.close()
 
 
 async def test_bubblewrap_shows_packages_that_lie_below_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,9 +32,12 @@ Own = Callable[[], dict[int, str]]
 
 @pytest.fixture
 def own() -> Own:
-    """Return what tells the processes that the test has started: other tests keep some for their session."""
-    before = set(descendants(os.getpid()))
-    return lambda: {process: state for process, state in descendants(os.getpid()).items() if process not in before}
+    """Return what tells the processes that the test has started.
+
+    Other tests keep some for their session, which start others at any time: a Postgres server does.
+    """
+    before = descendants(os.getpid())
+    return lambda: descendants(os.getpid(), before)
 
 
 @pytest.fixture

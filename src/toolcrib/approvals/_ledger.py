@@ -154,13 +154,17 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
     One about the same call of which the tool has changed is closed: no answer to it would be taken, or is.
     """
     known = ledger.entry(request.id)
-    for older in ledger.entries_of(request.call_id) if known is None else ():
-        if older.used_at is None and _is_outdated(older.request, request):
-            why = f"the tool has changed; the request {request.id} asks about this call now"
-            answer = older.answer if older.state == "answered" else older.request.deny(why, "a newer request")
-            ledger.write(replace(older, answer=answer, used_at=now()))
+    if known is None:
+        _close_outdated(ledger, request, f"the tool has changed; the request {request.id} asks about this call now")
     if known is None or (known.answer is not None and known.state == "pending"):
         ledger.write(ApprovalEntry(request))
+
+
+def _close_outdated(ledger: Ledger, request: ApprovalRequest, why: str) -> None:
+    for older in ledger.entries_of(request.call_id):
+        if older.used_at is None and _is_outdated(older.request, request):
+            answer = older.answer if older.state == "answered" else older.request.deny(why, "a newer request")
+            ledger.write(replace(older, answer=answer, used_at=now()))
 
 
 def _is_outdated(older: ApprovalRequest, newer: ApprovalRequest) -> bool:
@@ -254,6 +258,7 @@ def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial)
         for other in ledger.entries_of(request.call_id):
             if other.used_at is not None and _same(other.answer, answer):
                 raise _used(other)
+    _close_outdated(ledger, request, f"the tool has changed, and the call went on by the request {key}")
     ledger.write(replace(entry, answer=answer, used_at=now()))
     if isinstance(answer, Grant) and standing and not any(_same(answer, kept) for kept in ledger.standing(answer.tool)):
         ledger.stand(answer)

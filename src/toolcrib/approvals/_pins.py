@@ -98,6 +98,21 @@ class ToolPins:
         """Keep something as an approver has accepted it."""
         await self._run(lambda connection: _write(connection, server, kind, name, definition, approver))
 
+    async def approver_of(
+        self, server: str, name: str, definition: Mapping[str, Any], kind: PinKind = "tool"
+    ) -> str | None:
+        """Return who accepted something as it is here, or `first use`; None where it is not kept so."""
+        query = (
+            "SELECT definition, approver FROM toolcrib_server_pins "
+            "WHERE server = ? AND kind = ? AND name = ? AND name != ?"
+        )
+
+        def work(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(query, (server, kind, name, _BEGUN)).fetchone()
+            return row[1] if row is not None and json.loads(row[0]) == definition else None
+
+        return await self._run(work)
+
     async def servers(self) -> tuple[str, ...]:
         """Return the servers of which something is kept."""
         query = "SELECT DISTINCT server FROM toolcrib_server_pins ORDER BY server"

@@ -26,7 +26,7 @@ from toolcrib.cli._run import Status, is_file_of_servers, name_of, recorder_of, 
 from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
 from toolcrib.cli._server_states import GatewayStates
 from toolcrib.cli._telemetry import telemetry_sink
-from toolcrib.errors import UnknownTool
+from toolcrib.errors import ServerError, UnknownTool
 from toolcrib.pipeline import Run
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
 from toolcrib.toolsets import Toolset
@@ -138,6 +138,8 @@ async def _over_http(given: ServeOptions, work: Coroutine[Any, Any, None], http:
             await task
         except asyncio.CancelledError:
             say("stopped")
+        except ServerError:  # one behind this one, and an OSError, too
+            raise
         except OSError as error:
             say(f"cannot listen on {http.host}:{http.port}: {error.strerror or error}")
             raise typer.Exit(Status.MISUSED) from None

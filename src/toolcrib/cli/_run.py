@@ -24,7 +24,7 @@ from toolcrib.cli._find_toolset import toolset_of
 from toolcrib.cli._formatting import say
 from toolcrib.cli._target import load
 from toolcrib.cli._terminal import Terminal
-from toolcrib.errors import DatabaseError, SandboxError, ToolcribError
+from toolcrib.errors import DatabaseError, SandboxError, ServerError, ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset
@@ -103,7 +103,7 @@ def exit_on_error() -> Generator[None]:
     """End the command with one sentence for an error: status 2 where it cannot be carried out, 130 on Ctrl-C."""
     try:
         yield
-    except SandboxError as error:
+    except (SandboxError, ServerError) as error:
         say(str(error))
         raise typer.Exit(Status.FAILED) from None
     except ToolcribError as error:

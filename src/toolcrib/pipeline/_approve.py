@@ -56,14 +56,23 @@ async def reasons_for(call: LiveCall) -> list[str] | Failed:
 
 
 async def answered(
-    call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None = None
+    call: LiveCall,
+    reasons: list[str],
+    given: Grant | Denial | None,
+    used: Grant | None = None,
+    *,
+    lapsed: bool = False,
 ) -> Outcome | None:
     """Get an answer for these reasons and do what it says; None when the call may go on.
+
+    Args:
+        lapsed: Whether these are reasons from before, and nothing asks about the call any more: then what they are
+            about may be settled by other means.
 
     A call in doubt that was done, as the approver says, is `executed` then, with their result.
     """
     with call.within():
-        answer = await _ask(call, reasons, given, used)
+        answer = await _ask(call, reasons, given, used, lapsed=lapsed)
         if not isinstance(answer, Grant):
             return answer
         if answer.override_args is not None:
@@ -110,11 +119,14 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
 # --- asking
 
 
-async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None) -> Outcome | Grant:
+async def _ask(
+    call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None, *, lapsed: bool
+) -> Outcome | Grant:
     """Return the grant that lets the call go on, or the outcome that ends it here.
 
     Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, a standing
-    grant of the run itself, the grant by which the call was begun before, the run's approver. With none of them the
+    grant of the run itself, the grant by which the call was begun before, a person who has settled it by other means,
+    the run's approver. With none of them the
     call is suspended. A call in doubt is answered by its own request alone, and no approver is asked at once.
     """
     run, before = call.run, call.request
@@ -132,6 +144,10 @@ async def _ask(call: LiveCall, reasons: list[str], given: Grant | Denial | None,
         if answer is None and used is not None and not misfit(used, request):
             _note(call, request, used)
             return used
+        if answer is None and lapsed and before is not None and (source := call.plan.tool.source) is not None:
+            who = "get_settler"
+            by = await source.get_settler(before)
+            answer = None if by is None else request.grant(by)
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             with stopped_clocks():

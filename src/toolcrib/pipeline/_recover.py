@@ -194,7 +194,7 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
         if isinstance(reasons, Failed):
             return reasons
         asked = call.request.reason if call.request is not None else ""
-        return await answered(call, reasons or [asked], given)
+        return await answered(call, reasons or [asked], given, lapsed=not reasons)
     return await approve(call, given)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolcrib.calls import Consent
+from toolcrib.calls import ApprovalRequest, Consent
 from toolcrib.schema import RunContext
 
 __all__ = ["BaseTool", "Instruction"]
@@ -54,6 +54,13 @@ class BaseTool:
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
         """Return what a person who is asked for approval should see besides the arguments."""
+        return None
+
+    async def get_settler(self, request: ApprovalRequest) -> str | None:
+        """Return who has settled by other means what a suspended call waited for; None while its request is open.
+
+        Asked when the call comes back, and no policy asks about it any more. The name is that of the call's approver.
+        """
         return None
 
     @property

@@ -20,14 +20,23 @@ class LiveTools(Toolset):
     Args:
         fault: Why the source has no tools yet. A toolset that is opened with no other tools raises it.
         may_be_empty: Have such a toolset open without tools.
+        left_out: Called when a toolset opens without the tools of the source.
     """
 
     def __init__(
-        self, tools: Iterable[Any] = (), *, fault: Exception | None = None, may_be_empty: bool = False
+        self,
+        tools: Iterable[Any] = (),
+        *,
+        fault: Exception | None = None,
+        may_be_empty: bool = False,
+        left_out: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(tools)
-        self._fault, self._may_be_empty = fault, may_be_empty
+        self._fault, self._may_be_empty, self._left_out = fault, may_be_empty, left_out
         self._followers: list[Callable[[], None]] = []
+
+    def _note_left_out(self) -> None:
+        self._left_out()
 
     def _send_renewals_to(self, bound: Toolset, steps: Sequence[Step]) -> None:
         bound._listeners = WeakSet()

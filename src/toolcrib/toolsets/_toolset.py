@@ -282,7 +282,7 @@ class Toolset:
         """
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
-            bound, found, unknown, faults = self._copy(), dict[Step, set[str]](), set[Step](), list[Exception]()
+            bound, found, unknown, absent = self._copy(), dict[Step, set[str]](), set[Step](), list[Toolset]()
             opened = await _opened(stack, sources_of(self), context)
             for (_, steps), given in zip(self._sources, opened, strict=True):
                 entries: list[ToolEntry] = [*given]
@@ -294,9 +294,12 @@ class Toolset:
                     given._send_renewals_to(bound, steps)
                     if given._fault is not None:
                         unknown.update(steps)
-                        faults += [] if given._may_be_empty else [given._fault]
-            if faults and not bound._entries:
-                raise faults[0]
+                        absent.append(given)
+            for given in absent:
+                if given._fault is not None and not (bound._entries or given._may_be_empty):
+                    raise given._fault
+            for given in absent:
+                given._note_left_out()
             require({step: names for step, names in found.items() if step not in unknown})
             asked = [entry for entry in bound if hide_unavailable and entry.skip_unavailable]
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
@@ -431,6 +434,9 @@ class Toolset:
         return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
 
     # --- inside
+
+    def _note_left_out(self) -> None:
+        """Note that a toolset opened without these tools, whose source is not there: only of `LiveTools`."""
 
     def _send_renewals_to(self, bound: Toolset, steps: Sequence[Step]) -> None:
         """Have a toolset, which was opened with these tools and `steps` taken, get later ones: only of `LiveTools`."""

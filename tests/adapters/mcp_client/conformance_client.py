@@ -119,7 +119,7 @@ async def _signing(scenario: str, url: str, context: Mapping[str, Any]) -> httpx
 async def _issuer(url: str) -> str:
     """Return the authorization server of a server, which a host would have been told."""
     parts = urlsplit(url)
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         found = await http.get(f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}")
     return str(found.json()["authorization_servers"][0])
 
@@ -136,6 +136,6 @@ async def _exchanged(context: Mapping[str, Any], audience: str, resource: str) -
         "resource": resource,
         "client_id": context["idp_client_id"],
     }
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         given = await http.post(context["idp_token_endpoint"], data=form)
     return str(given.json()["access_token"])

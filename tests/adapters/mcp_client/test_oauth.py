@@ -101,7 +101,7 @@ class Browser:
 
     async def go(self, url: str) -> None:
         self.visits += 1
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(timeout=60) as http:
             self.back = parse_qs(urlsplit((await http.get(url)).headers["location"]).query)
 
     async def came_back(self) -> AuthorizationCodeResult:

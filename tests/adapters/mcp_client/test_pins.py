@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from mcp_types import ToolAnnotations
 from tests.adapters.mcp_client.servers import Told
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, pinned_changes
-from toolcrib.approvals import TOOL_PIN_TABLES, ToolPins, approve_all
+from toolcrib.approvals import TOOL_PIN_TABLES, SqliteApprovalStore, ToolPins, approve_all
 from toolcrib.calls import Completed, Grant, Rejected, Suspended, ToolCall, now
 from toolcrib.errors import RemoteToolError
 from toolcrib.pipeline import Pipeline, Run
@@ -157,6 +157,51 @@ async def test_what_another_process_accepted_is_not_asked_about(tmp_path: Path) 
         assert isinstance(await call(one, Run(approver=approve_all)), Completed)
         assert isinstance(await call(other), Completed)
         assert other["add"].description == POISON
+
+
+@pytest.mark.parametrize("opened_anew", [False, True])
+async def test_a_call_that_waited_for_a_change_goes_on_when_it_is_accepted_elsewhere(
+    tmp_path: Path, opened_anew: bool
+) -> None:
+    await used_before(tmp_path)
+    run = Run(approvals=SqliteApprovalStore(tmp_path / "approvals.db"))
+    async with tools_of(tmp_path, server(POISON)).open() as tools, AsyncExitStack() as stack:
+        asked = await call(tools, run)
+        denied = await call(tools, run)
+        assert isinstance(asked, Suspended)
+        assert isinstance(denied, Suspended)
+        await run.approvals.answer(denied.request.deny("no", "bob"))
+        await accept_all(tmp_path, server(POISON))
+        if opened_anew:
+            tools = await stack.enter_async_context(tools_of(tmp_path, server(POISON)).open())
+
+        done, refused = await Pipeline(tools).run(asked, run), await Pipeline(tools).run(denied, run)
+
+    assert isinstance(done, Completed)
+    assert isinstance(refused, Rejected)
+    kept = await run.approvals.list()
+    assert {entry.state for entry in kept} == {"used"}
+    assert "ann" in {entry.answer.approver for entry in kept if entry.request.call_id == asked.call_id}
+
+
+@pytest.mark.parametrize("then", [{"approval": ["add"]}, {"description": "Sum up."}])
+async def test_it_waits_on_where_anything_else_asks(tmp_path: Path, then: dict[str, Any]) -> None:
+    await used_before(tmp_path)
+    async with tools_of(tmp_path, server(POISON)).open() as tools:
+        asked = await call(tools)
+        assert isinstance(asked, Suspended)
+    await accept_all(tmp_path, server(POISON))
+    made, options = server(then.get("description", POISON)), {"approval": then.get("approval", False)}
+
+    async with tools_of(tmp_path, made, **options).open() as tools:
+        assert isinstance(await Pipeline(tools).run(asked), Suspended)
+
+
+async def accept_all(folder: Path, made: MCPServer) -> None:
+    tools = tools_of(folder, made)
+    async with tools.open():
+        for change in pinned_changes(tools):
+            await change.accept("ann")
 
 
 async def test_a_host_may_forget_a_server(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ async def url() -> AsyncIterator[str]:
 async def post(url: str, *, token: str = ANN, content: Any = None, **headers: str) -> httpx.Response:
     """Send one request; without content, one that opens a session."""
     sent = {**ACCEPT, **({"authorization": f"Bearer {token}"} if token else {}), **headers}
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         if content is None:
             return await client.post(url, json=OPENING, headers=sent)
         return await client.post(url, content=content, headers={"content-type": "application/json", **sent})
@@ -117,7 +117,7 @@ async def test_a_session_is_its_opener_s_alone(url: str) -> None:
 
 
 async def end(url: str, session: str, token: str = ANN) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         await client.delete(url, headers={"authorization": f"Bearer {token}", "mcp-session-id": session, **ACCEPT})
 
 
@@ -260,7 +260,7 @@ def answering() -> list[asyncio.Task[Any]]:
 
 async def test_a_page_that_may_use_it_is_told_so(url: str) -> None:
     asked = {"origin": "https://pages.example", "access-control-request-method": "POST"}
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         reply = await client.options(url, headers={**asked, "access-control-request-headers": "authorization"})
 
     assert reply.headers["access-control-allow-origin"] == "https://pages.example"
@@ -316,7 +316,7 @@ async def test_tokens_of_an_authorization_server_are_verified() -> None:
     async with served([buy], ServerOptions(approvals=STORE), token_verifier=Verifier(), auth=auth) as url:
         statuses = [(await post(url, token=token)).status_code for token in ("of-x-tools", "of-x", "x")]
         told = (await post(url, token="x")).headers["www-authenticate"]
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             metadata = (await client.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"))).json()
 
     assert statuses == [200, 403, 401]

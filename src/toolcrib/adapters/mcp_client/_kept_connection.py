@@ -194,13 +194,18 @@ class KeptConnection:
         return made
 
     def _report(self, error: ServerError) -> None:
-        if self._fault is None:
-            mend = "Mend its command or address, or leave it out. It is tried again until then, and its tools come back"
-            _log.warning("%s\n%s.", error, mend)
-        else:
-            _log.info("%s", error)
-        self._fault, self._last_error = error, error.problem
+        known, self._fault, self._last_error = self._fault, error, error.problem
         self._note_state()
+        if known is not None:
+            _log.info("%s", error)
+        elif self._since:  # who makes the first try is told, and may do without the server or not
+            self.warn()
+
+    def warn(self) -> None:
+        """Warn that there is no connection, and that it goes on without."""
+        if self._fault is not None:
+            mend = "Mend its command or address, or leave it out. It is tried again until then, and its tools come back"
+            _log.warning("%s\n%s.", self._fault, mend)
 
     # --- its listing
 

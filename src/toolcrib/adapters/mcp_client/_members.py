@@ -15,7 +15,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from toolcrib.adapters.mcp_client._checking import argument_checks
 from toolcrib.adapters.mcp_client._options import Options, ToolLabels
-from toolcrib.adapters.mcp_client._pins import Change
+from toolcrib.adapters.mcp_client._pins import Change, Listed
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._trust import Warnings, effect_of, source_of, warnings_in
 from toolcrib.adapters.mcp_client._values import (
@@ -28,7 +28,7 @@ from toolcrib.adapters.mcp_client._values import (
     texts_of,
 )
 from toolcrib.approvals import ApprovalPolicy, PinKind
-from toolcrib.calls import Consent
+from toolcrib.calls import ApprovalRequest, Consent
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ambient_context
 from toolcrib.pipeline import Run
@@ -41,6 +41,7 @@ __all__ = ["Member", "members_of", "unreadable"]
 L = TypeVar("L", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
 
 _log = logging.getLogger("toolcrib.mcp")
+_CHANGED = "changed on the server"  # what the difference is called in a request
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _BOOLS: Mapping[bool, Any] = {True: {}, False: {"not": {}}}
 _NOT_A_TOOL = re.compile(r"[^A-Za-z0-9_-]")
@@ -63,6 +64,7 @@ class Member(Offering):
     names: frozenset[str]
     change: Change | None = None
     warned = Warnings()
+    _pinned: tuple[PinKind, Listed] | None = None  # what it is made of, as the server lists it
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         self._remote, self._options = remote, options
@@ -80,6 +82,7 @@ class Member(Offering):
     def _known(self, kind: PinKind, listed: L) -> L:
         """Return what is listed; where it is pinned and has changed, as a person knows it."""
         pins = self._remote.kept.pins
+        self._pinned = kind, listed
         self.change = None if pins is None else pins.change_in(kind, listed)
         return listed if self.change is None else self.change.shown()
 
@@ -157,7 +160,14 @@ class Member(Offering):
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
         """Return the difference between the tool as a person knows it and as it is."""
-        return None if self.change is None else {"changed on the server": self.change.text()}
+        return None if self.change is None else {_CHANGED: self.change.text()}
+
+    async def get_settler(self, request: ApprovalRequest) -> str | None:
+        """Return who accepted what the server has now, where a call was suspended because it had changed."""
+        pins, pinned = self._remote.kept.pins, self._pinned
+        if pins is None or pinned is None or _CHANGED not in request.metadata:
+            return None
+        return await pins.approver_of(*pinned)
 
     def _approval(self) -> ApprovalPolicy:
         needed, change = self._options.needs_approval(self.about, self.names), self.change

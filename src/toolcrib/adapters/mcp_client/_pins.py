@@ -17,7 +17,7 @@ from toolcrib.adapters.mcp_client._listing import Listing
 from toolcrib.approvals import PinKind, ToolPins
 from toolcrib.calls import differences
 
-__all__ = ["Change", "ServerPins"]
+__all__ = ["Change", "Listed", "ServerPins"]
 
 Listed: TypeAlias = types.Tool | types.Resource | types.ResourceTemplate | types.Prompt
 
@@ -104,6 +104,10 @@ class ServerPins:
         """Return whether a change has been accepted meanwhile, by another process perhaps."""
         self._kept[change.kind] = await (await self._store()).of(self.server, change.kind)
         return self._kept[change.kind].get(change.name) == change.now
+
+    async def approver_of(self, kind: PinKind, listed: Listed) -> str | None:
+        """Return who accepted something as the server lists it; None where it is not accepted so."""
+        return await (await self._store()).approver_of(self.server, _name_of(listed), _shape(listed), kind)
 
     async def accept(self, change: Change, approver: str) -> None:
         """Keep something as it is now."""

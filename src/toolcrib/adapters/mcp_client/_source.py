@@ -54,7 +54,9 @@ class ServerSource:
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[Toolset]:
-        async with self.connect(required=self._options.required is True) as (remote, fault):
+        async with self.connect(required=False) as (remote, fault):
+            if fault is not None and self._options.required is True:
+                raise _needed(fault, "It has to be there")
             tools = _ServerTools(remote, self._options, fault)
             self.tool_names = tools.names()
 
@@ -97,7 +99,12 @@ class _ServerTools:
     def __init__(self, remote: RemoteServer, options: Options, fault: ServerError | None) -> None:
         self._remote, self._options = remote, options
         self._made = dict(self._made_of(self._wanted())) if fault is None or remote.is_locked else {}
-        self.live = LiveTools([*self._made.values()], fault=fault, may_be_empty=options.required is False)
+        self.live = LiveTools(
+            [*self._made.values()],
+            fault=None if fault is None else _needed(fault, "There are no other tools"),
+            may_be_empty=options.required is False,
+            left_out=remote.kept.warn,
+        )
 
     def names(self) -> frozenset[str]:
         """Return the names of the tools, as models call them."""
@@ -149,6 +156,12 @@ class _ServerTools:
         if self._options.refused == "raise":
             raise error
         _log.error("%s. It is left out of the toolset.", error)
+
+
+def _needed(fault: ServerError, why: str) -> ServerError:
+    """Return the error for a server that nothing starts without."""
+    mend = "Mend its command or address; with `required` set to false the rest starts without it"
+    return ServerError(fault.server, f"{fault.problem}\n{why}. {mend}")
 
 
 def _require_names(has: Sequence[Member], options: Options, remote: RemoteServer) -> None:

@@ -17,6 +17,7 @@ from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._server import McpServer, build_server
 from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.errors import ToolcribError
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["serve", "serve_async", "serve_stdio"]
@@ -60,12 +61,25 @@ async def serve_stdio(server: McpServer, *, ended: Callable[[], object] | None =
             returns, after it was cancelled, with the next line or the end of stdin.
     """
     try:
+        await _serve_streams(server, ended)
+    except* BrokenPipeError:  # the client went before it was answered
+        _log.info("the client went before it was answered")
+
+
+async def _serve_streams(server: McpServer, ended: Callable[[], object] | None) -> None:
+    fault: ToolcribError | None = None
+    try:
         async with stdio_server() as (read, write):
             try:
                 with redirect_stdout(sys.stderr):
                     await server.run(read, write, server.create_initialization_options())
+            except ToolcribError as error:
+                fault = error
+                raise
             finally:
                 if ended is not None:
                     ended()
-    except* BrokenPipeError:  # the client went before it was answered
-        _log.info("the client went before it was answered")
+    except ExceptionGroup:
+        if fault is None:
+            raise
+        raise fault from None  # the toolset does not open, which is no matter of the streams

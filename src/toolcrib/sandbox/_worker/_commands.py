@@ -83,8 +83,13 @@ class _Commands(Requests):
             os._exit(127)
 
     def signal(self, worker: int, number: int) -> None:
-        """Signal a command and all that it started."""
-        for process in _stopped_tree(worker) if number == signal.SIGKILL else _tree(worker):
+        """Signal a command and all that it started.
+
+        Those at the bottom go on first: gVisor traces processes below its own, attaches to new threads of them as soon
+        as it goes on, and dies of a signal that comes meanwhile.
+        """
+        found = _stopped_tree(worker) if number == signal.SIGKILL else list(_tree(worker))
+        for process in reversed(found) if number == signal.SIGCONT else found:
             with suppress(OSError):
                 os.kill(process, number)
 
