@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import signal
@@ -14,12 +15,13 @@ from typing import Any
 
 import pytest
 from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import ToolListChangedNotification
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from tests.adapters.mcp_client import small_server as module
 from tests.adapters.mcp_server.clients import OLD, Way, every_way, text_of
-from tests.adapters.mcp_server.http import served
+from tests.adapters.mcp_server.http import COMMAND, served
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.toolsets import Toolset
@@ -118,6 +120,23 @@ async def test_so_are_clients_over_http(generation: str, tmp_path: Path) -> None
         changes(client, seen),
     ):
         await follow_changes(client, seen)
+
+
+@pytest.mark.parametrize("generation", [OLD, LATEST_MODERN_VERSION])
+async def test_so_are_clients_of_the_command_for_a_file_of_servers(generation: str, tmp_path: Path) -> None:
+    seen = asyncio.Event()
+    server = {"command": sys.executable, "args": [str(module.__file__), str(tmp_path / "notes")]}
+    section = {"prefix": "s_", "resources": False, "pins": False}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"small": {**server, "toolcrib": section}}}), "utf-8")
+    command, *arguments = [*COMMAND, "serve", "mcp.json"]
+
+    with (tmp_path / "log").open("w") as log:
+        place = stdio_client(StdioServerParameters(command=command, args=arguments, cwd=tmp_path), errlog=log)
+        async with (
+            Client(place, mode=generation, cache=None, message_handler=noting(seen)) as client,
+            changes(client, seen),
+        ):
+            await follow_changes(client, seen)
 
 
 async def test_an_error_over_http_names_the_server_that_was_lost_and_hides_what_it_wrote(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import mcp_types as types
@@ -9,6 +10,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.server.lowlevel import Server
 
+from tests.adapters.mcp_client import asking_server
 from tests.adapters.mcp_server.clients import Way, every_way, text_of
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
@@ -196,3 +198,25 @@ async def test_no_server_takes_the_name_of_another_s_prompt() -> None:
         "prompt_north_welcome": "this is welcome",
         "prompt_south_welcome": "this is welcome",
     }
+
+
+@every_way
+async def test_a_request_to_a_model_says_which_server_and_tool_it_comes_from(way: Way) -> None:
+    asked: list[types.CreateMessageRequestParams] = []
+    words = [sys.executable, str(asking_server.__file__)]
+    gateway = build_server(Toolset([connect(words, name="asking", ask_client=True)]))
+
+    async def sample(context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+        asked.append(params)
+        return types.CreateMessageResult(role="assistant", content=types.TextContent(text="4"), model="m")
+
+    async with way(gateway, sampling_callback=sample) as client:
+        reply = await client.session.call_tool("ask", {"what": "sampling"}, allow_input_required=True)
+
+    source = {"server": "asking", "tool": "ask"}
+    if way.is_new:  # whose requests for input have no `_meta`
+        assert isinstance(reply, types.InputRequiredResult)
+        [key] = reply.input_requests or {}
+        assert (reply.meta or {})["toolcrib/source"] == {key: source}
+    else:
+        assert (asked[0].meta or {}) == {"toolcrib/source": source}

@@ -169,7 +169,8 @@ class AskingCalls:
         call.timer = asyncio.get_running_loop().call_later(self._seconds, self._give_up, call_id)
         self._waiting[call_id] = call
         asked = {key: request for key, (request, _) in call.questions.items()}
-        return types.InputRequiredResult(input_requests=asked, request_state=json.dumps({"asking": call_id}))
+        state = json.dumps({"asking": call_id})
+        return types.InputRequiredResult(input_requests=asked, request_state=state, _meta=_meta_of(asked))
 
     def _forget(self, call_id: str) -> AskingCall:
         call = self._waiting.pop(call_id)
@@ -199,6 +200,16 @@ class AskingCalls:
         """Stop all calls that wait."""
         calls = [self._forget(call_id) for call_id in [*self._waiting]]
         await asyncio.gather(*(call.stop() for call in calls), *self._stopping)
+
+
+def _meta_of(asked: Mapping[str, types.InputRequest]) -> dict[str, Any] | None:
+    """Return the `_meta` of requests, which have none in the newer generation: by its names, then by their keys."""
+    made: dict[str, dict[str, Any]] = {}
+    for key, request in asked.items():
+        given = None if request.params is None else request.params.meta
+        for name, value in (given or {}).items():
+            made.setdefault(name, {})[key] = value
+    return made or None
 
 
 async def _let_run(call: AskingCall) -> None:
