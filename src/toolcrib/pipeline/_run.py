@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from os import urandom
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -415,6 +416,7 @@ _OPTIONS: Final = frozenset(
     }
 )  # fmt: skip
 _FIELDS: Final = tuple(one.name for one in fields(Run))
+_values_of: Final = attrgetter(*_FIELDS)  # at once: an adapter makes a view for each call
 
 
 class RunView(Run):
@@ -435,8 +437,10 @@ class RunView(Run):
                 f"a view of a run has no `{min(unknown)}` of its own; the options are {', '.join(sorted(_OPTIONS))}"
             )
         write, views = object.__setattr__, run._state.views
-        for name in _FIELDS:
-            write(self, name, options[name] if name in options else getattr(run, name))
+        for name, value in zip(_FIELDS, _values_of(run), strict=True):
+            write(self, name, value)
+        for name, value in options.items():
+            write(self, name, value)
         write(self, "_of", run.run)
         own = {*run._own, *options} if isinstance(run, RunView) else options.keys()
         write(self, "_own", own)

@@ -49,7 +49,10 @@ async def run_reporting(
     *,
     grant: Grant | Denial | None = None,
 ) -> Outcome:
-    """Run a call, and return its outcome; `report` receives the values that its tool yields."""
+    """Run a call, and return its outcome; `report` receives the values that its tool yields or reports."""
+    entry = pipeline.toolset.entries.get(call.tool if isinstance(call, Suspended) else call.name)
+    if entry is None or not (entry.tool.is_watched or entry.tool.spec.injected):
+        return await pipeline.run(call, run, grant=grant)  # without the task that a listener needs
     async with aclosing(pipeline.stream(call, run, grant=grant)) as items:
         async for item in items:
             if not isinstance(item, Yielded):

@@ -128,6 +128,10 @@ class FrameworkTools:
         entry = self.entries[name]
         return bool(entry.approvals or entry.hook_sets) or self.runs.may_ask
 
+    def may_hide(self, run: Run) -> bool:
+        """Return whether some tool may be none that a model is shown in a run."""
+        return run.available is not None or any(entry.off or entry.availability for entry in self.entries.values())
+
     async def shows(self, name: str, run: Run) -> bool:
         """Return whether a model is shown a tool now; the pipeline asks again when it is called."""
         entry = self.entries[name]

@@ -104,6 +104,10 @@ class Gates(ABC):
     def tools_of(self, name: str) -> FrameworkTools | None:
         """Return the tools that one of a name is among."""
 
+    def reads_requests(self, run: Run, session: AgentSession) -> bool:
+        """Return whether `before_model` has anything to do in a run of an agent; its middleware is left out if not."""
+        return run.provenance is not None or any(of == session.session_id for of, _ in self._denied)
+
     async def before_model(self, context: ChatContext, run: Run) -> None:
         """Tell the model why a call was denied, and have the run know what is said to the model."""
         session = "" if context.session is None else context.session.session_id

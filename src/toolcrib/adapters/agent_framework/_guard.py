@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from agent_framework import ChatContext, FunctionInvocationContext, FunctionTool
+from agent_framework import AgentSession, ChatContext, FunctionInvocationContext, FunctionTool
 from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 
 from toolcrib.adapters.agent_framework._calls import ENTRY, CallOfAgent, Gates, Next, contents_of
@@ -54,6 +54,9 @@ class _GuardGates(Gates):
         outcome = await call.make(self._guarded(context.function), {_Handling: handling})
         if outcome is not None:
             handling.reply(outcome)
+
+    def reads_requests(self, run: Run, session: AgentSession) -> bool:
+        return True
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
         await super().before_model(context, run)

@@ -48,10 +48,10 @@ class GatedProvider(ContextProvider):
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Put the gates around the calls of one run of the agent."""
-        run = self._gates.run_of(session)
-        context.extend_middleware(
-            self.source_id, [CallsThroughGates(self._gates, run), MessagesToModel(self._gates, run)]
-        )
+        gates, run = self._gates, self._gates.run_of(session)
+        context.extend_middleware(self.source_id, [CallsThroughGates(gates, run)])
+        if gates.reads_requests(run, session):
+            context.extend_middleware(self.source_id, [MessagesToModel(gates, run)])
 
     async def answer(self, session: AgentSession, asked: Iterable[Content], *answers: Grant | Denial) -> Message:
         """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
@@ -133,6 +133,9 @@ class _ToolGates(Gates):
         outcome = await CallOfAgent(context, run).make(self._tools)
         if outcome is not None:
             context.result = contents_of(outcome)
+
+    def reads_requests(self, run: Run, session: AgentSession) -> bool:
+        return super().reads_requests(run, session) or self._tools.may_hide(run)
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
         await super().before_model(context, run)

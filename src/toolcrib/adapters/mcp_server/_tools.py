@@ -141,11 +141,8 @@ class DirectToolServer(ToolServer):
         self, request: ToolRequest, call: ToolCall | Suspended, run: Run, answer: Grant | Denial | None
     ) -> Outcome:
         """Run a call through the pipeline; what its tool yields or reports is progress."""
-        entry = self.pipeline.toolset.entries.get(request.params.name)
         if request.flight is not None:
             run = run.with_sinks(request.flight)
-        if entry is None or not (entry.tool.is_watched or entry.tool.spec.injected):
-            return await self.pipeline.run(call, run, grant=answer)
         return await run_reporting(
             self.pipeline, call, run, lambda value: request.progress(*_progress(value)), grant=answer
         )

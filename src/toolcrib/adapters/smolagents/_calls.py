@@ -16,6 +16,7 @@ from toolcrib.calls import (
     Completed,
     Media,
     Outcome,
+    Rendered,
     ResultReader,
     Suspended,
     ToolCall,
@@ -75,7 +76,7 @@ class AgentCalls:
         self._task: object = None
         self._tasks = 0
         self._cancelled: object = None
-        cast("Any", agent.step_callbacks).register(ActionStep, self._show)
+        self._is_told_of_steps = False
 
     async def make(self, tools: FrameworkTools, name: str, arguments: Mapping[str, Any]) -> Any:
         """Make a call, and return what the agent is given; a run in which one is suspended ends after the step.
@@ -108,15 +109,14 @@ class AgentCalls:
         shown = render(outcome, structured=True)
         if shown.is_error:
             raise CallNotMade(outcome.tool, shown.text)
-        images = [image for part in shown.parts for image in _image_in(part)]
-        self._images += images
+        images = self._shown_later(shown)
         alone = isinstance(outcome, Completed) and isinstance(outcome.value, Media) and images
         return images[0] if alone else shown.text if shown.parts else shown.value
 
     def told(self, outcome: Outcome) -> str:
         """Return an outcome as text; its images are shown after the next step."""
         shown = render(outcome)
-        self._images += [image for part in shown.parts for image in _image_in(part)]
+        self._shown_later(shown)
         return shown.text
 
     def settle(self, request: ApprovalRequest, outcome: Outcome) -> None:
@@ -185,6 +185,15 @@ class AgentCalls:
         have = tools_of(self.agent)
         called = have if step.code_action is not None else [call.name for call in step.tool_calls or ()]
         return all(self.tools.get(name) is have.get(name) for name in called if name != FINAL_ANSWER)
+
+    def _shown_later(self, shown: Rendered) -> list[Image.Image]:
+        """Return the images of a result, and have the model be shown them after the step."""
+        images = [image for part in shown.parts for image in _image_in(part)]
+        self._images += images
+        if images and not self._is_told_of_steps:  # smolagents reads the signature of a callback at every step
+            self._is_told_of_steps = True
+            cast("Any", self.agent.step_callbacks).register(ActionStep, self._show)
+        return images
 
     def _show(self, step: ActionStep, agent: object = None) -> None:
         if self._images:
