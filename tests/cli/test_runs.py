@@ -90,9 +90,13 @@ def test_a_replay_that_cannot_be_made_says_why(toolcrib: Command, tools: str, tm
     unread = toolcrib("replay", "a.db", "--tools", tools, "--policy", "no.toml")
     wrong = toolcrib("replay", "a.db", "--tools", tools, "--policy", "wrong.toml")
     none = toolcrib("replay", "a.db")
+    policy_alone = toolcrib("replay", "a.db", "--policy", "new.toml")
     secret = toolcrib("replay", "a.db", "--tools", tools)
 
     assert (absent.exit_code, unread.exit_code, wrong.exit_code, none.exit_code) == (2, 2, 2, 2)
+    said = " ".join(policy_alone.stderr.replace("│", " ").split())
+    assert "a policy goes by what the tools' code declares" in said
+    assert "toolcrib replay a.db --policy new.toml --tools TARGET" in said
     assert "there is no such file" in absent.stderr
     assert "cannot read the policy no.toml" in unread.stderr
     assert "`rule` is unknown" in wrong.stderr

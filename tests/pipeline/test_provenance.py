@@ -368,3 +368,14 @@ async def test_what_an_argument_is_when_it_is_left_out_is_the_tools_own() -> Non
     assert other.request.reason.startswith("channel `evil` comes from `read_file`")
     assert isinstance(more, Suspended)
     assert more.request.reason.startswith("copies `2` comes from `read_file`")
+
+
+async def test_the_record_has_the_users_words_unless_the_run_keeps_them_out() -> None:
+    heard: list[Any] = []
+    for options in ({}, {"record_words": False}):
+        sink, paid = RecordingSink(), list[Any]()
+        run = run_of(f"pay 98.70 to {IBAN}", sinks=(sink,), **options)
+        assert isinstance(await Pipeline(bank(paid)).run(payment(), run), Completed)  # the policy knows them
+        heard += [one.data["came"].get("heard") for one in sink.events if one.kind == "received"]
+
+    assert heard == [[f"pay 98.70 to {IBAN}"], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from rich.text import Text
 
 from toolcrib._run_sync import run_sync
-from toolcrib.cli._database import DatabaseOption, database_errors
+from toolcrib.cli._database import DatabaseOption, database_errors, shown_name
 from toolcrib.cli._formatting import JsonOption, arguments_text, cell_text, console, print_json, say, table_of
 from toolcrib.cli._run import Status, exit_on_error, open_toolset, tools_of
 from toolcrib.cli._runs import DatabaseArgument, SinceOption, kept_log, moment
@@ -50,7 +51,7 @@ def replay_command(
 ) -> None:
     """Take recorded calls through changed tools or a changed policy, executing none, and list what would differ."""
     if tools is None:
-        raise typer.BadParameter("name the tools that the calls go through", param_hint="--tools")
+        raise typer.BadParameter(_without_tools(named or database, policy), param_hint="--tools")
     name = named or database
     with exit_on_error():
         rules = None if policy is None else _policy(policy)
@@ -64,6 +65,21 @@ def replay_command(
     else:
         _print(found)
     raise typer.Exit(Status.FAILED if found.differences else Status.DONE)
+
+
+def _without_tools(database: str | None, policy: Path | None) -> str:
+    """Return what is lacking, and the command that has it.
+
+    The database does not say where the tools are: importing what it names would run the code of whoever wrote it.
+    """
+    words = [
+        "toolcrib",
+        "replay",
+        *([shown_name(database)] if database else []),
+        *(["--policy", str(policy)] if policy else []),
+    ]
+    why = "the calls go through the tools" if policy is None else "a policy goes by what the tools' code declares"
+    return f"{why}: name them as `call`, `serve` or `worker` was given them: {shlex.join(words)} --tools TARGET"
 
 
 def _policy(path: Path) -> Provenance:

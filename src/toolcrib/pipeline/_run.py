@@ -175,6 +175,8 @@ class Run:
         sample: The host's own answer to `ctx.sample`, where the client has no model for it.
         question_wait: Seconds that a question of a tool (`ctx.elicit`) waits in `approvals`, where neither client nor
             approver answers it; 0 where no person reads that store.
+        record_words: Whether the sinks are given what the user said, with the next call; a replay under another policy
+            needs it. Arguments and results are theirs in either case, but for what is marked as secret.
     """
 
     id: str = ""
@@ -203,6 +205,7 @@ class Run:
     client: ClientLink | None = None
     sample: Callable[[SampleRequest], Awaitable[Sampled]] | None = None
     question_wait: float = 60.0
+    record_words: bool = True
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -338,7 +341,8 @@ class Run:
 
     def hear(self, text: str) -> None:
         """Keep what the user said: values in it are the user's own, for the `provenance` policy."""
-        self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
+        if self.record_words:
+            self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.provenance is not None:
             self.memory.hear(text)
 
