@@ -265,13 +265,30 @@ async def test_a_cancelled_task_stops_its_call(way: Way) -> None:
 
 
 @every_generation
+async def test_a_task_that_is_cancelled_asks_its_approver_no_more(way: Way) -> None:
+    booked, store = list[str](), MemoryApprovalStore()
+    async with of_tasks(way, build_server([booking(booked)], ServerOptions(approvals=store))) as client:
+        task = await waiting(client, way)
+        await send(client, "tasks/cancel", taskId=task["taskId"])
+        pending, [closed] = await store.list(pending=True), await store.list()
+        again = await waiting(client, way)
+        await approve(store)
+        text = await result(client, way, again)
+
+    assert pending == ()
+    assert closed.answer is not None
+    assert closed.answer.message == "its client has cancelled the call"
+    assert (text, booked) == ("booked Oslo", ["Oslo"])
+
+
+@every_generation
 async def test_an_answer_to_a_cancelled_task_runs_nothing(way: Way, tmp_path: Path) -> None:
     booked, store = list[str](), SqliteApprovalStore(tmp_path / "t.db")
     server = build_server([booking(booked)], ServerOptions(approvals=store))
     async with of_tasks(way, server) as client:
         task = await waiting(client, way)
-        await send(client, "tasks/cancel", taskId=task["taskId"])
         await approve(store)
+        await send(client, "tasks/cancel", taskId=task["taskId"])
         now = await status(client, task)
     async with of_tasks(way, build_server([booking(booked)], ServerOptions(approvals=store))) as client:
         later = await status(client, task)

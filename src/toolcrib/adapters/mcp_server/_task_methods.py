@@ -154,13 +154,13 @@ class TaskMethods:
         return task.detailed() if is_stateless(ctx) else task.legacy()
 
     async def _cancel(self, ctx: _Context, params: TaskParams) -> dict[str, Any]:
-        task, _ = await self._found(ctx, params.task_id)
+        task, principal = await self._found(ctx, params.task_id)
         if is_stateless(ctx):
-            await self._tasks.cancel(task)
+            await self._tasks.cancel(task, principal)
             return {}
         if task.has_ended:
             raise MCPError(INVALID_PARAMS, f"the task has ended: it is {task.status(modern=False)}")
-        await self._tasks.cancel(task)
+        await self._tasks.cancel(task, principal)
         return task.legacy()
 
     async def _update(self, ctx: _Context, params: _UpdateParams) -> dict[str, Any]:

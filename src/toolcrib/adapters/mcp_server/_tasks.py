@@ -177,8 +177,8 @@ class Tasks:
         except TimeoutError:
             pass
 
-    async def cancel(self, task: Task) -> None:
-        """Cancel a task and its call; one that has ended stays as it is."""
+    async def cancel(self, task: Task, principal: Principal) -> None:
+        """Cancel a task and its call, and what its approver is asked; one that has ended stays as it is."""
         if task.has_ended:
             return
         job, waits_for = task.job, task.waits_for
@@ -191,7 +191,7 @@ class Tasks:
         task.change("it was cancelled; what it had done by then is done")
         self._release(task)
         if waits_for and not self._others(task, waits_for):
-            await self._drop_call(task, waits_for)
+            await self._drop_call(task, waits_for, principal.pending.store)
         if task.is_kept:
             await self._keep(task)
         self._notify(task)
@@ -342,15 +342,23 @@ class Tasks:
         self._add(task)
         return task
 
-    async def _drop_call(self, task: Task, waits_for: tuple[str, ...]) -> None:
-        """Forget the suspended call of a task: nobody continues it."""
+    async def _drop_call(self, task: Task, waits_for: tuple[str, ...], approvals: ApprovalStore) -> None:
+        """Forget the suspended call of a task, and have its approver not be asked any more: nobody continues it."""
         call = await self._store.find_request(task.principal, waits_for[0])
-        if call is not None:
-            await self._store.drop(call.key, call.requests)
+        if call is None or not await self._store.drop(call.key, call.requests):
+            return
+        if not isinstance(approvals, _ShowsRequests):
+            return
+        for request_id in call.requests:
+            try:
+                request = (await approvals.show(request_id)).request
+                await approvals.answer(request.deny("its client has cancelled the call", "its client"))
+            except ApprovalError as error:  # a person has answered it meanwhile
+                _log.debug("the request %s is not closed: %s", request_id, error)
 
 
 @runtime_checkable
-class _ShowsRequests(Protocol):
+class _ShowsRequests(ApprovalStore, Protocol):
     """A store that shows one request, as all of toolcrib's do."""
 
     async def show(self, request_id: str) -> ApprovalEntry: ...
