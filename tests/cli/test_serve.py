@@ -16,9 +16,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from mcp.client.client import Client
+from mcp.client.extension import advertise
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.adapters.mcp_server.clients import send
 from tests.adapters.mcp_server.http import COMMAND, command_over_http
 from tests.cli.conftest import Command
 from toolcrib.approvals import SqliteApprovalStore
@@ -56,7 +58,7 @@ def shop(tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def connected(transport: str, folder: Path, target: str, mode: Any) -> AsyncIterator[Client]:
+async def connected(transport: str, folder: Path, target: str, mode: Any, **options: Any) -> AsyncIterator[Client]:
     """A client of `toolcrib serve`, which runs in a process of its own."""
     async with AsyncExitStack() as stack:
         if transport == "stdio":
@@ -67,7 +69,7 @@ async def connected(transport: str, folder: Path, target: str, mode: Any) -> Asy
             url = stack.enter_context(command_over_http(folder, target, TOOLCRIB_TOKENS=f"ann={SECRET}"))
             http = await stack.enter_async_context(httpx.AsyncClient(headers={"authorization": f"Bearer {SECRET}"}))
             place = streamable_http_client(url, http_client=http)
-        yield await stack.enter_async_context(Client(place, mode=mode))
+        yield await stack.enter_async_context(Client(place, mode=mode, **options))
 
 
 @pytest.mark.parametrize(("transport", "mode"), [("stdio", "auto"), ("http", "legacy")])
@@ -95,6 +97,37 @@ async def test_a_call_is_approved_from_a_second_terminal(
     assert asked["principal"] == ("ann" if transport == "http" else asked["principal"])
     assert (done.is_error, done.content[0].text) == (False, "bought tea")
     assert again.is_error  # a yes counts once
+
+
+@pytest.mark.parametrize(("transport", "mode"), [("stdio", "legacy"), ("http", "auto")])
+async def test_a_task_that_waits_for_a_second_terminal_outlives_its_server(
+    tmp_path: Path, shop: str, toolcrib: Command, transport: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "TOOLCRIB_APPROVER_TOKEN", await SqliteApprovalStore(tmp_path / "toolcrib.db").issue_token("ben")
+    )
+    is_new, call = mode == "auto", {"name": "buy", "arguments": {"item": "tea"}}
+    offers: dict[str, Any] = {"extensions": [advertise("io.modelcontextprotocol/tasks")]}
+
+    async with connected(transport, tmp_path, shop, mode, **offers) as client:
+        begun = await send(client, "tools/call", **call, **({} if is_new else {"task": {}}))
+        task = begun if is_new else begun["task"]
+        now: dict[str, Any] = {}
+        while "a person has to answer" not in now.get("statusMessage", ""):
+            now = await send(client, "tasks/get", taskId=task["taskId"])
+    [asked] = json.loads((await asyncio.to_thread(toolcrib, "approvals", "list", "--json")).stdout)
+    approved = await asyncio.to_thread(toolcrib, "approvals", "approve", asked["id"], "--yes")
+    async with connected(transport, tmp_path, shop, mode, **offers) as client:
+        if is_new:
+            ended: dict[str, Any] = {}
+            while "result" not in ended:
+                ended = await send(client, "tasks/get", taskId=task["taskId"])
+            result = ended["result"]
+        else:
+            result = await send(client, "tasks/result", taskId=task["taskId"])
+
+    assert (now["status"], approved.exit_code) == ("working", 0)
+    assert result["content"][0]["text"] == "bought tea"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,14 @@ every_generation = pytest.mark.parametrize("way", IN_MEMORY, ids=lambda way: way
 every_way = pytest.mark.parametrize("way", [*IN_MEMORY, *OVER_STDIO], ids=lambda way: way.title)
 
 
+async def send(client: Client, method: str, **params: Any) -> dict[str, Any]:
+    """Send a request that the SDK has no types for."""
+    session: Any = client.session
+    data, options = {"method": method, "params": params}, dict[str, Any]()
+    session._stamp(data, options)
+    return await session._dispatcher.send_raw_request(method, data["params"], options)
+
+
 def text_of(result: Any) -> str:
     """Return the text of a result."""
     assert isinstance(result, CallToolResult)

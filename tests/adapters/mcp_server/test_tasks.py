@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, TaskStatusNotificationParams
 from pydantic import BaseModel
 
-from tests.adapters.mcp_server.clients import APPROVE, IN_MEMORY, Way, answering, booking, every_generation
+from tests.adapters.mcp_server.clients import APPROVE, IN_MEMORY, Way, answering, booking, every_generation, send
 from toolcrib import RunContext
 from toolcrib.adapters.mcp_server import McpServer, ServerOptions, TaskOptions, acting_as, build_server
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
@@ -27,14 +27,6 @@ _EXTENSION = "io.modelcontextprotocol/tasks"
 def of_tasks(way: Way, server: McpServer, **options: Any) -> Any:
     """Return a client that can have tasks."""
     return way(server, extensions=[advertise(_EXTENSION)], **options)
-
-
-async def send(client: Client, method: str, **params: Any) -> dict[str, Any]:
-    """Send a request that the SDK has no types for."""
-    session: Any = client.session
-    data, options = {"method": method, "params": params}, dict[str, Any]()
-    session._stamp(data, options)
-    return await session._dispatcher.send_raw_request(method, data["params"], options)
 
 
 async def begin(client: Client, way: Way, name: str, arguments: dict[str, Any] | None = None, **task: Any) -> Any:
