@@ -14,7 +14,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.adapters.front_ends import BOOK, WEATHER, Trips, who
+from tests.postgres import Postgres
 from toolcrib._sqlite import sqlite3
+from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.adapters.vercel_ai import vercel_ai_app
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ToolCall
@@ -32,6 +34,7 @@ from toolcrib.serving import (
     FrontEndSessions,
     ReplyText,
 )
+from toolcrib.testing import RecordingSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -182,6 +185,39 @@ async def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
 
     assert (texts(events), before.did, after.asked) == ("Booked.", [], [])
     assert sorted(after.did) == ["book Oslo", "weather Oslo"]
+
+
+async def test_a_session_is_kept_in_postgres(postgres: Postgres) -> None:
+    with closing(PostgresApprovalStore(postgres.url("front_end"))) as before:
+        (request,) = asked(await FrontEnd(Trips([BOOK]), before).say("Book."))
+    trips = Trips("Booked.")
+    with closing(PostgresApprovalStore(postgres.url("front_end"))) as store:
+        events = await FrontEnd(trips, store).answer((request, True))
+
+    assert trips.did == ["book Oslo"]
+    assert texts(events) == "Booked."
+
+
+async def test_sinks_are_told_whom_a_session_waits_for_and_how_it_ended() -> None:
+    kept, trips = RecordingSink(), Trips([WEATHER, BOOK], "Booked.")
+    front = FrontEnd(trips)
+    front.sessions = FrontEndSessions(
+        "test", lambda name: Session(trips.model, tools=trips.tools, run=Run(sinks=(kept,))), None, FrontEndLimits()
+    )
+
+    (request,) = asked(await front.say("Book."))
+    told = [event for event in kept.runs if event.activity == "agent"]
+    await front.answer((request, True))
+
+    assert [(event.kind, event.data.get("state", event.data.get("outcome"))) for event in told] == [
+        ("opened", None),
+        ("changed", "suspended"),
+        ("closed", "paused"),
+    ]
+    assert told[1].data["request_id"] == request
+    later = [event for event in kept.runs if event.activity == "agent"][len(told) :]
+    assert [(event.kind, event.data.get("outcome")) for event in later] == [("opened", None), ("closed", "completed")]
+    assert {event.activity_id for event in (*told, *later)} == {told[0].activity_id}
 
 
 async def test_of_two_processes_one_goes_on(tmp_path: Path) -> None:

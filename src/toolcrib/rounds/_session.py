@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
 from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -278,7 +278,7 @@ class Session:
         took = Usage()
         waiting = self.open_round
         if waiting is not None:
-            plan = await self._run_round(waiting, dispatch, hooks)
+            plan = await self.follow(waiting.run(self, dispatch, hooks=hooks))
             if not waiting.settled:
                 return plan
         for _ in range(max_rounds):
@@ -289,7 +289,7 @@ class Session:
                 return made
             if isinstance(made, Continue):
                 continue
-            plan = await self._run_round(made.round, dispatch, hooks)
+            plan = await self.follow(made.round.run(self, dispatch, hooks=hooks))
             if not made.round.settled:
                 return plan
         made = await self.step(**keywords)
@@ -302,13 +302,20 @@ class Session:
         self._activity.broken_off(error)
         raise error
 
-    async def _run_round(self, round: ToolRound, dispatch: Dispatch | None, hooks: RoundHooks) -> ToolRoundPlan:
-        """Run a round as a part of the session's activity, which is paused when the round waits for a person."""
+    async def follow(self, work: Awaitable[ToolRoundPlan]) -> ToolRoundPlan:
+        """Await what takes a round on, in a loop of the host's own: its calls are a part of the session's activity.
+
+        Sinks are told whom the activity waits for, where the round is open then. What `work` raises ends it.
+        """
         with self._activity.within():
-            plan = await round.run(self, dispatch, hooks=hooks)
-        if not round.settled:
+            plan = await work
+        if self.open_round is not None:
             self._activity.suspend(call.request for call in plan.suspended)
         return plan
+
+    def break_off(self, error: BaseException) -> None:
+        """Tell sinks that the host ends with an error what the session does, in a loop of its own."""
+        self._activity.broken_off(error)
 
     @overload
     def run_sync(

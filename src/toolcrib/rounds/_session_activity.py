@@ -50,6 +50,7 @@ class SessionActivity:
     def __init__(self, model: object, format: WireFormat, run: Run) -> None:
         self._host_run = self.run = run
         self._trace: ActivityTrace | None = None
+        self._is_executing = False
         self._sinks: tuple[Sink, ...] = ()
         self._before: Mapping[str, Any] = {}
         self._took = Usage()
@@ -105,12 +106,15 @@ class SessionActivity:
     def within(self) -> Generator[None]:
         """Execute the calls of a round in the body; what it raises ends the activity."""
         self.open()
+        self._is_executing = True
         try:
             with nullcontext() if self._trace is None else self._trace.within():
                 yield
         except BaseException as error:
             self.broken_off(error)
             raise
+        finally:
+            self._is_executing = False
 
     def suspend(self, calls: Iterable[ApprovalRequest]) -> None:
         """Emit that it waits for a person, who is asked about calls."""
@@ -133,12 +137,17 @@ class SessionActivity:
         self._forget()
 
     def pause(self) -> Mapping[str, Any]:
-        """Emit that it may go on in another process, and return what is needed there to open it again."""
-        if self._trace is not None:
-            before = {"id": self._trace.id, "trace": self._trace.carry()}
+        """Emit that it may go on in another process, and return what is needed there to open it again.
+
+        While calls are executed nothing is emitted: it goes on here, and elsewhere only where this process dies.
+        """
+        if self._trace is None:
+            return self._before
+        before = {"id": self._trace.id, "trace": self._trace.carry()}
+        if not self._is_executing:
             self.close("paused")
             self._before = before
-        return self._before
+        return before
 
     def _forget(self) -> None:
         self._trace, self.run, self._before = None, self._host_run, {}

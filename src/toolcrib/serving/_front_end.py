@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCall, SuspendedCallStore, digest
 from toolcrib.calls import ApprovalRequest, CallEvent, now
-from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable
+from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
 from toolcrib.serving._front_end_events import (
@@ -140,7 +140,7 @@ class FrontEndSessions:
             raise FrontEndError("a call waits for approval: answer it first, then write again", 409)
         if kept is not None and not await self.kept.drop(key, kept.requests):
             raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
-        await exchange.save(claimed=True)
+        await exchange.save(claimed=True, text=state["session"] if session.open_round is not None else None)
         return exchange
 
     async def _session(self, exchange: Exchange, state: Mapping[str, Any]) -> Session:
@@ -255,14 +255,19 @@ class Exchange:
         except ResultNotSerializable:
             _log.warning("the call %s begins unrecorded: a result beside it has no JSON form", call.id)
 
-    async def save(self, *, claimed: bool) -> None:
-        """Keep the session; of a claimed one, no other process may go on with it."""
+    async def save(self, *, claimed: bool, text: str | None = None) -> None:
+        """Keep the session; of a claimed one, no other process may go on with it.
+
+        Args:
+            text: What is kept of it already: to write it anew says to sinks that it is paused.
+        """
         session = self.session
         asked: list[ApprovalRequest] = []
         if session.open_round is not None:
             asked = [one.request for one in (await session.open_round.apply_hooks()).suspended]
         answered = self._answered or bool(asked)
-        state = {"session": session.to_json(), "message": self.message, "answered": answered, "claimed": claimed}
+        text = session.to_json() if text is None else text
+        state = {"session": text, "message": self.message, "answered": answered, "claimed": claimed}
         requests = (f"claim_{uuid4().hex}",) if claimed else tuple(one.id for one in asked)
         tool = asked[0].tool if asked else ""
         kept = SuspendedCall(self._key, self.principal, tool, requests, json.loads(json.dumps(state)))
@@ -275,9 +280,9 @@ class Exchange:
         session = self.session
         self._before = session.usage
         if session.open_round is not None:
-            asks = await self._resume(await session.open_round.apply_hooks())
-            if asks:
-                return asks
+            plan = await session.follow(self._resume(session.open_round))
+            if plan.suspended:
+                return self._asks(plan)
         for _ in range(self._sessions.limits.rounds):
             made = await self._step()
             match made:
@@ -292,10 +297,12 @@ class Exchange:
                 case Continue():
                     continue
                 case NeedsTools(round=round):
-                    asks = await self._take(round)
-                    if asks:
-                        return asks
-        return [self._ended("unknown", f"the model still asks for tools after {self._sessions.limits.rounds} rounds")]
+                    plan = await session.follow(self._take(round))
+                    if plan.suspended:
+                        return self._asks(plan)
+        problem = f"the model still asks for tools after {self._sessions.limits.rounds} rounds"
+        session.break_off(RoundError((problem,)))
+        return [self._ended("unknown", problem)]
 
     async def _step(self) -> NeedsTools | Continue | Finished[Any] | Stopped | None:
         """Ask the model once, and show its text; None where the listener has left."""
@@ -322,27 +329,29 @@ class Exchange:
             show(text)
         return made
 
-    async def _take(self, round: ToolRound) -> list[FrontEndEvent]:
-        """Ask the gates of a round's calls, and execute them; return what waits for the person, if anything does."""
+    async def _take(self, round: ToolRound) -> ToolRoundPlan:
+        """Ask the gates of a round's calls, and execute them unless one waits for the person."""
         plan = await round.apply_hooks()
         unread = [issue.metadata for issue in plan.issues]
         listed = {call.id: call.metadata for call in round.tool_calls} | {about.id: about for about in unread}
         for about in listed.values():
             shown = self._arguments.get(about.id, about.arguments)
             self._events.put_nowait(CallShown(about.id, about.name, shown))
-        return self._asks(plan) or await self._execute(plan)
+        await self._execute(plan)
+        return plan
 
-    async def _resume(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
+    async def _resume(self, round: ToolRound) -> ToolRoundPlan:
         """Go on with a round when each of its requests is answered, here or elsewhere."""
+        plan = await round.apply_hooks()
         for suspended in plan.suspended:
             answer = self.request.answers.get(suspended.request.id)
             if answer is not None:
                 await self._answer(suspended.request, answer)
         pending = await _pending(self.session.host_run)
-        if any(one.request.id in pending for one in plan.suspended):
-            return self._asks(plan)
-        await plan.resolve()
-        return self._asks(plan) or await self._execute(plan)
+        if not any(one.request.id in pending for one in plan.suspended):
+            await plan.resolve()
+            await self._execute(plan)
+        return plan
 
     async def _answer(self, request: ApprovalRequest, answer: FrontEndAnswer) -> None:
         """Keep the person's answer; the first that a request got counts."""
@@ -357,21 +366,19 @@ class Exchange:
         except ApprovalError as error:
             _log.info("the answer of %s was not taken: %s", who, error)
 
-    async def _execute(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
-        results = await plan.run_pending()
+    async def _execute(self, plan: ToolRoundPlan) -> None:
+        results = [] if plan.suspended else await plan.run_pending()
         if plan.suspended:  # a tool may ask itself
-            return self._asks(plan)
+            return
         ran = {result.call_id for result in results}
         others = [call.reject(_NO_FUNCTION) for call in plan.pending if call.id not in ran]
         refused = [waiting.refuse(_NOT_HERE) for waiting in plan.unhandled]
         await plan.commit(self.session, [*results, *others, *refused])
         for id, outcome in plan.outcomes.items():
             self._events.put_nowait(CallEnded(id, outcome))
-        return []
 
     def _asks(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
-        asked = [ApprovalAsked(one.request) for one in plan.suspended]
-        return [*asked, self._ended("suspended")] if asked else []
+        return [*(ApprovalAsked(one.request) for one in plan.suspended), self._ended("suspended")]
 
     def _ended(self, reason: Any, problem: str = "") -> ExchangeEnded:
         before, after = self._before, self.session.usage

@@ -15,7 +15,7 @@ from toolcrib.adapters.ag_ui._events import EventWriter
 from toolcrib.adapters.ag_ui._requests import request_in
 from toolcrib.approvals import ApprovalStore
 from toolcrib.errors import FrontEndError
-from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, FrontEndSessions, OpenSession
+from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
 __all__ = ["ag_ui_app"]
@@ -39,11 +39,11 @@ def ag_ui_app(
             across restarts. In memory when None.
         limits: Limits of what a client may send and start.
     """
-    sessions = FrontEndSessions("ag-ui", open_session, approvals, limits or FrontEndLimits())
-    return front_end_app(sessions, principal, _AgUi())
+    return front_end_app(_AgUi(), open_session, principal=principal, approvals=approvals, limits=limits)
 
 
 class _AgUi:
+    entry = "ag-ui"
     headers: Mapping[str, str] = {}
 
     def read(self, body: Mapping[str, Any]) -> FrontEndRequest:

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from toolcrib.adapters.vercel_ai._chunks import ChunkWriter
 from toolcrib.adapters.vercel_ai._requests import request_in
 from toolcrib.approvals import ApprovalStore
-from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, FrontEndSessions, OpenSession
+from toolcrib.serving import Exchange, FrontEndLimits, FrontEndRequest, OpenSession
 from toolcrib.serving.http import FindPrincipal, front_end_app
 
 __all__ = ["vercel_ai_app"]
@@ -37,11 +37,11 @@ def vercel_ai_app(
             across restarts. In memory when None.
         limits: Limits of what a client may send and start.
     """
-    sessions = FrontEndSessions("vercel-ai", open_session, approvals, limits or FrontEndLimits())
-    return front_end_app(sessions, principal, _VercelAi())
+    return front_end_app(_VercelAi(), open_session, principal=principal, approvals=approvals, limits=limits)
 
 
 class _VercelAi:
+    entry = "vercel-ai"
     headers: Mapping[str, str] = {"x-vercel-ai-ui-message-stream": "v1"}
 
     def read(self, body: Mapping[str, Any]) -> FrontEndRequest:

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcrib.approvals import ApprovalStore
 from toolcrib.errors import FrontEndError
-from toolcrib.serving._front_end import Exchange, FrontEndSessions
+from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
 from toolcrib.serving._front_end_events import FrontEndRequest
 from toolcrib.serving.http._checks import BodyDeadline
 
@@ -27,9 +28,11 @@ class FrontEndProtocol(Protocol):
     """What a protocol makes of a request's JSON, and of the events of an exchange.
 
     Attributes:
+        entry: Which way the calls come, for the record.
         headers: Headers of every answer.
     """
 
+    entry: str
     headers: Mapping[str, str]
 
     def read(self, body: Mapping[str, Any]) -> FrontEndRequest:
@@ -41,8 +44,16 @@ class FrontEndProtocol(Protocol):
         ...
 
 
-def front_end_app(sessions: FrontEndSessions, principal: FindPrincipal, protocol: FrontEndProtocol) -> ASGIApp:
+def front_end_app(
+    protocol: FrontEndProtocol,
+    open_session: OpenSession,
+    *,
+    principal: FindPrincipal,
+    approvals: ApprovalStore | None,
+    limits: FrontEndLimits | None,
+) -> ASGIApp:
     """Return the endpoint of a front end as an ASGI application, which answers at any path."""
+    sessions = FrontEndSessions(protocol.entry, open_session, approvals, limits or FrontEndLimits())
     return BodyDeadline(_Endpoint(sessions, principal, protocol), sessions.limits.request_seconds)
 
 
