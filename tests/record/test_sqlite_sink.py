@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import Any
 
 import pytest
 
+from toolcrib._sqlite import sqlite3
+from toolcrib._tables import StoreTables, make_file
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall, now
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.record import ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
+from toolcrib.record import EVENT_TABLES, ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 
@@ -449,3 +452,18 @@ def test_a_log_reads_what_a_file_without_events_holds(tmp_path: Path) -> None:
 
     assert (log.last(), log.since(0), log.activities(), log.counts()) == (0, [], [], {})
     assert json.dumps(log.names()) == "[]"
+
+
+def test_a_file_of_an_older_version_is_read_and_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    make_file(path, StoreTables("events", EVENT_TABLES.steps[:1]))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        old = ("turn", "", "t1", "", "", "completed", 1, 1, AT.isoformat(), "")
+        names = "source, run_id, id, name, entry, status, first_position, last_position, started_at, words"
+        connection.execute(f"INSERT INTO toolcrib_activities ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", old)
+
+    with SqliteSink(path) as sink:
+        sink.emit_activity(run_event("opened", run_id="run_1", entry="session"))
+        found = sink.log().activities()
+
+    assert {one.id: (one.inner_run, one.entry) for one in found} == {"t1": ("", ""), "p1": ("run_1", "session")}
