@@ -16,17 +16,24 @@ _IDS = itertools.count()
 
 
 class ScriptedLlm(BaseLlm):
-    """A model that says one content after the other, and that it is done after the last."""
+    """A model that says one content after the other, and that it is done after the last.
+
+    Attributes:
+        usage: What each reply says that it took; of the others, nothing is known.
+    """
 
     model: str = "scripted"
     steps: list[types.Content] = Field(default_factory=list[types.Content])
+    usage: list[types.GenerateContentResponseUsageMetadata] = Field(
+        default_factory=list[types.GenerateContentResponseUsageMetadata]
+    )
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         """Say what comes next."""
         content = self.steps.pop(0) if self.steps else types.Content(role="model", parts=[types.Part(text="done")])
-        yield LlmResponse(content=content)
+        yield LlmResponse(content=content, usage_metadata=self.usage.pop(0) if self.usage else None)
 
 
 def calling(*calls: tuple[str, dict[str, Any]]) -> types.Content:

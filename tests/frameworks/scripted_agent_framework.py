@@ -15,6 +15,7 @@ from agent_framework import (
     FunctionInvocationLayer,
     Message,
     ResponseStream,
+    UsageDetails,
 )
 
 _IDS = itertools.count()
@@ -26,6 +27,7 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
     Attributes:
         asked: The messages of each request.
         offered: The names of the tools in each request.
+        usage: What each reply says that it took; of the others, nothing is known.
     """
 
     def __init__(self, *steps: list[Content]) -> None:
@@ -33,6 +35,7 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
         self.steps = [*steps]
         self.asked: list[list[Message]] = []
         self.offered: list[list[str]] = []
+        self.usage: list[UsageDetails] = []
 
     def _inner_get_response(
         self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **kwargs: Any
@@ -40,15 +43,18 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
         self.asked.append([*messages])
         self.offered.append([getattr(tool, "name", str(tool)) for tool in options.get("tools") or ()])
         contents = self.steps.pop(0) if self.steps else [Content.from_text("done")]
+        usage = self.usage.pop(0) if self.usage else None
         if stream:
 
             async def updates() -> AsyncIterator[ChatResponseUpdate]:
                 yield ChatResponseUpdate(contents=contents, role="assistant")
+                if usage is not None:
+                    yield ChatResponseUpdate(contents=[Content.from_usage(usage)], role="assistant")
 
             return ResponseStream(updates(), finalizer=ChatResponse.from_updates)
 
         async def response() -> ChatResponse[Any]:
-            return ChatResponse(messages=[Message(role="assistant", contents=contents)])
+            return ChatResponse(messages=[Message(role="assistant", contents=contents)], usage_details=usage)
 
         return response()
 

@@ -15,6 +15,7 @@ from smolagents.models import (
     ChatMessageToolCallStreamDelta,
     MessageRole,
 )
+from smolagents.monitoring import TokenUsage
 
 QUIET: dict[str, Any] = {"verbosity_level": LogLevel.OFF}
 _IDS = itertools.count()
@@ -25,20 +26,24 @@ class Script(Model):
 
     Attributes:
         seen: The messages that it was given, turn by turn.
+        usage: What each turn takes; of the others, nothing is known.
     """
 
     def __init__(self, *turns: Any) -> None:
         super().__init__()
         self._turns = [*turns]
         self.seen: list[Any] = []
+        self.usage: list[TokenUsage] = []
 
     def generate(self, messages: Any, *args: Any, tools_to_call_from: Any = None, **options: Any) -> ChatMessage:
         self.seen.append(messages)
         last: Any = "final_answer('done')" if tools_to_call_from is None else [("final_answer", {"answer": "done"})]
         turn = self._turns.pop(0) if self._turns else last
+        took = self.usage.pop(0) if self.usage else None
         if isinstance(turn, str):
-            return ChatMessage(MessageRole.ASSISTANT, f"<code>\n{turn}\n</code>")
-        return ChatMessage(MessageRole.ASSISTANT, "", [_call(name, arguments) for name, arguments in turn])
+            return ChatMessage(MessageRole.ASSISTANT, f"<code>\n{turn}\n</code>", token_usage=took)
+        calls = [_call(name, arguments) for name, arguments in turn]
+        return ChatMessage(MessageRole.ASSISTANT, "", calls, token_usage=took)
 
     def generate_stream(self, messages: Any, *args: Any, **options: Any) -> Any:
         made = self.generate(messages, *args, **options)

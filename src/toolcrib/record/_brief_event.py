@@ -54,9 +54,18 @@ def _brief(event: KeptEvent) -> str:
             value = outcome.get("value", outcome.get("message") or outcome.get("reason") or "")
             return one_line(f"{outcome['kind']}  {value}")
         case "closed":
-            return one_line(f"{data.get('outcome') or ''} {data.get('error') or ''}".strip())
+            said = (data.get("outcome"), data.get("error"), _tokens(data.get("usage")))
+            return one_line(" ".join(str(part) for part in said if part))
         case _:
             return one_line(data.get("state") or "")
+
+
+def _tokens(usage: Mapping[str, Any] | None) -> str:
+    """Return what requests to a model took; empty where they do not say it."""
+    if not usage or not (usage["input_tokens"] or usage["output_tokens"]):
+        return ""
+    cached = f" ({usage['cached_tokens']:,} cached)" if usage["cached_tokens"] else ""
+    return f"{usage['input_tokens']:,} tokens in{cached}, {usage['output_tokens']:,} out"
 
 
 def one_line(value: Any) -> str:

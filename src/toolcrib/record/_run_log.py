@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -163,12 +164,33 @@ def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
     )
     parents = {one.id: one for one in _by_id(log, {str(parent) for _, parent in makers}) if one.source != "call"}
     agents = log.activities(ActivityFilter(sources=("agent",), inner_runs=tuple(ids)), limit=_MOST_NODES)
+    asked = _requests(log, ids)
     found: list[RunSummary] = []
     for run_id in ids:
         rows = [row for row in counted if row[0] == run_id]
         own = [parents[parent] for of, parent in makers if of == run_id and parent in parents]
         own += [one for one in agents if one.inner_run == run_id and one not in own]  # that answered without a call
-        found.append(_summary(log, run_id, rows, own, [(name, id) for of, name, id in waiting if of == run_id]))
+        open_ones = [(name, id) for of, name, id in waiting if of == run_id]
+        found.append(_summary(log, run_id, rows, own, open_ones, asked.get(run_id, ())))
+    return found
+
+
+def _requests(log: EventLog, ids: Sequence[str]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Return the usage of each request to a model that is a part of these runs themselves, and of no session in them.
+
+    An adapter records them of another framework's agent, whose activities are not known here.
+    """
+    rows = log.rows(
+        "SELECT of.parent_id, of.id, said.data FROM toolcrib_activities of JOIN toolcrib_events said "
+        "ON said.id = of.id AND said.source = 'run' AND said.kind = 'closed' "
+        f"WHERE of.source = 'chat' AND of.parent_id IN ({', '.join('?' * len(ids))}) ORDER BY said.position",
+        tuple(ids),
+    )
+    last = {(str(run_id), str(id)): json.loads(data)["data"].get("usage") for run_id, id, data in rows}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for (run_id, _), usage in last.items():
+        if isinstance(usage, Mapping):
+            found.setdefault(run_id, []).append(cast("Mapping[str, Any]", usage))
     return found
 
 
@@ -178,6 +200,7 @@ def _summary(
     rows: Sequence[Sequence[Any]],
     makers: Sequence[Activity],
     waiting: Sequence[tuple[str, str]],
+    requests: Sequence[Mapping[str, Any]] = (),
 ) -> RunSummary:
     open_calls = sum(int(row[8]) for row in rows)
     is_open = bool(open_calls) or any(one.ended_at is None for one in makers)
@@ -194,7 +217,7 @@ def _summary(
         _milliseconds(started, ended),
         {str(row[1]): int(row[2]) for row in sorted(rows, key=lambda row: str(row[1]))},
         tuple({"tool": name, "id": id} for name, id in waiting),
-        _usage(log, makers),
+        _usage(log, makers, requests),
         min([*(int(row[3]) for row in rows), *(one.first_position for one in makers)]),
     )
 
@@ -203,6 +226,7 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
     """Return what is at the top and has made no call in its run."""
     kinds = ("agent", "turn", "program", "session", "request")
     tops = log.activities(ActivityFilter(sources=kinds, principal=wanted.principal, top=True), limit=limit)
+    tops += _requests_alone(log, wanted.principal, limit)
     if wanted.since is not None:
         tops = [one for one in tops if one.started_at >= _iso(wanted.since)]
     of_runs: dict[str, list[Activity]] = {}
@@ -224,11 +248,26 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
     ]
 
 
-def _usage(log: EventLog, makers: Iterable[Activity]) -> Mapping[str, Any] | None:
-    """Return what the models of a run took: the sum of what each of its activities said last."""
+def _requests_alone(log: EventLog, principal: str, limit: int) -> list[Activity]:
+    """Return the requests to a model that are a part of runs which made no call, and of no activity."""
+    rows = log.rows(
+        "SELECT parent_id FROM toolcrib_activities of WHERE source = 'chat' AND parent_id IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM toolcrib_activities WHERE id = of.parent_id OR run_id = of.parent_id) "
+        "GROUP BY parent_id ORDER BY MIN(first_position) DESC LIMIT ?",
+        (limit,),
+    )
+    parents = tuple(str(run_id) for (run_id,) in rows)
+    wanted = ActivityFilter(sources=("chat",), principal=principal, parent_ids=parents)
+    return log.activities(wanted, limit=_MOST_NODES) if parents else []
+
+
+def _usage(
+    log: EventLog, makers: Iterable[Activity], requests: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
+    """Return what the models of a run took: the sum of what each of its activities and requests said last."""
     closing = (log.latest(one, "closed", "changed") for one in makers)
     found = [event.data["data"].get("usage") for event in closing if event is not None]
-    said = [cast("Mapping[str, Any]", usage) for usage in found if isinstance(usage, Mapping)]
+    said = [*(cast("Mapping[str, Any]", usage) for usage in found if isinstance(usage, Mapping)), *requests]
     if not said:
         return None
     counts = {name: sum(int(usage.get(name) or 0) for usage in said) for name in said[0] if name != "cost"}
@@ -297,7 +336,8 @@ def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     nodes = tuple(_node(log, one, known) for one in sorted(roots, key=lambda one: one.first_position))
     summary = next(iter(_summaries(log, [id])), None) if runs else None
     status = "suspended" if any(one.status == "suspended" for one in nodes) else "running"
-    status = "ended" if summary is not None and summary.ended_at else status
+    ended = summary.ended_at if summary is not None else all(one.ended_at for one in nodes)
+    status = "ended" if ended else status
     first = nodes[0]
     return TraceNode(
         "run",

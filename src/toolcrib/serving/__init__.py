@@ -8,6 +8,7 @@ from toolcrib.serving._entries import run_reporting, shown_entries
 from toolcrib.serving._framework_media import media_at
 from toolcrib.serving._framework_members import AgentTools, FrameworkMember
 from toolcrib.serving._framework_tools import Answer, FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.serving._framework_usage import CountedRequest, record_usage
 from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
 from toolcrib.serving._front_end_events import (
     ApprovalAsked,
@@ -42,6 +43,7 @@ __all__ = [
     "ApprovalAsked",
     "CallEnded",
     "CallShown",
+    "CountedRequest",
     "Exchange",
     "ExchangeEnded",
     "Flight",
@@ -73,6 +75,7 @@ __all__ = [
     "check_countable",
     "is_as_seen",
     "media_at",
+    "record_usage",
     "run_reporting",
     "shown_entries",
     "suspended_calls_beside",

@@ -13,6 +13,7 @@ from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
+from toolcrib.serving._framework_usage import CountedRequest, record_usage
 from toolcrib.serving._suspended_calls import MemorySuspendedCalls, suspended_calls_beside
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
@@ -139,6 +140,10 @@ class FrameworkTools:
         if not is_offered and name not in run.revealed:
             return False
         return not entry.availability or await is_shown(entry, run.context())
+
+    def record_usage(self, run: Run, requests: Iterable[CountedRequest]) -> None:
+        """Record what requests of the agent to its model took, each once in a run; see `record_usage`."""
+        record_usage(run, requests, self.pipeline.sinks)
 
     async def find_suspended(self, call: ToolCall, run: Run) -> Suspended | None:
         """Return the suspended call that an equal one goes on with."""

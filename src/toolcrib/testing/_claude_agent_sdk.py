@@ -37,6 +37,7 @@ class ScriptedCli(Transport):
         steps: The calls that a model makes: in each step `(id, name, input)` of some.
         sessions: The calls that are deferred, by session: what the program keeps in its own files.
         builtin: What the program's own tools give, by name: a value, or an exception.
+        usage: What the prompt takes, as a `ResultMessage` says it.
         late: Go on with a deferred call before the hooks are known, as the program does now and then.
         results: What a model is given for each call, by id.
     """
@@ -45,6 +46,7 @@ class ScriptedCli(Transport):
     steps: Sequence[Sequence[tuple[str, str, dict[str, Any]]]] = ()
     sessions: dict[str, list[list[Any]]] = field(default_factory=dict[str, list[list[Any]]])
     builtin: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
     late: bool = False
     results: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -238,7 +240,7 @@ class ScriptedCli(Transport):
             "duration_api_ms": 1,
             "num_turns": 1,
             "total_cost_usd": 0.0,
-            "usage": {},
+            "usage": dict(self.usage),
         }
         self._say("result", subtype="success", is_error=False, stop_reason=reason, result="done", **counted)
         self._out.put_nowait(None)

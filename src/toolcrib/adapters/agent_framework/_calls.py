@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from agent_framework import (
     AgentSession,
     ChatContext,
     ChatMiddleware,
+    ChatResponse,
     Content,
     FunctionInvocationContext,
     FunctionMiddleware,
@@ -32,8 +34,9 @@ from toolcrib.calls import (
     render,
 )
 from toolcrib.pipeline import Run
+from toolcrib.record import Sink, wants_activities
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 from toolcrib.toolsets import Toolset
 
 __all__ = ["ENTRY", "CallOfAgent", "CallsThroughGates", "Gates", "MessagesToModel", "Next", "contents_of"]
@@ -86,10 +89,11 @@ class Gates(ABC):
 
     Attributes:
         runs: The runs of the calls.
+        sinks: Where their events go, besides those of a run.
     """
 
-    def __init__(self, runs: FrameworkRuns) -> None:
-        self.runs = runs
+    def __init__(self, runs: FrameworkRuns, sinks: Iterable[Sink]) -> None:
+        self.runs, self.sinks = runs, tuple(sinks)
         self._denied: dict[tuple[str, str], str] = {}  # by session and call: what the model is told
 
     @abstractmethod
@@ -105,8 +109,9 @@ class Gates(ABC):
         """Return the tools that one of a name is among."""
 
     def reads_requests(self, run: Run, session: AgentSession) -> bool:
-        """Return whether `before_model` has anything to do in a run of an agent; its middleware is left out if not."""
-        return run.provenance is not None or any(of == session.session_id for of, _ in self._denied)
+        """Return whether requests of a run are read or counted; their middleware is left out if not."""
+        wants_usage = wants_activities(self.sinks, run.sinks)
+        return wants_usage or run.provenance is not None or any(of == session.session_id for of, _ in self._denied)
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
         """Tell the model why a call was denied, and have the run know what is said to the model."""
@@ -157,7 +162,28 @@ class MessagesToModel(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
         await self.gates.before_model(context, self.run)
+        request_id = context.metadata.setdefault("toolcrib_request", uuid4().hex)  # the same for several providers
+
+        def record(response: ChatResponse[Any]) -> None:
+            record_usage(self.run, [_counted(response, request_id)], self.gates.sinks)
+
+        if context.stream:
+            context.stream_result_hooks.append(record)
         await call_next()
+        if isinstance(context.result, ChatResponse):
+            record(context.result)
+
+
+def _counted(response: ChatResponse[Any], id: str) -> CountedRequest:
+    usage: Mapping[str, Any] = response.usage_details or {}
+    return CountedRequest(
+        id,
+        usage.get("input_token_count"),
+        usage.get("output_token_count"),
+        usage.get("cache_read_input_token_count"),
+        response.model,
+        usage.get("cache_creation_input_token_count"),
+    )
 
 
 def contents_of(outcome: Outcome) -> list[Content]:

@@ -41,7 +41,7 @@ class _GuardGates(Gates):
     """The gates of a policy, around each tool that an agent has."""
 
     def __init__(self, policy: GuardPolicy, runs: FrameworkRuns) -> None:
-        super().__init__(runs)
+        super().__init__(runs, policy.sinks)
         self._policy = policy
         self._known: dict[str, tuple[FunctionTool, FrameworkTools]] = {}
 

@@ -122,7 +122,7 @@ class _ToolGates(Gates):
     """The gates of our own tools."""
 
     def __init__(self, tools: FrameworkTools) -> None:
-        super().__init__(tools.runs)
+        super().__init__(tools.runs, tools.pipeline.sinks)
         self._tools = tools
         self.made = {name: _Tool(tools, name) for name in tools.entries}
 

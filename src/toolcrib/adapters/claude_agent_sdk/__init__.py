@@ -18,9 +18,19 @@ except ModuleNotFoundError as error:
 from toolcrib.adapters.claude_agent_sdk._agents import member_of, servers_of
 from toolcrib.adapters.claude_agent_sdk._guard import guard
 from toolcrib.adapters.claude_agent_sdk._members import from_tools
-from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answer, approval_requests
+from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answer, approval_requests, record_usage
 from toolcrib.adapters.claude_agent_sdk._tools import add_tools
 
-__all__ = ["GatedOptions", "add_tools", "answer", "approval_requests", "from_tools", "guard", "member_of", "servers_of"]
+__all__ = [
+    "GatedOptions",
+    "add_tools",
+    "answer",
+    "approval_requests",
+    "from_tools",
+    "guard",
+    "member_of",
+    "record_usage",
+    "servers_of",
+]
 
 del _claude_agent_sdk

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
+from uuid import uuid4
 
-from claude_agent_sdk import ClaudeAgentOptions, PreToolUseHookInput
+from claude_agent_sdk import ClaudeAgentOptions, PreToolUseHookInput, ResultMessage
 
 from toolcrib.approvals import is_answer_to
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall, outcome_from_dict
 from toolcrib.pipeline import Run
-from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.record import Sink
+from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 
 __all__ = ["ENTRY", "Gates", "Options", "decision", "remember"]
 
@@ -29,12 +31,14 @@ class Gates(ABC):
 
     Attributes:
         runs: The runs of the calls.
+        sinks: Where their events go, besides those of a run.
         resumed: The session that the options go on with.
     """
 
-    def __init__(self, runs: FrameworkRuns, resumed: str | None) -> None:
-        self.runs, self.resumed = runs, resumed
+    def __init__(self, runs: FrameworkRuns, sinks: Iterable[Sink], resumed: str | None) -> None:
+        self.runs, self.sinks, self.resumed = runs, tuple(sinks), resumed
         self._run_of_call: OrderedDict[str, Run] = OrderedDict()
+        self._run_of_session: OrderedDict[str, Run] = OrderedDict()  # that of its last prompt
         self._waiting: OrderedDict[str, dict[str, ApprovalRequest]] = OrderedDict()  # by session, by request
         self._denied: OrderedDict[str, str] = OrderedDict()  # by request: what the model is told
 
@@ -88,6 +92,7 @@ class Gates(ABC):
         run = self.runs.find((session, prompt), given, run_id=prompt)
         own = {} if run.conversation_id is not None else {"conversation_id": session}
         run = run.view(provide={**run.provide, PreToolUseHookInput: given}, **own)
+        remember(self._run_of_session, session, run)
         if given.get("tool_use_id"):
             remember(self._run_of_call, str(given["tool_use_id"]), run)
         return run
@@ -96,6 +101,17 @@ class Gates(ABC):
         """Return the run that the hook found for a call; that of the resumed session where no hook was called."""
         found = self._run_of_call.get(tool_use_id)
         return self.run_of({"session_id": self.resumed or ""}) if found is None else found
+
+    def record(self, result: ResultMessage) -> None:
+        """Record what the requests of a prompt took."""
+        usage, run = result.usage or {}, self._run_of_session.pop(result.session_id, None)
+        if run is None:
+            return  # no call of the prompt came by
+        cached = usage.get("cache_read_input_tokens") or 0
+        made = usage.get("cache_creation_input_tokens") or 0
+        read, written = (usage.get("input_tokens") or 0) + made + cached, usage.get("output_tokens")
+        id, models = result.uuid or uuid4().hex, ", ".join(result.model_usage or ())
+        record_usage(run, [CountedRequest(id, read, written, cached, models, made)], self.sinks)
 
     # --- answers
 

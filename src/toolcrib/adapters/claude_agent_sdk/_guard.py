@@ -68,7 +68,7 @@ class _GuardGates(Gates):
     """The gates of a policy, around each tool that Claude Code runs."""
 
     def __init__(self, options: ClaudeAgentOptions, policy: GuardPolicy, runs: FrameworkRuns) -> None:
-        super().__init__(runs, options.resume)
+        super().__init__(runs, policy.sinks, options.resume)
         self._options, self._policy = options, policy
         self._made: dict[str, FrameworkTools] = {}
         self._running: OrderedDict[str, tuple[FrameworkTools, Call]] = OrderedDict()  # by call id

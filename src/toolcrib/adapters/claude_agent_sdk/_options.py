@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage
 
 from toolcrib.adapters.claude_agent_sdk._calls import Gates
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
-__all__ = ["GatedOptions", "answer", "approval_requests", "asking", "gated", "hooked"]
+__all__ = ["GatedOptions", "answer", "approval_requests", "asking", "gated", "hooked", "record_usage"]
 
 _LONGEST = 7 * 24 * 3600.0
 """Seconds that a person who is asked while the session runs may take."""
@@ -52,6 +52,18 @@ async def answer(options: GatedOptions, session_id: str, *answers: Grant | Denia
         gates.resumed = session_id
         resumed = gates.resuming(resumed)
     return resumed
+
+
+def record_usage(options: GatedOptions, message: object) -> None:
+    """Record what a prompt took, of the message that ends it: Claude Code tells its hooks nothing of it.
+
+    Args:
+        options: The options that the session runs with.
+        message: Any message that `query` or `ClaudeSDKClient` gives; only a `ResultMessage` says it.
+    """
+    if isinstance(message, ResultMessage) and message.usage:
+        for gates in options.gates:
+            gates.record(message)
 
 
 def gated(options: ClaudeAgentOptions, gates: Gates, **changes: Any) -> GatedOptions:

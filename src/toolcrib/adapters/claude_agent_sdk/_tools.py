@@ -76,7 +76,7 @@ class ToolGates(Gates):
     """The gates of our own tools."""
 
     def __init__(self, name: str, tools: FrameworkTools, resumed: str | None) -> None:
-        super().__init__(tools.runs, resumed)
+        super().__init__(tools.runs, tools.pipeline.sinks, resumed)
         self.name, self._prefix, self._tools = name, f"mcp__{name}__", tools
 
     @property

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
+from google.adk.events import Event
 from google.adk.tools import ToolContext
 
 from toolcrib.adapters.google_adk._answers import CONFIRMATION, KEY
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import FrameworkTools, answer_of, is_as_seen
+from toolcrib.serving import CountedRequest, FrameworkTools, answer_of, is_as_seen
 
-__all__ = ["ENTRY", "make", "reply_to"]
+__all__ = ["ENTRY", "make", "record_event", "reply_to"]
 
 ENTRY = "google_adk"
 
@@ -45,6 +46,17 @@ async def make(
         theirs.request_confirmation(hint=outcome.request.text(), payload={KEY: outcome.request.to_dict()})
         theirs.actions.skip_summarization = True
     return outcome
+
+
+def record_event(tools: FrameworkTools, event: Event, theirs: ToolContext) -> None:
+    """Record what the request took that an event answers, where it is one."""
+    usage = event.usage_metadata
+    if usage is None or event.partial:
+        return
+    written = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
+    read = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
+    request = CountedRequest(event.id, read, written, usage.cached_content_token_count, event.model_version)
+    tools.record_usage(_run_of(tools, theirs), [request])
 
 
 def reply_to(outcome: Outcome) -> dict[str, Any]:

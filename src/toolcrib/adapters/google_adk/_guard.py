@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from google.adk.agents.callback_context import CallbackContext
+from google.adk.agents.invocation_context import InvocationContext
+from google.adk.events import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import BaseTool as TheirTool
 from google.adk.tools import ToolContext
 
-from toolcrib.adapters.google_adk._calls import ENTRY, make, reply_to
+from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply_to
 from toolcrib.adapters.google_adk._members import Member
+from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardPlugin"]
+__all__ = ["GuardPlugin", "UsagePlugin"]
 
 
-class GuardPlugin(BasePlugin):
+class UsagePlugin(BasePlugin):
+    """Records what each request to a model takes: `Runner(..., plugins=[UsagePlugin(tools)])`.
+
+    The record has it in the run of the tools' calls. A `GuardPlugin` does so by itself.
+
+    Args:
+        tools: The tools of the runner's agents that `as_tools` made.
+    """
+
+    def __init__(self, tools: Iterable[TheirTool], *, name: str = "toolcrib_usage") -> None:
+        super().__init__(name=name)
+        self._ours = {id(tool.tools): tool.tools for tool in tools if isinstance(tool, GatedTool)}
+
+    async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> Event | None:
+        """Record a request."""
+        for tools in self._ours.values():
+            record_event(tools, event, ToolContext(invocation_context))
+        return None
+
+
+class GuardPlugin(UsagePlugin):
     """Gates around every tool that the agents of a runner run: `Runner(..., plugins=[GuardPlugin(policy)])`.
 
     Args:
@@ -29,9 +53,10 @@ class GuardPlugin(BasePlugin):
     """
 
     def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
-        super().__init__(name="toolcrib_guard")
+        super().__init__([], name="toolcrib_guard")
         self._policy, self._runs = policy, FrameworkRuns(ENTRY, policy.run, suspended)
         self._known: dict[str, tuple[TheirTool, FrameworkTools]] = {}
+        self._ours[0] = FrameworkTools(Toolset(), self._runs, policy.sinks)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest

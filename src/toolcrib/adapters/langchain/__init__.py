@@ -18,10 +18,19 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.langchain._agents import member_of
 from toolcrib.adapters.langchain._answers import answers, approval_requests
-from toolcrib.adapters.langchain._guard import GuardMiddleware, guard
+from toolcrib.adapters.langchain._guard import GuardMiddleware, UsageMiddleware, guard
 from toolcrib.adapters.langchain._members import from_tools
 from toolcrib.adapters.langchain._tools import as_tools
 
-__all__ = ["GuardMiddleware", "answers", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]
+__all__ = [
+    "GuardMiddleware",
+    "UsageMiddleware",
+    "answers",
+    "approval_requests",
+    "as_tools",
+    "from_tools",
+    "guard",
+    "member_of",
+]
 
 del _langchain, _langgraph

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
+from uuid import uuid4
 
-from langchain_core.messages import HumanMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessage, HumanMessage, convert_to_openai_messages
 from langchain_core.messages.content import (
     create_audio_block,
     create_file_block,
@@ -15,6 +16,7 @@ from langchain_core.messages.content import (
     create_video_block,
 )
 from langgraph.prebuilt import ToolRuntime
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from toolcrib._run_sync import run_sync
@@ -22,9 +24,9 @@ from toolcrib.adapters.langchain._answers import KEY
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspended, ToolCall, lenient
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import FrameworkTools, answer_of, is_as_seen
+from toolcrib.serving import CountedRequest, FrameworkTools, answer_of, is_as_seen
 
-__all__ = ["ENTRY", "CallOfGraph", "block_of"]
+__all__ = ["ENTRY", "CallOfGraph", "block_of", "record_answers"]
 
 ENTRY = "langchain"
 
@@ -140,6 +142,33 @@ def _run_of(tools: FrameworkTools, runtime: ToolRuntime[Any, Any] | None) -> Run
         recall_transcript(run, tools.pipeline.toolset, shapes, "openai")
     own = {} if thread is None or run.conversation_id is not None else {"conversation_id": thread}
     return run.view(provide={**run.provide, ToolRuntime: runtime}, **own)
+
+
+def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
+    """Record what the requests took that these messages answer.
+
+    Args:
+        runtime: What the graph gives the node that asks the model.
+        state: The state of the graph in this node.
+    """
+    about: ToolRuntime[Any, Any] = ToolRuntime(
+        state, runtime.context, {}, runtime.stream_writer, None, runtime.store, execution_info=runtime.execution_info
+    )
+    said = [message for message in answers if isinstance(message, AIMessage)]
+    tools.record_usage(_run_of(tools, about), map(_counted, said))
+
+
+def _counted(message: AIMessage) -> CountedRequest:
+    usage: Mapping[str, Any] = cast("Any", message.usage_metadata) or {}
+    cache: Mapping[str, Any] = usage.get("input_token_details", {})
+    return CountedRequest(
+        message.id or uuid4().hex,
+        usage.get("input_tokens"),
+        usage.get("output_tokens"),
+        cache.get("cache_read"),
+        message.response_metadata.get("model_name"),
+        cache.get("cache_creation"),
+    )
 
 
 def _messages(state: Any) -> list[Any]:

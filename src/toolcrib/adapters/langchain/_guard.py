@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain.agents.middleware.types import ModelRequest, ToolCallRequest
+from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
@@ -16,9 +16,9 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 
-from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph
+from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, record_answers
 from toolcrib.adapters.langchain._members import Member, value_of
-from toolcrib.adapters.langchain._tools import as_tools, result_of
+from toolcrib.adapters.langchain._tools import GatedTool, as_tools, result_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall
 from toolcrib.schema import RunContext, ToolSpec
@@ -26,7 +26,7 @@ from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardMiddleware", "guard"]
+__all__ = ["GuardMiddleware", "UsageMiddleware", "guard"]
 
 
 def guard(
@@ -43,7 +43,37 @@ def guard(
     return [made.get(tool.name, tool) for tool in given]
 
 
-class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Records what each request to a model takes: `create_agent(..., tools, middleware=[UsageMiddleware(tools)])`.
+
+    The record has it in the run of the tools' calls. A `GuardMiddleware` does so by itself.
+
+    Args:
+        tools: The agent's tools that `as_tools` or `guard` made.
+    """
+
+    def __init__(self, tools: Iterable[TheirTool]) -> None:
+        super().__init__()
+        self._ours = {id(tool.tools): tool.tools for tool in tools if isinstance(tool, GatedTool)}
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        """Record a request."""
+        return self._record(request, handler(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        """Do the same in an event loop."""
+        return self._record(request, await handler(request))
+
+    def _record(self, request: ModelRequest[Any], made: Any) -> Any:
+        answers = cast("list[Any]", made.result) if isinstance(made, ModelResponse) else [made]
+        for tools in self._ours.values():
+            record_answers(tools, request.runtime, request.state, answers)
+        return cast("Any", made)
+
+
+class GuardMiddleware(UsageMiddleware):
     """Gates around every tool that an agent runs: `create_agent(..., middleware=[GuardMiddleware(policy)])`.
 
     Args:
@@ -52,21 +82,22 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
-        super().__init__()
+        super().__init__([])
         self._policy, self._runs = policy, FrameworkRuns(ENTRY, policy.run, suspended)
         self._known: dict[str, tuple[TheirTool | None, FrameworkTools]] = {}
+        self._ours[0] = FrameworkTools(Toolset(), self._runs, policy.sinks)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Refuse a model with tools that its provider runs, unless the policy leaves them."""
         self._check(request.tools)
-        return handler(request)
+        return super().wrap_model_call(request, handler)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
         """Do the same in an event loop."""
         self._check(request.tools)
-        return await handler(request)
+        return await super().awrap_model_call(request, handler)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]

@@ -59,11 +59,16 @@ class GuardedAgent(Agent[T]):
 
 
 class _Gate:
-    """The gates of one policy, in the runs of one guarded agent."""
+    """The gates of one policy, in the runs of one guarded agent.
+
+    Attributes:
+        agent_itself: What stands for the agent where none of its tools is called.
+    """
 
     def __init__(self, policy: GuardPolicy, runs: FrameworkRuns) -> None:
         self._policy, self._runs = policy, runs
         self._made: dict[int, tuple[Agent[Any], GuardedAgent[Any]]] = {}  # agents may hand off in a circle
+        self.agent_itself = Invocation(FrameworkTools(Toolset(), runs, policy.sinks), "")
 
     def agent(self, agent: Agent[Any]) -> GuardedAgent[Any]:
         known = self._made.get(id(agent))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self, TypeAlias, cast
 
 import pydantic_ai
-from pydantic_ai.messages import ToolReturn
+from pydantic_ai.messages import ModelResponse, ToolReturn
 from pydantic_ai.tools import AgentDepsT, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
@@ -21,7 +21,7 @@ from toolcrib.calls import Completed, ResultReader, ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import run_reporting, shown_entries
+from toolcrib.serving import CountedRequest, record_usage, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["OpenRun", "ToolcribToolset", "as_toolset"]
@@ -98,6 +98,7 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         self._toolset, self._agent_run, self._begun_with, self._pipeline = toolset, run, ctx, pipeline
         self._stack = AsyncExitStack()
         self._recalled: list[Any] = []  # messages
+        self._latest = ctx
 
     @property
     def id(self) -> str | None:
@@ -115,6 +116,7 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         return self
 
     async def __aexit__(self, *error: Any) -> bool | None:
+        self._record()
         await self._stack.aclose()
         return None
 
@@ -126,6 +128,8 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         return [instruction.content for instruction in found] or None
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
+        self._latest = ctx
+        self._record()
         texts = await self._opened.toolset.description_overrides()
         shown = await shown_entries(self._opened.toolset, self._in(ctx))
         return {entry.name: self._shown(entry, texts.get(entry.name)) for entry in shown}
@@ -171,6 +175,12 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         """Return the run as a tool of this step sees it, with Pydantic AI's own context."""
         return self._agent_run.view(provide={**self._agent_run.provide, pydantic_ai.RunContext: ctx})
 
+    def _record(self) -> None:
+        """Record what the requests took that the run's messages answer, and not those of an earlier run."""
+        run_id, messages = self._latest.run_id, self._latest.messages
+        said = (one for one in messages if isinstance(one, ModelResponse) and run_id and one.run_id == run_id)
+        record_usage(self._agent_run, map(_counted, said), self._toolset.sinks)
+
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call_id: str) -> None:
         """Have the run know what the messages say since the call before: also results of other toolsets' tools."""
         run.memory.expect(call_id)
@@ -190,3 +200,9 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         )
         most = entry.max_retries  # where our count ends the retries, before theirs would end the run
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=most, args_validator=PASS_THROUGH)
+
+
+def _counted(response: ModelResponse) -> CountedRequest:
+    used, id = response.usage, f"{response.provider_response_id or ''} {response.timestamp.isoformat()}"
+    counts = used.input_tokens, used.output_tokens, used.cache_read_tokens
+    return CountedRequest(id, *counts, response.model_name, used.cache_write_tokens)

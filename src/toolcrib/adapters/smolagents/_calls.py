@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from PIL import Image, UnidentifiedImageError
 from smolagents import CodeAgent, MultiStepAgent
-from smolagents.memory import ActionStep, TaskStep
+from smolagents.memory import ActionStep, PlanningStep, TaskStep
 
 from toolcrib.adapters.smolagents._call_loop import CallLoop
 from toolcrib.calls import (
@@ -25,8 +25,9 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
+from toolcrib.record import wants_activities
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OriginalResults
+from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, OriginalResults
 
 __all__ = ["ANSWERED", "ENTRY", "FINAL_ANSWER", "AgentCalls", "CallNotMade", "managed_by", "tools_of"]
 
@@ -70,13 +71,14 @@ class AgentCalls:
     def __init__(self, agent: MultiStepAgent, runs: FrameworkRuns, above: AgentCalls | None = None) -> None:
         self.agent, self.runs, self.above = agent, runs, above
         self.loop: CallLoop = CallLoop() if above is None else above.loop
-        self.tools: dict[str, object] = {}
+        self.tools: dict[str, Any] = {}
         self.waiting: dict[str, ApprovalRequest] = {}
         self._images: list[Image.Image] = []
         self._task: object = None
         self._tasks = 0
         self._cancelled: object = None
         self._is_told_of_steps = False
+        self._counts_steps = False
 
     async def make(self, tools: FrameworkTools, name: str, arguments: Mapping[str, Any]) -> Any:
         """Make a call, and return what the agent is given; a run in which one is suspended ends after the step.
@@ -89,6 +91,7 @@ class AgentCalls:
             raise CallNotMade(name, "the run of the agent was cancelled")
         originals = OriginalResults()
         run = self.run_of(tools)
+        self._count_steps(tools, run)
         own = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
         run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **own)
         call = ToolCall(name, dict(arguments), new_call_id())
@@ -148,6 +151,19 @@ class AgentCalls:
 
     # --- inside
 
+    def _count_steps(self, tools: FrameworkTools, run: Run) -> None:
+        """Record what each step takes from now on, and what those of this task took, where a sink wants to know."""
+        if self._counts_steps or not wants_activities(tools.pipeline.sinks, run.sinks):
+            return
+        self._counts_steps = True
+        for kind in (ActionStep, PlanningStep):
+            cast("Any", self.agent.step_callbacks).register(kind, self._record)
+        for step in reversed(self.agent.memory.steps):
+            if isinstance(step, TaskStep):
+                break
+            if isinstance(step, ActionStep | PlanningStep):
+                self._record(step)
+
     def _last_task(self) -> TaskStep | None:
         return next((step for step in reversed(self.agent.memory.steps) if isinstance(step, TaskStep)), None)
 
@@ -199,6 +215,15 @@ class AgentCalls:
         if self._images:
             step.observations_images = [*(step.observations_images or ()), *self._images]
             self._images = []
+
+    def _record(self, step: ActionStep | PlanningStep, agent: object = None) -> None:
+        """Record what the request of a step took."""
+        used, model = step.token_usage, getattr(self.agent.model, "model_id", None)
+        ours = next((tool.tools for tool in self.tools.values()), None)
+        if used is not None and ours is not None:
+            of_step = f"{id(step)} {step.timing.start_time}"
+            request = CountedRequest(of_step, used.input_tokens, used.output_tokens, model=model)
+            ours.record_usage(self.run_of(ours), [request])
 
 
 def tools_of(agent: MultiStepAgent) -> dict[str, Any]:
