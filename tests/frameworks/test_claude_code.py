@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import claude_agent_sdk
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
 
 from tests.frameworks.claude_api import ScriptedApi, scripted_api
-from toolcrib.adapters.claude_agent_sdk import add_tools, answer, approval_requests, guard
+from toolcrib.adapters.claude_agent_sdk import add_tools, answer, approval_requests, guard, record_usage
 from toolcrib.calls import RunNormally
 from toolcrib.hooks import HookSet
+from toolcrib.record import SqliteSink, list_runs
 from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
@@ -98,3 +100,48 @@ async def test_a_guard_gives_claude_code_the_arguments_that_a_hook_made(api: Scr
     await said(guard(options, GuardPolicy(hooks=hooks)))
 
     assert [name.exists() for name in (tmp_path / "made", tmp_path / "other")] == [False, True]
+
+
+async def test_an_interrupt_stops_the_tool_and_closes_the_record(api: ScriptedApi, tmp_path: Path) -> None:
+    begun, stopped, sink = asyncio.Event(), asyncio.Event(), RecordingSink()
+
+    @ez_tool
+    async def work() -> None:
+        """Work."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    api.steps = [[("a", "mcp__toolcrib__work", {})]]
+    options = add_tools(options_in(tmp_path, api, tools=[]), [work], sinks=[sink])
+    async with ClaudeSDKClient(options) as client:
+        await client.query("go")
+        await begun.wait()
+        await client.interrupt()
+        await stopped.wait()
+        async for _ in client.receive_response():
+            pass
+
+    assert [record.outcome["kind"] for record in sink.records] == ["cancelled"]
+
+
+async def test_the_usage_of_each_prompt_is_on_the_record_once(api: ScriptedApi, tmp_path: Path) -> None:
+    @ez_tool
+    async def book(city: str) -> str:
+        """Book a room."""
+        return f"booked {city}"
+
+    database = tmp_path / "runs.db"
+    with SqliteSink(database) as sink:
+        options = add_tools(options_in(tmp_path, api, tools=[]), [book], sinks=[sink])
+        async with ClaudeSDKClient(options) as client:
+            for id in ("a", "b"):
+                api.steps = [[(id, "mcp__toolcrib__book", {"city": "Oslo"})]]
+                await client.query("go")
+                async for message in client.receive_response():
+                    record_usage(options, message)
+
+    usages = [run.usage or {} for run in list_runs(SqliteSink(database).log())]
+    assert [(usage["input_tokens"], usage["output_tokens"]) for usage in usages] == [(2, 2), (2, 2)]
