@@ -121,6 +121,33 @@ from claude_agent_sdk import ClaudeAgentOptions
 from toolcrib.adapters.claude_agent_sdk import guard
 agent = guard(ClaudeAgentOptions(mcp_servers={"a": {"command": "a"}}), policy)
 """,
+    "pydantic_ai_hooks": """
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import Hooks
+from pydantic_ai.models.test import TestModel
+async def refuse(ctx, *, call, tool_def, args): raise PermissionError(call.tool_name)
+agent = Agent(TestModel(), tools=[add], capabilities=[Hooks(before_tool_execute=refuse)])
+""",
+    "pydantic_ai_capability": """
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.models.test import TestModel
+class Gate(AbstractCapability):
+    async def wrap_tool_execute(self, ctx, *, call, tool_def, args, handler): raise PermissionError(call.tool_name)
+agent = Agent(TestModel(), tools=[add], capabilities=[Gate().prefix_tools("a")])
+""",
+    "pydantic_ai_prepared": """
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import PrepareTools
+from pydantic_ai.models.test import TestModel
+async def hide(ctx, tool_defs): return []
+agent = Agent(TestModel(), tools=[add], capabilities=[PrepareTools(hide)])
+""",
+    "pydantic_ai_dynamic": """
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+agent = Agent(TestModel(), tools=[add], capabilities=[lambda ctx: None])
+""",
 }
 """Agents with gates that are around the agent, and not around its tools."""
 
@@ -160,6 +187,20 @@ def test_an_agent_whose_gates_would_be_lost_is_none(folder: Path, framework: str
 
     assert status == 2
     assert "would be lost; name the tools" in " ".join(error.split())
+
+
+def test_what_is_no_gate_does_not_hide_the_tools_of_an_agent(folder: Path) -> None:
+    (folder / "app.py").write_text(
+        f"""{ADD}
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import Hooks, Instrumentation, Thinking
+from pydantic_ai.models.test import TestModel
+async def count(ctx, request_context): return request_context
+agent = Agent(TestModel(), tools=[add], capabilities=[Instrumentation(), Thinking(), Hooks(before_model_request=count)])
+"""
+    )
+
+    assert said("call", "app.py", "add", '{"a": 1, "b": 2}') == (0, "3\n")
 
 
 def test_two_agents_of_a_module_are_not_told_apart_and_tools_without_an_agent_are_taken(folder: Path) -> None:

@@ -161,8 +161,7 @@ class AgentCalls:
         for step in reversed(self.agent.memory.steps):
             if isinstance(step, TaskStep):
                 break
-            if isinstance(step, ActionStep | PlanningStep):
-                self._record(step)
+            self._record(step)
 
     def _last_task(self) -> TaskStep | None:
         return next((step for step in reversed(self.agent.memory.steps) if isinstance(step, TaskStep)), None)
