@@ -90,7 +90,7 @@ def test_a_server_that_does_not_start_is_one_sentence(toolcrib: Command, tmp_pat
 
     listed = toolcrib("list", "gone.py")
 
-    assert (listed.exit_code, listed.stdout) == (2, "")
+    assert (listed.exit_code, listed.stdout) == (1, "")
     assert listed.stderr.startswith("the server `gone` did not start: Connection closed")
 
 

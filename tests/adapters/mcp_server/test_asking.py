@@ -421,6 +421,23 @@ async def test_calls_that_wait_for_their_client_are_limited_for_each_principal()
     assert "2 calls of" in text_of(refused[0])
 
 
+async def test_a_call_whose_client_does_not_come_back_gives_way_to_a_later_one() -> None:
+    ran = list[str]()
+    server = build_server([seating(ran)], ServerOptions(max_asking=1, state_seconds=10.0))
+
+    async with _NEW(server, elicitation_callback=_unused) as client:
+        left = await call_once(client, "reserve", {"name": "ann"})
+        await asyncio.sleep(1.1)
+        asked = await call_once(client, "reserve", {"name": "ben"})
+        given = {"input_responses": {"elicit_1": accept(row=1)}, "request_state": asked.request_state}
+        done = await call_once(client, "reserve", {"name": "ben"}, **given)
+        with pytest.raises(MCPError, match="in doubt"):
+            await call_once(client, "reserve", {"name": "ann"}, **{**given, "request_state": left.request_state})
+
+    assert text_of(done) == "ben: 1a"
+    assert ran == ["ann", "ben", "accept"]
+
+
 async def test_a_call_that_is_not_answered_is_stopped_and_its_record_says_so() -> None:
     watch, stopped = RecordingSink(), asyncio.Event()
 

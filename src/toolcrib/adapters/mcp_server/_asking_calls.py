@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,6 +22,7 @@ __all__ = ["AskingCall", "AskingCalls", "call_asked_for"]
 
 _TURNS = 5  # of the event loop in which a tool may ask for more, so that it goes out in one reply
 _MOST = 1_000  # of all principals
+_GIVES_WAY = 0.1  # of the time that a call may wait: from then on it ends for a later one of its principal
 _KINDS: Mapping[type[Any], tuple[str, tuple[type[Any], ...]]] = {
     types.ElicitRequest: ("elicit", (types.ElicitResult,)),
     types.CreateMessageRequest: ("sample", (types.CreateMessageResult, types.CreateMessageResultWithTools)),
@@ -45,6 +47,7 @@ class AskingCall:
         principal: On whose behalf it is made.
         ctx: The request that it is handled in now; None while it waits for the next one.
         questions: What it has asked and has no answer to, by the key that the client answers by.
+        since: The time at which its client was asked last.
     """
 
     tool: str
@@ -53,6 +56,7 @@ class AskingCall:
     questions: dict[str, tuple[types.InputRequest, asyncio.Future[Any]]] = field(
         default_factory=dict[str, tuple[types.InputRequest, "asyncio.Future[Any]"]]
     )
+    since: float = 0.0
     task: asyncio.Task[Any] | None = None
     timer: asyncio.TimerHandle | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -157,15 +161,20 @@ class AskingCalls:
             raise
 
     def _is_full_for(self, call: AskingCall) -> bool:
-        own = sum(kept.principal == call.principal for kept in self._waiting.values())
+        mine = [call_id for call_id, kept in self._waiting.items() if kept.principal == call.principal]
+        own = len(mine)
         if own < self._most and len(self._waiting) < _MOST:
+            return False
+        oldest = min(mine, key=lambda call_id: self._waiting[call_id].since, default=None)
+        if oldest is not None and time.monotonic() - self._waiting[oldest].since >= self._seconds * _GIVES_WAY:
+            self._give_up(oldest)  # a client that has left does not say so
             return False
         call.refuse(f"{own} calls of {call.principal} wait for an answer already, and {self._most} may (max_asking)")
         return True
 
     def _keep(self, call: AskingCall) -> types.InputRequiredResult:
         call_id = f"{self._mark}.{secrets.token_urlsafe(16)}"
-        call.ctx = None
+        call.ctx, call.since = None, time.monotonic()
         call.timer = asyncio.get_running_loop().call_later(self._seconds, self._give_up, call_id)
         self._waiting[call_id] = call
         asked = {key: request for key, (request, _) in call.questions.items()}
@@ -187,7 +196,8 @@ class AskingCalls:
     def _in_doubt(self, call_id: str, tool: str) -> str:
         if call_id.startswith(f"{self._mark}."):
             why = (
-                f"this state was used before, or was not answered within {self._seconds:g} s, and the call was stopped"
+                f"this state was used before, or was not answered within {self._seconds:g} s (sooner where others ask, "
+                "too), and the call was stopped"
             )
         else:
             why = "the process that ran it has ended"
