@@ -118,6 +118,7 @@ def test_nothing_is_kept_when_the_view_is_closed(monkeypatch: pytest.MonkeyPatch
         view.emit(started("call_1"))
         kept = [path.name for path in tmp_path.rglob("live.db")]
     view.close()
+    view.emit(started("call_2"))
 
     assert kept == ["live.db"]
     assert list(tmp_path.iterdir()) == []

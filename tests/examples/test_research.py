@@ -19,6 +19,7 @@ def test_the_assistant_finds_out_and_keeps_what_a_person_has_to_decide(tmp_path:
     )
 
     assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
     assert "4 orders are late" in run.stderr
     assert "call refund  suspended" in run.stderr
     assert "- order 1003 is in customs in Turin" in run.stdout

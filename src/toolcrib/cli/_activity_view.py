@@ -21,6 +21,7 @@ from toolcrib.record import QUIET, Activity, ActivityFilter, EventLog, brief_eve
 __all__ = ["activity_table", "show_activities"]
 
 _EVERY = 0.5  # seconds
+_CELL = 50  # characters of a cell of the table: an id has fewer
 _MOST_OPEN, _MOST_WAITING, _MOST_ENDED = 40, 20, 5
 _STYLES = {"running": "cyan", "suspended": "yellow", "quiet": "dim", "completed": "green", "failed": "red"}
 
@@ -81,7 +82,7 @@ def activity_table(log: EventLog) -> Table:
     """Return what is open, each with what goes on inside it, and what ended last."""
     table = table_of("what", "state", "for", "at", "model", "id")
     for one in _rows(log):
-        what, state, *others = (cell_text(text) for text in one.cells())
+        what, state, *others = (cell_text(text, _CELL) for text in one.cells())
         what = "  " * one.depth + what.lstrip()
         table.add_row(Text(what), Text(state, style=_STYLES.get(state, "")), *(Text(text) for text in others))
     return table

@@ -35,14 +35,16 @@ class LiveView:
         self._is_hidden = self._is_closed = False
 
     def emit(self, event: CallEvent) -> None:
-        """Show an event of a call."""
-        self._sink.emit(event)
-        self._show()
+        """Show an event of a call; one that comes after the view is closed is left out."""
+        if not self._is_closed:
+            self._sink.emit(event)
+            self._show()
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Show an event of an activity."""
-        self._sink.emit_activity(event)
-        self._show()
+        """Show an event of an activity; the same."""
+        if not self._is_closed:
+            self._sink.emit_activity(event)
+            self._show()
 
     @contextmanager
     def paused(self) -> Generator[None]:
