@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 from urllib.parse import unquote
 
@@ -237,6 +238,34 @@ async def test_a_text_is_sent_as_text() -> None:
     await server.call("put", {"body": "é"})
 
     assert (server.last.content, server.last.headers["content-type"]) == ("é".encode(), "text/plain")
+
+
+@pytest.mark.parametrize(
+    ("media_types", "sent"),
+    [
+        (["*/*"], "application/json"),
+        (["application/json-patch+json", "application/merge-patch+json"], "application/merge-patch+json"),
+        (["application/json-patch+json"], "application/json-patch+json"),
+    ],
+)
+async def test_what_has_a_shape_is_sent_as_json(media_types: list[str], sent: str) -> None:
+    schema = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
+    content = {name: {"schema": schema} for name in media_types}
+    server = StandIn(document({"/f": {"patch": operation("scale", requestBody={"content": content})}}), checks=False)
+
+    await server.call("scale", {"body": {"replicas": 3}})
+
+    assert json.loads(server.last.content) == {"replicas": 3}
+    assert server.last.headers["content-type"] == sent
+
+
+async def test_bytes_of_any_type_are_a_file() -> None:
+    content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+    server = StandIn(document({"/f": {"put": operation("put", requestBody={"content": content})}}), checks=False)
+
+    await server.call("put", {"body": {"data": "AP8=", "mime_type": "image/png"}})
+
+    assert (server.last.content, server.last.headers["content-type"]) == (b"\x00\xff", "image/png")
 
 
 async def test_a_form_writes_names_in_names_where_the_document_says_so() -> None:

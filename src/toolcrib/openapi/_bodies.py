@@ -139,7 +139,9 @@ class Body:
 def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body | None:
     """Return what an operation takes as its body; None where it takes none.
 
-    Of several media types it is JSON, or else the first of a form, a form in parts, text and bytes.
+    Of several media types it is JSON, or else the first of a form, a form in parts, text and bytes. Of several JSON
+    ones, a list of changes comes last: models write what is to be merged. What may be of any type is JSON where it has
+    a shape.
 
     Raises:
         DocumentError: Its description cannot be read.
@@ -149,9 +151,11 @@ def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body 
     table = mapping_of(spec.get("content"))
     if not table:
         return None
-    media_type = min(table, key=lambda kind: _ORDER.index(_kind_of(kind)))
+    media_type = min(table, key=lambda name: (_ORDER.index(_kind_of(name)), "json-patch" in name.lower()))
     held = mapping_of(table[media_type])
     kind, schema = _kind_of(media_type), held.get("schema")
+    if media_type.strip() == "*/*" and _has_shape(mapping_of(document.place(schema, place.base).value)):
+        media_type, kind = "application/json", "json"
     files = frozenset[str]()
     if kind == "bytes":
         made = dict(_FILE)
@@ -190,6 +194,10 @@ def is_json(media_type: str) -> bool:
     """Return whether a media type is JSON."""
     plain = media_type.partition(";")[0].strip().lower()
     return plain in ("application/json", "text/json") or plain.endswith("+json")
+
+
+def _has_shape(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") in ("object", "array") or "properties" in schema
 
 
 def _with_files(
