@@ -26,7 +26,7 @@ from toolcrib.cli._run import Status, is_file_of_servers, name_of, recorder_of, 
 from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
 from toolcrib.cli._server_states import GatewayStates
 from toolcrib.cli._telemetry import telemetry_sink
-from toolcrib.errors import ServerError, UnknownTool
+from toolcrib.errors import ServerError, ToolcribError, UnknownTool
 from toolcrib.pipeline import Run
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
 from toolcrib.toolsets import Toolset
@@ -145,32 +145,33 @@ async def _over_http(given: ServeOptions, work: Coroutine[Any, Any, None], http:
             raise typer.Exit(Status.MISUSED) from None
 
 
-async def _over_stdio(given: ServeOptions, server: McpServer, leave: Callable[[], None]) -> None:
-    closed = asyncio.Event()
-    task = asyncio.ensure_future(serve_stdio(server, ended=closed.set))
+async def _over_stdio(given: ServeOptions, server: McpServer, leave: Callable[[ToolcribError | None], None]) -> None:
+    closed: asyncio.Future[ToolcribError | None] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(serve_stdio(server, ended=closed.set_result))
     with _stopping(task):
         _announce(given)
-        done = asyncio.ensure_future(closed.wait())
-        await asyncio.wait([task, done], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done() and task.cancelling():
-            leave()
-        done.cancel()
+        await asyncio.wait([task, closed], return_when=asyncio.FIRST_COMPLETED)
+        fault = closed.result() if closed.done() else None
+        if not task.done() and (task.cancelling() or fault is not None):
+            leave(fault)
         with suppress(asyncio.CancelledError):
             await task
         if task.cancelling():  # stdin had ended as well, so that nothing was left to leave
             say("stopped")
 
 
-def _leave(recorder: Sink | None, flush: Callable[[], None] | None, states: GatewayStates) -> None:
+def _leave(
+    recorder: Sink | None, flush: Callable[[], None] | None, states: GatewayStates, fault: ToolcribError | None
+) -> None:
     """End the process although a thread waits for the next line of stdin, which cannot be stopped."""
     states.forget()
     if isinstance(recorder, BatchSink | JsonLinesSink):
         recorder.close()
     if flush is not None:
         flush()
-    say("stopped")
+    say("stopped" if fault is None else str(fault))
     sys.stderr.flush()
-    os._exit(Status.DONE)
+    os._exit(Status.DONE if fault is None else Status.FAILED if isinstance(fault, ServerError) else Status.MISUSED)
 
 
 @contextmanager

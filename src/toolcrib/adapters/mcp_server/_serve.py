@@ -52,13 +52,14 @@ async def serve_async(
         await serve_http(toolset, given, http)
 
 
-async def serve_stdio(server: McpServer, *, ended: Callable[[], object] | None = None) -> None:
+async def serve_stdio(server: McpServer, *, ended: Callable[[ToolcribError | None], object] | None = None) -> None:
     """Serve one client over stdin and stdout until it disconnects; what tools print goes to stderr.
 
     Args:
         server: The server.
-        ended: Called when all is closed but stdin: the thread that waits for a line cannot be stopped, so that this
-            returns, after it was cancelled, with the next line or the end of stdin.
+        ended: Called when all is closed but stdin, with the error for which the toolset did not open: the thread that
+            waits for a line cannot be stopped, so that this ends, after that or when it was cancelled, with the next
+            line or the end of stdin.
     """
     try:
         await _serve_streams(server, ended)
@@ -66,7 +67,7 @@ async def serve_stdio(server: McpServer, *, ended: Callable[[], object] | None =
         _log.info("the client went before it was answered")
 
 
-async def _serve_streams(server: McpServer, ended: Callable[[], object] | None) -> None:
+async def _serve_streams(server: McpServer, ended: Callable[[ToolcribError | None], object] | None) -> None:
     fault: ToolcribError | None = None
     try:
         async with stdio_server() as (read, write):
@@ -78,7 +79,7 @@ async def _serve_streams(server: McpServer, ended: Callable[[], object] | None) 
                 raise
             finally:
                 if ended is not None:
-                    ended()
+                    ended(fault)
     except ExceptionGroup:
         if fault is None:
             raise
