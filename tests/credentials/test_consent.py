@@ -104,6 +104,12 @@ async def test_first_consent_lists_the_tools_and_each_principal_is_who_they_are(
     assert await here.approvals.list(pending=True) == ()
 
 
+async def test_server_that_has_to_be_there_may_wait_for_its_first_consent() -> None:
+    oauth = OAuth(MemoryCredentialStore(), pages="http://127.0.0.1:1/consent")
+    async with guarded() as server, connect(server.url, credentials=oauth, required=True).open() as tools:
+        assert list(tools.names()) == ["get_access"]
+
+
 async def test_all_calls_that_wait_for_one_consent_go_on() -> None:
     async with place() as here:
         await here.consents("ann")

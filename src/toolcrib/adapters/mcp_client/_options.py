@@ -137,7 +137,8 @@ class Options:
         refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
             `toolcrib.mcp` that names it; or `raise` that error.
         required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
-            out with a warning, and tried again; with None only where the toolset has other tools.
+            out with a warning, and tried again; with None only where the toolset has other tools. One that nobody has
+            given access to yet is there.
         trusted: Whether a `Provenance` policy takes the server's hints at their word: a tool that reads only is not
             asked about, and results of one with `openWorldHint: false` are trusted. Other servers' hints count where
             they ask for more care.

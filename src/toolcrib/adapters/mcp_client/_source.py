@@ -55,7 +55,7 @@ class ServerSource:
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[Toolset]:
         async with self.connect(required=False) as (remote, fault):
-            if fault is not None and self._options.required is True:
+            if fault is not None and self._options.required is True and not remote.is_locked:
                 raise _needed(fault, "It has to be there")
             tools = _ServerTools(remote, self._options, fault)
             self.tool_names = tools.names()
