@@ -245,8 +245,15 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval on resuming",
         "pipeline/_recover.py",
-        "        return await answered(call, reasons or [asked], given)\n",
+        "        return await answered(call, reasons or [asked], given, lapsed=not reasons)\n",
         "        return None\n",
+    ),
+    Gate(
+        "what is settled by other means counts where nothing else asks",
+        "pipeline/_approve.py",
+        "answer is None and lapsed and before",
+        "answer is None and before",
+        ("tests/pipeline/test_resume.py",),
     ),
     Gate(
         "approved arguments at the execution",

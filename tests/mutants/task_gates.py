@@ -61,7 +61,7 @@ TASK_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer after the cancel of a task",
         _TASKS,
-        "            await self._drop_call(task, waits_for)\n",
+        "            await self._drop_call(task, waits_for, principal.pending.store)\n",
         "            pass\n",
         _OF_TASKS,
     ),
