@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, Literal
@@ -577,3 +578,18 @@ def test_what_cannot_be_guarded_is_refused_and_nothing_is_changed() -> None:
 
     assert (remote.tools["delete"], mixed.tools["delete"]) == (theirs, theirs)
     assert guard(mixed, GuardPolicy(leave=["weather"])).tools["delete"] is not theirs
+
+
+def test_the_memory_of_programs_that_failed_is_kept_by_pickle() -> None:
+    ran: list[str] = []
+    agent = add_tools(CodeAgent([], Script("1 / 0", "book('Oslo')"), **QUIET), [booking(ran, requires_approval=True)])
+    with pytest.raises(AgentError):
+        agent.run("go")
+
+    kept = pickle.loads(pickle.dumps(agent.memory.steps))
+
+    errors = [step.error.dict() for step in agent.memory.steps if isinstance(step, ActionStep) and step.error]
+    assert [step.error.dict() for step in kept if isinstance(step, ActionStep) and step.error] == errors
+    assert len(errors) == 2
+    agent.memory.steps = kept
+    assert agent.run(answers(agent), reset=False) == "done"

@@ -66,7 +66,7 @@ app.add_typer(workers, rich_help_panel=_DURABLE)
 
 _TARGET = (
     "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools. "
-    "Or an OpenAPI document, a file of MCP servers, or the address of one of these."
+    "Or an agent of another framework, an OpenAPI document, a file of MCP servers, or the address of one of these."
 )
 TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
 ApproveOption = Annotated[

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import copyreg
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
 
-from smolagents import MultiStepAgent
+from smolagents import AgentError, MultiStepAgent
+from smolagents.utils import (
+    AgentExecutionError,
+    AgentGenerationError,
+    AgentMaxStepsError,
+    AgentParsingError,
+    AgentToolCallError,
+    AgentToolExecutionError,
+)
 
 from toolcrib.adapters.smolagents._calls import ANSWERED, AgentCalls, managed_by, tools_of
 from toolcrib.adapters.smolagents._tools import AgentTool
@@ -124,3 +133,23 @@ def _request_id(each: Grant | Denial | ApprovalRequest) -> str:
 def _unknown(each: Grant | Denial | ApprovalRequest) -> ApprovalError:
     meant = each.id if isinstance(each, ApprovalRequest) else each.request_id or each.call_id
     return ApprovalError(each.tool, f"no call that waits is meant by it ({meant})")
+
+
+# --- memory that is kept for another process
+
+
+def _reduced(error: AgentError) -> tuple[Any, ...]:
+    """Return how to make an error of a step again: pickle would call its class without the logger that it needs."""
+    return type(error).__new__, (type(error), *error.args), vars(error)
+
+
+for _kind in (
+    AgentError,
+    AgentExecutionError,
+    AgentGenerationError,
+    AgentMaxStepsError,
+    AgentParsingError,
+    AgentToolCallError,
+    AgentToolExecutionError,
+):
+    copyreg.pickle(_kind, _reduced)
