@@ -21,7 +21,7 @@ from toolcrib.registry import registry_scope
 # What each language may say after its name. Any other option fails the page: a misspelt one would hide a block.
 OPTIONS = {"python": {"file", "fixture"}, "console": {"exit", "tmp"}, "output": set[str]()}
 MISSPELT = {"py": "python", "python3": "python", "pycon": "python", "shell-session": "console"}
-COMMAND_SECONDS = 60
+COMMAND_SECONDS = 240  # ends a command that hangs; a busy machine is slow, and hangs nothing
 
 
 class PageError(Exception):
