@@ -6,9 +6,12 @@ called from then on, in that run alone. The only module that imports bm25s.
 
 from __future__ import annotations
 
+import re
 import threading
 from asyncio import to_thread
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
@@ -30,13 +33,43 @@ except ModuleNotFoundError as error:
 __all__ = ["FoundTool", "SearchTools", "searchable"]
 
 _READ = 2_000  # characters of a query, of which a model may write a megabyte
+_SUMMARY = 300  # characters of a description that say what a tool does
+_WEIGHT = 0.7  # of names and summaries beside all texts; with 1.0, long questions find less
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+
+
+@lru_cache(10_000)
+def _stem(word: str) -> str:
+    """Return a word without -ing, -ed and a last e, and with y for i: namespaced -> namespac, policie -> policy."""
+    ending = next((each for each in ("ing", "ed") if word.endswith(each) and len(word) - len(each) > 3), "")
+    stem = word.removesuffix(ending)
+    if len(stem) < 5:
+        return stem
+    stem = stem.removesuffix("e")
+    return f"{stem[:-1]}y" if stem.endswith("i") else stem
+
+
+def _terms(text: str) -> list[str]:
+    return list(map(_stem, words_of(text)))
+
+
 _ASKING = frozenset(  # what a question has, and no tool is about
-    words_of(
-        "about all am any but can could did do does had has have he her his how i if into like me my need no not our "
-        "please she should so some such their them then there these they this tool use was want we were what when "
+    _terms(
+        "about all am any but can could did do does did had has have he her his how i if into like me my need no not "
+        "our please she should so some such their them then there these they this tool use was want we were what when "
         "where which who will would you your"
     )
 )
+_ACTIONS = {  # verbs that stand for one another in names, descriptions and queries; no word has a `=`
+    verb: f"={action}"
+    for action, verbs in {
+        "create": "create add new make insert post register",
+        "read": "read get retrieve show view list find fetch see",
+        "update": "update change edit modify patch put replace",
+        "delete": "delete remove destroy drop",
+    }.items()
+    for verb in _terms(verbs)
+}
 
 
 class FoundTool(TypedDict):
@@ -98,7 +131,7 @@ class SearchTools(BaseTool):
 
     def __init__(self, entries: Iterable[ToolEntry]) -> None:
         self._entries = tuple(entries)
-        self._index: Any = None  # of bm25s, which has no types
+        self._index: tuple[Any, Any] | None = None  # of bm25s, which has no types
         self._building = threading.Lock()
 
     async def call(
@@ -122,28 +155,47 @@ class SearchTools(BaseTool):
 
     def ranked(self, query: str) -> Iterator[ToolEntry]:
         """Yield the tools that have a word of the query, the best first, equals in their own order."""
-        words = list(words_of(query[:_READ]))
-        words = [word for word in words if word not in _ASKING] or words
-        if not words:
+        terms = _terms(query[:_READ])
+        terms = [term for term in terms if term not in _ASKING] or terms
+        if not terms:
             return
-        scores = self._build().get_scores(words)
+        texts, summaries = self._build()
+        scores = texts.get_scores(terms) + _WEIGHT * summaries.get_scores(_with_phrases(terms))
         for number in (-scores).argsort(kind="stable"):
             if scores[number] <= 0:
                 return
             yield self._entries[number]
 
-    def _build(self) -> Any:
+    def _build(self) -> tuple[Any, Any]:
+        """Return the index of all texts of the tools, and that of their names and summaries, which long texts hide."""
         if self._index is not None:
             return self._index
         with self._building:
             if self._index is None:
-                index: Any = bm25s.BM25()
-                corpus = [list(_words_about(entry)) or [""] for entry in self._entries]
-                index.index(corpus or [[""]], show_progress=False)
-                self._index = index
+                texts = _indexed(map(_texts_of, self._entries), b=0.75)
+                self._index = texts, _indexed(map(_summary_of, self._entries), b=1.0)  # the shorter, the better
             return self._index
 
 
-def _words_about(entry: ToolEntry) -> Iterator[str]:
-    """Yield what a tool can be found by; its name counts twice."""
-    return words_of("\n".join([entry.name, entry.name, entry.description_override or "", *entry.tool.spec.texts()]))
+def _indexed(texts: Iterable[list[str]], b: float) -> Any:
+    """Return an index of the terms of each tool; `b`, from 0 to 1, is how much the length of a text counts."""
+    index: Any = bm25s.BM25(b=b)
+    index.index([terms or [""] for terms in texts] or [[""]], show_progress=False)
+    return index
+
+
+def _texts_of(entry: ToolEntry) -> list[str]:
+    """Return all terms that a tool can be found by; its name counts twice."""
+    return _terms("\n".join([entry.name, entry.name, entry.description_override or "", *entry.tool.spec.texts()]))
+
+
+def _summary_of(entry: ToolEntry) -> list[str]:
+    """Return the terms of a tool's name and of the first sentence of its description, with their phrases."""
+    sentence = _SENTENCE_END.split(entry.description[:_SUMMARY], maxsplit=1)[0]
+    return [*_with_phrases(_terms(entry.name)), *_with_phrases(_terms(sentence))]
+
+
+def _with_phrases(terms: list[str]) -> list[str]:
+    """Return the terms, neighbours joined to one (config map -> configmap) but verbs, and the actions of verbs."""
+    joined = [one + two for one, two in pairwise(terms) if one not in _ACTIONS and two not in _ACTIONS]
+    return [*terms, *joined, *(_ACTIONS[term] for term in terms if term in _ACTIONS)]
