@@ -70,7 +70,8 @@ def send_signed(url: str, body: bytes, at: int, secret: str = SECRET) -> tuple[i
         with urlopen(Post(url, body, headers), timeout=60) as reply:
             return reply.status, reply.read().decode()
     except HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def newest() -> dict[str, Any]:

@@ -65,8 +65,9 @@ def until(found: Callable[[], Any]) -> Any:
 
 def answers(url: str) -> bool | None:
     try:
-        urllib.request.urlopen(url)
-    except urllib.error.HTTPError:
+        urllib.request.urlopen(url).close()
+    except urllib.error.HTTPError as error:
+        error.close()
         return True
     except OSError:
         return None
