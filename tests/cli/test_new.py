@@ -50,6 +50,19 @@ def test_its_session_asks_the_person_at_the_terminal(project: Path, answer: str,
     assert shown in printed
 
 
+def test_its_session_is_shown_as_a_person_reads_it(project: Path) -> None:
+    printed = run(project, "main.py", said="y\n")
+
+    assert printed.partition("[y/N] ")[2].splitlines() == [
+        "user: Order 1001 came broken. Please refund 129.00 euros.",
+        'call: find_order {"number": "1001"}',
+        'tool: {"number": "1001", "customer": "ann@example.org", "total": 129.0, "note": "The lamp came broken."}',
+        'call: refund {"number": "1001", "amount": 129.0}',
+        "tool: 129.0 euros go back to ann@example.org",
+        "assistant: That is all I can do for order 1001.",
+    ]
+
+
 def test_its_tests_pass(project: Path) -> None:
     assert "6 passed" in run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
