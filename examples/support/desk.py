@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -21,6 +22,7 @@ from toolcrib.rounds import Finished, Stopped, ToolRoundPlan
 from toolcrib.rounds import WireFormat as Format
 
 MODELS: dict[Format, str] = {"openai": "gpt-5", "anthropic": "claude-opus-5"}
+KEYS: dict[Format, str] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 SYSTEM = "You help the customers of a lamp shop. Refund what came broken, and say what you did."
 
 
@@ -64,6 +66,8 @@ tools = Toolset([find_order, refund])
 
 def client_of(name: Format) -> Any:
     """Return the provider's own client; its key, and another address if you like, are in the environment."""
+    if KEYS[name] not in os.environ:
+        raise SystemExit(f"Set {KEYS[name]}, or start examples/support/stand_in.py and export what it prints.")
     return Anthropic(max_retries=0) if name == "anthropic" else OpenAI(max_retries=0)
 
 

@@ -42,6 +42,22 @@ def desk(stand_in: dict[str, str], saved: Path, *words: str) -> str:
 
 
 @each_client
+def test_without_a_key_it_says_where_to_get_one(tmp_path: Path, client: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "desk.py"), "ask", ORDER, "--client", client],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")},
+        check=False,
+    )
+
+    key = f"{client.upper()}_API_KEY"
+    told = f"Set {key}, or start examples/support/stand_in.py and export what it prints.\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+@each_client
 def test_a_refund_waits_for_the_desk_and_goes_on_in_another_process(
     stand_in: dict[str, str], tmp_path: Path, client: str
 ) -> None:
