@@ -71,7 +71,7 @@ def empty_registries() -> Iterator[None]:
 
 @pytest.fixture
 def tool_calls() -> Iterator[list[CallRecord]]:
-    """The records of the calls that ended during the test, in order, over whatever way in: a list that grows."""
+    """The records of the calls that ended during the test, in order, over any way in: a list that grows."""
     log = import_module("toolcrib.record").calls_log
     handler, level = _Records(), log.level
     log.addHandler(handler)

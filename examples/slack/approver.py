@@ -46,7 +46,7 @@ def message(request: ApprovalRequest) -> list[dict[str, Any]]:
     text = request.text()
     whole = len(text) <= LONGEST
     shown = text if whole else f"{text[:LONGEST]}\n(cut: look at the whole of it in the console)"
-    buttons = ("approve", "deny") if whole else ("deny",)  # nobody approves what they were not shown
+    buttons = ("approve", "deny") if whole else ("deny",)  # an approver can approve only what was shown whole
     return [*plain(shown), {"type": "actions", "elements": [_button(name, request.id) for name in buttons]}]
 
 
@@ -173,7 +173,7 @@ class ChatApprover:
             said, blocks = await self._shown(request_id, late)
             try:
                 await self._chat.update(at, said, blocks)
-            except OSError as error:  # the answer is kept, and the next press is told of it
+            except OSError as error:  # the answer is kept, and the reply to the next press says so
                 print(error, file=sys.stderr)
 
 

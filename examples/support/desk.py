@@ -40,7 +40,7 @@ ORDERS = {
 
 
 def order_of(number: str) -> Order:
-    """Return an order; the model is told how to go on when there is none."""
+    """Return an order; where there is none, the error says to the model how to go on."""
     if number not in ORDERS:
         raise ModelRetry(f"there is no order {number}; ask the customer for its number")
     return ORDERS[number]

@@ -33,15 +33,24 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     assert found == ["gone.md", "other.md#not-a-heading", "#nowhere", "/etc/hosts", "lost.md"]
 
 
-def test_each_page_leads_to_the_next_one_of_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    index = re.findall(r"\]\(docs/(.+?)\.md\)", readme[readme.index("## Read on") :])
-    pages = [(ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in index]
+def test_each_page_leads_to_the_next_one_of_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    names = [path.stem for path in (ROOT / "docs").glob("*.md") if path.stem != "index"]
+    order = [name for name in re.findall(r"- ([\w-]+)\.md$", navigation, re.MULTILINE) if name in names]
+    pages = [(ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in order]
 
     following = [re.findall(r"^Next: .*?\((.+?)\.md\)", page, re.MULTILINE) for page in pages]
 
-    assert following == [*([name] for name in index[1:]), []]
-    assert sorted(index) == sorted(path.stem for path in (ROOT / "docs").glob("*.md") if path.stem != "index")
+    assert following == [*([name] for name in order[1:]), []]
+
+
+def test_the_readme_links_each_page_once_below_its_text() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    lists = readme[readme.index("## Ways in") :]
+
+    linked = re.findall(r"\]\(docs/([\w-]+)\.md[)#]", lists)
+
+    assert sorted(linked) == sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
 
 
 def broken_links(path: Path) -> list[str]:

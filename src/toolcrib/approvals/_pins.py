@@ -49,7 +49,7 @@ class PinEntry:
     """What is kept of one tool, resource, template or prompt, or of the instructions of a server.
 
     Attributes:
-        approver: Who accepted it; `first use` where nobody had to.
+        approver: Who accepted it; `first use` where no person had to.
     """
 
     server: str

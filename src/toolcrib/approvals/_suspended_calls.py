@@ -64,7 +64,7 @@ class SuspendedCallStore(Protocol):
     async def drop(self, key: str, requests: Collection[str]) -> bool:
         """Forget the call with this key, if it still waits for these requests and not for later ones.
 
-        Of several callers at once, in any processes, one is told that it was there.
+        Returns whether it did: of several callers at once, in any processes, one gets True.
         """
         ...
 

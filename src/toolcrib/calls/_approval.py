@@ -23,7 +23,7 @@ class Consent:
     """What a principal has to do before a tool can act for them elsewhere; no approval takes its place.
 
     Attributes:
-        reason: What is lacking, for the principal and whoever looks through requests.
+        reason: What is lacking, as the principal and the readers of the list of requests see it.
         url: The page where they do it; empty where there is none.
         principal: Who has to do it.
         server: What it is for.

@@ -30,7 +30,7 @@ class GatewayStates:
     Args:
         toolset: The tools that it serves.
         name: The name of the gateway.
-        states: Where it is kept; None where the console cannot be told.
+        states: Where it is kept; None where the console cannot read it.
     """
 
     def __init__(self, toolset: Toolset, name: str, states: ServerStates | None) -> None:

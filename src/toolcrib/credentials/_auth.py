@@ -18,7 +18,7 @@ class PrincipalAuth(httpx2.Auth):
     """Signs the requests to one server, and nothing that goes elsewhere; one that is refused is renewed once.
 
     Args:
-        principal: Returns on whose behalf a request is, or None where nobody is known yet.
+        principal: Returns on whose behalf a request is, or None where the principal is not known yet.
     """
 
     def __init__(

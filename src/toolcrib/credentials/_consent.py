@@ -139,7 +139,7 @@ class ConsentFlow:
         """
         row = await self._store.take(STATE, "", name_of(answer.get("state", "")))
         if row is None:
-            raise ConsentError("This answer does not count: it was used before, is too old, or nobody asked for it.")
+            raise ConsentError("This answer does not count: it was used before, is too old, or answers no request.")
         kept = row.value
         if not hmac.compare_digest(kept["browser"], name_of(browser)):
             raise ConsentError("This answer is for another browser. Open the link in the one where you want to go on.")

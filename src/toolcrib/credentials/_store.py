@@ -67,7 +67,7 @@ class CredentialRows(Protocol):
         ...
 
     def write(self, kind: str, principal: str, server: str, sealed: bytes, version: str, until: float) -> None:
-        """Keep a row, in place of the one that is there; nobody claims it."""
+        """Keep a row, in place of the one that is there; no process claims it."""
         ...
 
     def claim(self, kind: str, principal: str, server: str, until: float) -> None:

@@ -22,7 +22,7 @@ async def registered(http: GuardedClient, endpoints: Endpoints, settings: Settin
     """Register with an authorization server (RFC 7591).
 
     Raises:
-        ConsentError: It registers nobody, or not us.
+        ConsentError: It registers no clients, or refuses this one.
     """
     if not endpoints.register:
         raise ConsentError(

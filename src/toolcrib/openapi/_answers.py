@@ -1,4 +1,4 @@
-"""Answers as results: JSON shapes, text, `Media`; and as what a model is told of an error."""
+"""Answers as results: JSON shapes, text, `Media`; and as the text of an error that a model is shown."""
 
 from __future__ import annotations
 

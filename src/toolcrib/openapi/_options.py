@@ -75,11 +75,11 @@ class Options:
             for each call.
         timeout: Seconds for a call, with its retries.
         retries: Of requests that may be made twice: `GET`, `HEAD`, `OPTIONS`, `PUT` and `DELETE`.
-        max_bytes: Of an answer.
+        max_bytes: Bytes of an answer; more of it is not read.
         max_result_chars: The most characters of a result that go back to a model.
         max_schema_chars: About the most characters of a schema that a model is shown. Arguments are checked against
             all of it.
-        max_description_chars: Of the text that says what an operation is for.
+        max_description_chars: The most characters of the text that says what an operation is for.
         pages: Whether the arguments of the next page are offered with each, or a number of pages put together.
         source: How far results can be trusted, for a `Provenance` policy.
         sources: The same by tool name or operation id.

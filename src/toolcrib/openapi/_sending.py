@@ -115,7 +115,7 @@ class Sender:
                 if not _may_lead(url, further):
                     host = urlsplit(further).hostname
                     raise RemoteToolError(self.server, f"it leads on to {host!r:.100}, which is not followed")
-                headers = {"Accept": request.headers["Accept"]}  # another host is told nothing of who asks
+                headers = {"Accept": request.headers["Accept"]}  # another host learns nothing of the caller
             url = further
             sent = httpx.Request(request.method, url, headers=headers)
         raise RemoteToolError(self.server, f"it leads on more than {_MOST_REDIRECTS} times")

@@ -102,7 +102,7 @@ class LinkedClient:
         raise ClientAnswerError(self._ctx.tool_name, problem)
 
     async def _asked_by_host(self, request: ElicitRequest, fields: Form, kind: ClientFeature) -> Elicited[Any]:
-        """Have the approver of the run answer a question, or whoever reads its approval store."""
+        """Have the approver of the run answer a question, or a person who reads its approval store."""
         ctx = self._ctx
         if not can_ask_person(ctx):
             why = f"{self._lack(kind)}; use a client with elicitation, or give the run an approver or an approval store"

@@ -42,7 +42,7 @@ async def consent_lacking(call: LiveCall) -> Outcome | None:
                 return None
         if run.approvals is not None:
             await run.approvals.put(request)
-            if await _lacking(call) is None:  # they consented while it was put there: nobody would answer it
+            if await _lacking(call) is None:  # they consented while it was put there: it would stay without an answer
                 return await _used(call, request, request.grant(_BY_CONSENT))
     except Exception as error:  # store and approver are the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, run, "approval", run.approvals or run.approver, error)

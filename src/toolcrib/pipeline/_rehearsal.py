@@ -36,7 +36,7 @@ class Rehearsed:
 class Rehearsal:
     """Asks every gate before a tool about calls that were made before, and executes none of them.
 
-    No sink and no log is told of the calls, and nobody's consent elsewhere is asked for.
+    No sink and no log has the calls, and no principal is asked for consent.
 
     Args:
         tools: A toolset, a toolset class, or a sequence of tools.

@@ -38,7 +38,7 @@ class ChatRequest:
     container: str = ""
 
     def output_text(self) -> str:
-        """Return what the model is told of `output` where the provider cannot hold it to a schema."""
+        """Return the text that asks the model for `output`, where the provider cannot hold it to a schema."""
         schema = json.dumps(self.output, ensure_ascii=False)
         return "" if self.output is None else f"Answer with JSON alone, which fits this schema: {schema}"
 

@@ -94,7 +94,7 @@ class ClientModel:
         rules = PROVIDERS[self.format]
         try:
             made = rules.request(request.messages, request.system, request.output)
-        except FormatError:  # a schema that the provider cannot be held to: the model is told of it
+        except FormatError:  # the provider cannot be held to this schema: the model is shown it
             made = rules.request(request.messages, f"{request.system}\n\n{request.output_text()}".strip(), None)
         if request.tools:
             choice = request.tool_choice

@@ -150,7 +150,7 @@ class ToolRound(StoredRound):
         Raises:
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round was executed.
             CommitError: The transcript would not be valid; it is as it was.
-            RoundError: The round is over, or a `dispatch` that raised has begun its calls: nobody here knows which of
+            RoundError: The round is over, or a `dispatch` that raised has begun its calls: it is not known which of
                 them are done.
         """
         self._state.require_open()

@@ -305,7 +305,8 @@ class Session:
     async def follow(self, work: Awaitable[ToolRoundPlan]) -> ToolRoundPlan:
         """Await what takes a round on, in a loop of the host's own: its calls are a part of the session's activity.
 
-        Sinks are told whom the activity waits for, where the round is open then. What `work` raises ends it.
+        If the round is still open then, sinks receive an event that says for whom it waits. What `work` raises ends the
+        activity.
         """
         with self._activity.within():
             plan = await work
@@ -314,7 +315,7 @@ class Session:
         return plan
 
     def break_off(self, error: BaseException) -> None:
-        """Tell sinks that the host ends with an error what the session does, in a loop of its own."""
+        """End the session's activity with an error of the host's own loop, so that sinks receive its end."""
         self._activity.broken_off(error)
 
     @overload
@@ -373,7 +374,7 @@ class Session:
     def to_json(self) -> str:
         """Return the session as JSON, from which `from_json` goes on, in another process perhaps.
 
-        An open round comes along, with the real arguments of its calls: it belongs in safe keeping.
+        It has an open round, with the real arguments of its calls: keep it where you keep secrets.
 
         Raises:
             RoundError: An answer is staged, or the input of a call was edited since its gates were asked.

@@ -21,7 +21,7 @@ class FrameworkMember(BaseTool):
 
     Args:
         name: The tool's name.
-        description: What models are told of it.
+        description: The description that models are shown.
         parameters: The JSON schema of its arguments.
     """
 

@@ -51,7 +51,7 @@ class FrameworkRuns:
         """Return the run of the calls of one run of an agent.
 
         Args:
-            key: What tells this run of the agent from others.
+            key: What only this run of the agent has.
             context: The framework's context, for the host's function; it is kept as long as the run.
             run_id: The id of a new run: the framework's own, where it has one.
             options: Options of the run; `deps` are those of the host's run, where it has some.

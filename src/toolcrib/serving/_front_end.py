@@ -77,7 +77,7 @@ class FrontEndSessions:
         limits: The limits.
 
     Attributes:
-        running: The exchanges that run, also where nobody listens any more.
+        running: The exchanges that run, also those whose client has left.
 
     Raises:
         ValueError: The store cannot list its requests.
@@ -115,7 +115,7 @@ class FrontEndSessions:
             raise
 
     def start(self, exchange: Exchange) -> asyncio.Task[None]:
-        """Run an exchange to its end, also where nobody listens any more."""
+        """Run an exchange to its end, also where its client has left."""
         task = asyncio.create_task(exchange.run())
         self.running.add(task)
         task.add_done_callback(self.running.discard)
@@ -241,7 +241,7 @@ class Exchange:
         finally:
             self._sessions.end(self._key)
 
-    # --- what the run tells
+    # --- events of the run
 
     def emit(self, event: CallEvent) -> None:
         """Keep the arguments of a call as they may be shown."""

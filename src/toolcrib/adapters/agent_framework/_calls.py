@@ -47,7 +47,7 @@ _MOST = 1_000
 """Denials whose words are kept for a model; of more, the oldest are forgotten."""
 
 _THEIR_DENIAL = "Error: Tool call invocation was rejected by user."
-"""What the framework tells a model of a call that was denied, whatever the reason."""
+"""The framework's text for a model, of any call that was denied."""
 
 Next = Callable[[], Awaitable[None]]
 
@@ -94,7 +94,7 @@ class Gates(ABC):
 
     def __init__(self, runs: FrameworkRuns, sinks: Iterable[Sink]) -> None:
         self.runs, self.sinks = runs, tuple(sinks)
-        self._denied: dict[tuple[str, str], str] = {}  # by session and call: what the model is told
+        self._denied: dict[tuple[str, str], str] = {}  # by session and call: the text for the model
 
     @abstractmethod
     async def call(self, context: FunctionInvocationContext, run: Run, call_next: Next) -> None:
@@ -130,7 +130,7 @@ class Gates(ABC):
         return run.view(provide={**run.provide, AgentSession: session}, **own)
 
     async def deny(self, asked: Content, request: ApprovalRequest, denial: Denial, session: AgentSession) -> None:
-        """End the call that a content asks about; where it is not known here, the framework alone is told."""
+        """End the call that a content asks about; where it is not known here, the framework alone has the answer."""
         run, tools, call = self.run_of(session), self.tools_of(request.tool), asked.function_call
         kept = await self.runs.store_of(run).find_request(request.principal or "", request.id)
         suspended = None if kept is None else outcome_from_dict(kept.state)

@@ -56,7 +56,7 @@ class GatedProvider(ContextProvider):
     async def answer(self, session: AgentSession, asked: Iterable[Content], *answers: Grant | Denial) -> Message:
         """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
 
-        A denial that is given here is in the record, and the model is told why.
+        A denial that is given here is in the record, and the model is shown its message.
 
         Args:
             session: The session that the agent ran in.

@@ -40,7 +40,7 @@ class Gates(ABC):
         self._run_of_call: OrderedDict[str, Run] = OrderedDict()
         self._run_of_session: OrderedDict[str, Run] = OrderedDict()  # that of its last prompt
         self._waiting: OrderedDict[str, dict[str, ApprovalRequest]] = OrderedDict()  # by session, by request
-        self._denied: OrderedDict[str, str] = OrderedDict()  # by request: what the model is told
+        self._denied: OrderedDict[str, str] = OrderedDict()  # by request: the text for the model
 
     @abstractmethod
     def tools_of(self, name: str) -> FrameworkTools | None:
@@ -81,7 +81,7 @@ class Gates(ABC):
                 return await self.passed(tools, call, run)
 
     async def ask(self, tools: FrameworkTools, call: ToolCall, run: Run) -> Suspended | str | None:
-        """Return the suspended call where a person has to answer, what the model is told of a denial, or None."""
+        """Return the suspended call where a person has to answer, the text for the model of a denial, or None."""
         known = await tools.find_suspended(call, run)
         told = None if known is None else self.denial_of(known.request)
         return told if told is not None else await tools.admit(call, run, answer=self.runs.answer_to)
@@ -116,7 +116,7 @@ class Gates(ABC):
     # --- answers
 
     def denial_of(self, request: ApprovalRequest) -> str | None:
-        """Return what the model is told of a call that was denied."""
+        """Return the text for the model, of a call that was denied."""
         return self._denied.get(request.id)
 
     def waiting(self, session_id: str) -> list[ApprovalRequest]:

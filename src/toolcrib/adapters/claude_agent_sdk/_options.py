@@ -55,7 +55,7 @@ async def answer(options: GatedOptions, session_id: str, *answers: Grant | Denia
 
 
 def record_usage(options: GatedOptions, message: object) -> None:
-    """Record what a prompt took, of the message that ends it: Claude Code tells its hooks nothing of it.
+    """Record what a prompt took, of the message that ends it: Claude Code gives its hooks no usage.
 
     Args:
         options: The options that the session runs with.

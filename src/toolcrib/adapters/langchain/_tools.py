@@ -85,7 +85,7 @@ def result_of(outcome: Outcome) -> tuple[Any, Any]:
     """Return what the model is given, and the value as JSON shapes.
 
     Raises:
-        ToolException: There is no result; the model is told why.
+        ToolException: There is no result; its text says why, for the model.
     """
     if not isinstance(outcome, Completed):
         raise ToolException(outcome.text())

@@ -101,7 +101,7 @@ class Connection:
             raise
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
-        """Have a server of the older generation send log lines from this level on; each request tells a newer one."""
+        """Have an older server send log lines from this level on; a newer one gets the level with each request."""
         session = self.session
         known = session.server_capabilities or types.ServerCapabilities()
         if known.logging is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -400,7 +400,7 @@ class PromptText(Member):
 
 
 class AccessMember(Member):
-    """A tool in the place of those of a server that nobody has given access to: its call asks for access."""
+    """A tool in the place of those of a server to which no principal has given access: its call asks for access."""
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         super().__init__(remote, options)

@@ -50,7 +50,7 @@ Approval: TypeAlias = bool | Collection[str] | Callable[[RemoteTool], bool]
 True.
 """
 Elicit: TypeAlias = Callable[[Elicitation], Awaitable[Mapping[str, Any] | bool | None]]
-"""Answers what a server asks for: the fields, a bare yes or no, or None where nobody answers."""
+"""Answers what a server asks for: the fields, a bare yes or no, or None where there is no answer."""
 
 
 class ToolLabels(TypedDict, total=False):
@@ -123,13 +123,13 @@ class Options:
             False for none; all but `sampling` and `roots` when left out: a stranger's server would spend the user's
             model, and learn the names of folders. `roots` are passed on, too, where the option `roots` bounds them.
         approve_sampling: Whether a person has to approve each request to the client's model.
-        question_wait: Seconds that a question waits in the approval store, where nobody else can be asked.
+        question_wait: Seconds that a question waits in the approval store, where there is no one else to ask.
         log_level: The level from which on the server sends log lines; it chooses that itself when None, and most of the
             newer generation then send none.
         tasks: Take tasks where the server may choose: declare them to a server of the newer generation, and call as
             tasks the tools of an older one that may be called so. A call that waits for a person at the server then
-            lasts until they have answered, where it is else an error that says so. Tools of an older server that have
-            to be called as tasks are in any case.
+            lasts until they have answered, where it is else an error that says so. A tool of an older
+            server that requires a task is called as one in any case.
         connect_timeout: Seconds for starting and for the handshake.
         max_message: Bytes of one message of the server. A command that sends more is stopped; a call over HTTP with a
             longer reply fails.
@@ -137,8 +137,8 @@ class Options:
         refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
             `toolcrib.mcp` that names it; or `raise` that error.
         required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
-            out with a warning, and tried again; with None only where the toolset has other tools. One that nobody has
-            given access to yet is there.
+            out with a warning, and tried again; with None only where the toolset has other tools. One to which
+            no principal has given access yet counts as started.
         trusted: Whether a `Provenance` policy takes the server's hints at their word: a tool that reads only is not
             asked about, and results of one with `openWorldHint: false` are trusted. Other servers' hints count where
             they ask for more care.

@@ -28,7 +28,7 @@ _log = logging.getLogger("toolcrib.mcp")
 _MOST = 250  # sessions at a time; a call waits while all of them are in use
 _IDLE = 300.0  # seconds after which a session without a call is closed
 _SESSION = "mcp-session-id"
-_NOBODY = "it is not asked outside a call: nobody would be known whose credentials to ask with"
+_NOBODY = "it is not asked outside a call: there is no principal whose credentials could be used"
 
 
 @dataclass(eq=False, slots=True)
@@ -69,7 +69,7 @@ class PrincipalServers(RemoteServer):
 
     async def first_try(self) -> ServerError | None:
         if await self._choose_lister() is None:
-            return ServerError(self.name, "waits until somebody gives access to it")
+            return ServerError(self.name, "waits until a principal gives access to it")
         return await super().first_try()
 
     async def _choose_lister(self) -> str | None:

@@ -79,7 +79,7 @@ class RemoteServer:
 
     @property
     def is_locked(self) -> bool:
-        """Whether nobody has given the access by which its tools could be listed."""
+        """Whether its tools cannot be listed yet, because no principal has given access."""
         return False
 
     async def consent_for(self, ctx: RunContext[Any]) -> Consent | None:

@@ -72,7 +72,7 @@ class Subscriptions:
                 raise
 
     async def remove(self, connection: Subscribable | None, uri: str, listener: Callable[[str], None]) -> None:
-        """Call the listener no more; the server is told where there is a connection."""
+        """Call the listener no more, and end the subscription at the server where there is a connection."""
         if not self._drop(uri, listener) or uri in self._listeners:
             return
         stream = self._streams.pop(uri, None)

@@ -254,6 +254,6 @@ async def _resolve(created: _CreateTask, context: ClaimContext) -> types.CallToo
     """Return the result of a call that a server of the newer generation made a task of."""
     call = _current.get()
     if call is None:
-        raise MCPError(INVALID_PARAMS, f"the server made a task of `{context.tool_name}`, which nobody follows")
+        raise MCPError(INVALID_PARAMS, f"the server made a task of `{context.tool_name}`, which no call here waits for")
     call.id = created.task_id
     return await call.follow(context.session)

@@ -1,4 +1,4 @@
-"""Callers of a server over HTTP that have to be known: how their tokens are checked, and what they are told."""
+"""Callers of a server over HTTP that have to be known: how their tokens are checked, and how a refusal is answered."""
 
 from __future__ import annotations
 

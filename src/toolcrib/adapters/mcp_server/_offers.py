@@ -94,7 +94,7 @@ class Offers:
 
     @property
     def listed(self) -> tuple[frozenset[Any], frozenset[Any]]:
-        """What tells one list of resources, and one of prompts, from a later one."""
+        """The lists of resources and of prompts, to be compared with later ones."""
         resources = {(uri, id(found.entry.tool)) for uri, found in self._fixed.items()}
         templates = {(uri, id(entry.tool)) for uri, (_, entry, _) in self._templates.items()}
         return frozenset(resources | templates), frozenset((name, id(e.tool)) for name, e in self.prompts.items())

@@ -1,4 +1,4 @@
-"""Scopes that a request needs: those of the tool, resource or prompt that it reaches, whatever its method is."""
+"""Scopes that a request needs: those of the tool, resource or prompt that it reaches, with any method."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ class Task:
     """A call that goes on after its request was answered. `Tasks` moves it.
 
     Attributes:
-        principal: The name of its principal, which nobody else's requests find.
+        principal: The name of its principal; only requests of this principal find it.
         params: The call.
         ttl: For how long it is kept.
         poll: Milliseconds after which a client should ask again.
         questions: What its tool asks the client.
         waits_for: The ids of the approval requests that it is suspended for.
-        message: What a person is told of its state.
+        message: The text of its state, for a person.
         has_own_ttl: Whether the client asked for the time.
         is_known: Whether a client has its id.
         is_kept: Whether it is in the store of suspended calls.

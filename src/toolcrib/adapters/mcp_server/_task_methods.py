@@ -76,7 +76,7 @@ class TaskMethods:
     # --- tools
 
     def marked(self, ctx: _Context, tools: list[types.Tool]) -> list[types.Tool]:
-        """Return tools with what clients of the revision 2025-11-25 are told about tasks."""
+        """Return tools with the mark by which clients of the revision 2025-11-25 know whether calls may be tasks."""
         if ctx.protocol_version != LATEST_HANDSHAKE_VERSION:
             return tools
         supports = [(tool, self._support(ctx, tool.name)) for tool in tools]
@@ -207,7 +207,7 @@ class TaskMethods:
 
 
 def capability() -> types.ServerTasksCapability:
-    """Return what clients of the revision 2025-11-25 are told at the start."""
+    """Return the capability that clients of the revision 2025-11-25 get at the start."""
     call = types.TasksToolsCapability(call=types.TasksCallCapability())
     return types.ServerTasksCapability(
         list=types.TasksListCapability(),

@@ -343,7 +343,7 @@ class Tasks:
         return task
 
     async def _drop_call(self, task: Task, waits_for: tuple[str, ...], approvals: ApprovalStore) -> None:
-        """Forget the suspended call of a task, and have its approver not be asked any more: nobody continues it."""
+        """Forget the suspended call of a task, and close its request: no client goes on with it."""
         call = await self._store.find_request(task.principal, waits_for[0])
         if call is None or not await self._store.drop(call.key, call.requests):
             return

@@ -62,7 +62,7 @@ async def run_agent(
     Cancelling interrupts the agent, and stops the calls that run.
 
     Args:
-        task: The task; with answers, what the agent is told after them.
+        task: The task; with answers, a text that the agent gets after them.
         given: Answers to suspended calls, as `answers` takes them: the agent goes on with what comes of these.
         options: More for `agent.run`, but for `stream`, whose steps are taken in the caller's own thread.
 

@@ -19,7 +19,7 @@ from toolcrib.serving.http._checks import BodyDeadline
 __all__ = ["FindPrincipal", "FrontEndProtocol", "front_end_app"]
 
 FindPrincipal: TypeAlias = Callable[[Request], str | Awaitable[str | None] | None]
-"""Returns on whose behalf a request is made; None where nobody is known, and the answer is 401."""
+"""Returns on whose behalf a request is made; None where the caller is not known, and the answer is 401."""
 
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # a proxy passes each event on at once
 

@@ -57,8 +57,8 @@ def consent_routes(
         path: The path of the pages, as in the address that the credentials were given.
         store: Where credentials are kept.
         approvals: Where suspended calls wait: those that waited for a consent go on when it is there.
-        identify: Says who is at a browser; a link is then for its principal alone. Without it, whoever opens a link
-            gives access in the name of its principal: right where a link reaches its principal only.
+        identify: Says who is at a browser; a link is then for its principal alone. Without it, the person
+            who opens a link gives access in its principal's name: right where a link reaches its principal only.
     """
     pages = _Pages(path.rstrip("/"), ConsentFlow(store), approvals, identify)
     return [

@@ -18,7 +18,7 @@ _log = logging.getLogger("toolcrib.serving")
 
 
 class AuthorizationServerUnavailable(Exception):
-    """The authorization server did not answer as it should, so that nobody knows whether a token is valid."""
+    """The authorization server did not answer as it should, so that it is not known whether a token is valid."""
 
 
 class Fetch:

@@ -39,7 +39,7 @@ class TokenCheck(Protocol):
 
         Raises:
             TokenRefused: It is not valid, or not for this server.
-            AuthorizationServerUnavailable: Nobody can say.
+            AuthorizationServerUnavailable: The authorization server cannot be asked now.
         """
         ...
 
