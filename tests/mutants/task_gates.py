@@ -51,7 +51,7 @@ TASK_GATES: tuple[Gate, ...] = (
     Gate(
         "a task without an answer does not go on",
         _TASKS,
-        '(await store.show(request_id)).state == "pending"',
+        'entry.state == "pending"',
         "False",
         _OF_TASKS,
     ),

@@ -62,9 +62,14 @@ class ProgramServer(ToolServer):
 
     def renewed(self) -> None:
         """Have programs call the functions that the toolset has now; those that run go on with what they had."""
-        toolset, options = self._toolset_now(), self._options
-        self._finder = f"{_SEARCH}_" if _SEARCH in toolset else _SEARCH
-        self._toolkit = Toolkit(toolset, sandbox=options.sandbox, sinks=options.sinks)
+        self._toolset, options = self._toolset_now(), self._options
+        self._finder = f"{_SEARCH}_" if _SEARCH in self._toolset else _SEARCH
+        self._toolkit = Toolkit(self._toolset, sandbox=options.sandbox, sinks=options.sinks)
+
+    @property
+    def toolset(self) -> Toolset:
+        """The functions of programs."""
+        return self._toolset
 
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
         """Return the tool that runs programs and the one that finds functions."""

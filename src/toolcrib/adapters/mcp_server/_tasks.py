@@ -151,7 +151,7 @@ class Tasks:
         return [task for task in self._tasks.values() if task.principal == principal.name and task.is_known]
 
     async def advance(self, task: Task, ctx: _Context, principal: Principal) -> None:
-        """Continue a task that waits for a person, if they have answered."""
+        """Continue a task that waits for a person, if they have answered or what it waits for is settled."""
         if task.has_ended or task.job is not None or not task.waits_for:
             return
         first = self._first_of(task)
@@ -159,7 +159,7 @@ class Tasks:
             await self.advance(first, ctx, principal)
             return
         for request_id in task.waits_for:
-            if await _is_pending(principal.pending.store, request_id):
+            if await _is_pending(principal.pending.store, request_id, ctx.lifespan_context.tools):
                 return
         if task.job is None and not task.has_ended:
             named = {**(task.params.meta or {}), REQUEST_META: task.waits_for[0]}
@@ -364,14 +364,15 @@ class _ShowsRequests(ApprovalStore, Protocol):
     async def show(self, request_id: str) -> ApprovalEntry: ...
 
 
-async def _is_pending(store: ApprovalStore, request_id: str) -> bool:
-    """Return whether an approval request waits for its answer still, as far as its store can tell."""
+async def _is_pending(store: ApprovalStore, request_id: str, tools: ToolServer) -> bool:
+    """Return whether a call waits for the answer to its request still, as far as the store can tell."""
     if not isinstance(store, _ShowsRequests):
         return False
     try:
-        return (await store.show(request_id)).state == "pending"
+        entry = await store.show(request_id)
     except ApprovalError:  # it is gone; the call says so
         return False
+    return entry.state == "pending" and not await tools.is_settled(entry.request)
 
 
 def _approver(questions: TaskQuestions, pending: PendingApprovals) -> Approver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -33,11 +34,13 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, now
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, Principal, SingleFlight
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["REQUEST_META", "AnswerOf", "CallReply", "ToolRequest", "ToolServer", "request_key"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger("toolcrib.adapters")
 
 REQUEST_META = "toolcrib/request"
 """The entry in the `_meta` of a call by which a client names the approval request of the suspended call to continue."""
@@ -132,6 +135,11 @@ class ToolServer(ABC):
     @abstractmethod
     def asks(self, name: str) -> bool:
         """Return whether the tool of this name may ask its client for something."""
+
+    @property
+    @abstractmethod
+    def toolset(self) -> Toolset:
+        """The tools that calls are made of."""
 
     @property
     def entries(self) -> Mapping[str, ToolEntry]:
@@ -288,6 +296,16 @@ class ToolServer(ABC):
 
     # --- answers in the store
 
+    async def is_settled(self, asked: ApprovalRequest) -> bool:
+        """Return whether a suspended call can go on though its request is open, as its tool's source says."""
+        entry = self.toolset.entries.get(asked.tool)
+        source = None if entry is None else entry.tool.source
+        try:
+            return source is not None and await source.get_settler(asked) is not None
+        except Exception:  # the source's own code; the call waits on
+            _log.exception("it cannot be asked whether the request %s is settled", asked.id)
+            return False
+
     async def _wait_for_answers(
         self, request: ToolRequest, suspension: Suspension, until: float
     ) -> CallReply | types.InputRequiredResult:
@@ -307,12 +325,14 @@ class ToolServer(ABC):
         return self._suspended_reply(request, suspension)
 
     async def _are_answered(self, request: ToolRequest, suspension: Suspension, seconds: float) -> bool:
-        """Return whether all approval requests are answered within so many seconds; report progress meanwhile."""
+        """Return whether all requests are answered or settled within so many seconds; report progress meanwhile."""
         store, end = request.principal.pending.store, time.monotonic() + seconds
         if not isinstance(store, WaitableApprovalStore):
             return False
         for asked in suspension.requests:
             while await store.wait(asked.id, max(0.0, min(_PROGRESS_SECONDS, end - time.monotonic()))) is None:
+                if await self.is_settled(asked):
+                    break
                 if time.monotonic() >= end:
                     return False
                 await request.progress(f"`{asked.tool}` is suspended until a person answers (request {asked.id})")

@@ -23,7 +23,7 @@ from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended,
 from toolcrib.errors import ClientUnavailable, SchemaError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import OriginalResults, Principal, run_reporting, shown_entries
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["DirectToolServer"]
 
@@ -60,6 +60,11 @@ class DirectToolServer(ToolServer):
         self.pipeline = self._pipeline_now()
         self._listed = {entry.name: ListedTool(entry) for entry in self.pipeline.toolset}
         self._suspending |= {entry.name for entry in self.pipeline.toolset if entry.approvals or entry.hook_sets}
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools that are served."""
+        return self.pipeline.toolset
 
     @property
     def entries(self) -> Mapping[str, ToolEntry]:
