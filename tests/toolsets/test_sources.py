@@ -14,7 +14,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool
-from toolcrib.toolsets import Toolset
+from toolcrib.toolsets import LiveTools, Toolset
 
 
 class Server:
@@ -80,3 +80,35 @@ async def test_gate_of_a_source_holds_under_another_name() -> None:
         outcome = await Pipeline(bound).run(ToolCall("far_remote"), Run())
 
     assert isinstance(outcome, Rejected)
+
+
+class Changing:
+    """A source whose tools may change while it is open."""
+
+    def __init__(self, *names: str) -> None:
+        self.tools = LiveTools(self.made(names))
+
+    def made(self, names: tuple[str, ...]) -> list[Any]:
+        return [ez_tool(name=name, thread=False)(lambda: "far away") for name in names]
+
+    def have(self, *names: str) -> None:
+        self.tools.renew(self.made(names))
+
+    @asynccontextmanager
+    async def open_source(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        yield self.tools
+
+
+async def test_tools_of_a_source_that_changes_stay_at_its_place() -> None:
+    first, late, last = Changing("a", "b"), Changing(), Changing("z")
+    tools = Toolset([first, local, late, last]).prefixed("far_")
+
+    async with tools.open() as bound:
+        before = bound.names()
+        first.have("b", "c")
+        late.have("m")
+        first.have("a", "b")
+        after = [name for name in bound.names() if name in bound.offered()]
+
+    assert before == ["far_local", "far_a", "far_b", "far_z"]
+    assert after == ["far_local", "far_a", "far_b", "far_m", "far_z"]

@@ -40,13 +40,13 @@ class LiveTools(Toolset):
 
     def _send_renewals_to(self, bound: Toolset, steps: Sequence[Step]) -> None:
         bound._listeners = WeakSet()
-        shown = self._through(steps)
+        shown, at = self._through(steps), len(bound._parts) - 1
 
         def again() -> None:
             nonlocal shown
             now = self._through(steps)
             gone = [replace(entry, off=True) for name, entry in shown.items() if name not in now]
-            bound.renew_entries(shown, [*now.values(), *gone])
+            bound._renew(at, [*now.values(), *gone])
             shown = {**{entry.name: entry for entry in gone}, **now}
 
         self._followers.append(again)

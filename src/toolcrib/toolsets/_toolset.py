@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
@@ -134,6 +135,7 @@ class Toolset:
         self._sources: tuple[tuple[ToolSource, tuple[Step, ...]], ...] = ()
         self._entries: dict[str, ToolEntry] = {}
         self._listeners: WeakSet[Any] | None = None  # a set once it is open with tools that may change
+        self._parts: list[Iterable[ToolEntry]] = []  # once it is open: its own tools, and those of each source
         self._defaults = (max_retries, timeout, skip_unavailable)
         for _, member in declared_members(type(self)):
             self._admit(member.item, off=member.off)
@@ -283,6 +285,7 @@ class Toolset:
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
             bound, found, unknown, absent = self._copy(), dict[Step, set[str]](), set[Step](), list[Toolset]()
+            bound._parts.append([*bound])
             opened = await _opened(stack, sources_of(self), context)
             for (_, steps), given in zip(self._sources, opened, strict=True):
                 entries: list[ToolEntry] = [*given]
@@ -290,6 +293,7 @@ class Toolset:
                     found.setdefault(step, set(step.known)).update(entry.name for entry in entries)
                     entries = [*step.change(entries)]
                 bound._extend(entries)
+                bound._parts.append(entries)
                 if isinstance(given, Toolset):
                     given._send_renewals_to(bound, steps)
                     if given._fault is not None:
@@ -305,19 +309,16 @@ class Toolset:
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
                 del bound._entries[name]
+            bound._parts = [[entry for entry in part if entry.name in bound] for part in bound._parts]
             yield bound
 
-    def renew_entries(self, names: Iterable[str], entries: Iterable[ToolEntry]) -> None:
-        """Have other tools in the place of those named; for a source that changes while it is open.
-
-        Raises:
-            DuplicateNameError: One has the name of another member; nothing is changed.
-        """
-        before = frozenset(names)
-        made = {name: entry for name, entry in self._entries.items() if name not in before}
-        for entry in entries:
+    def _renew(self, at: int, entries: Iterable[ToolEntry]) -> None:
+        """Have other tools in a part of an open toolset, in their place; DuplicateNameError for a name of another's."""
+        parts, made = [*self._parts], dict[str, ToolEntry]()
+        parts[at] = entries
+        for entry in chain.from_iterable(parts):
             add(made, entry)
-        self._entries = made
+        self._parts, self._entries = parts, made
         for listener in [*(self._listeners or ())]:
             listener.renewed()
 
