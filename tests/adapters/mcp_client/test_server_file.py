@@ -89,6 +89,19 @@ async def test_pins_are_kept_unless_the_file_says_no(tmp_path: Path) -> None:
     assert not [*(tmp_path / "1").glob("*.db")]
 
 
+async def test_two_files_of_one_folder_keep_pins_of_their_own(tmp_path: Path) -> None:
+    lines = (f"{name} = {json.dumps(value)}" for name, value in small().items())
+    toml = tmp_path / "mcp.toml"
+    toml.write_text("\n".join(["[mcpServers.two]", *lines]), "utf-8")
+
+    for path in (written(tmp_path, {"one": small()}), toml):
+        async with toolset_of_file(path, ENVIRONMENT).open():
+            pass
+
+    assert await ToolPins(tmp_path / "mcp.pins.db").servers() == ("one",)
+    assert await ToolPins(tmp_path / "mcp.toml.pins.db").servers() == ("two",)
+
+
 async def test_one_server_alone_keeps_the_names_of_its_tools(tmp_path: Path) -> None:
     async with read(tmp_path, {"small": small()}).open() as opened:
         assert "add" in opened.names()

@@ -74,7 +74,8 @@ class _Section(Checked):
         record: Whether the calls of its tools are in the gateway's record.
         telemetry: Whether they are in its telemetry.
         pins: A SQLite file, beside this one, in which the tools are kept as they were when the server was first used:
-            `mcp.pins.db` for `mcp.json` when left out. With false they are kept nowhere.
+            `mcp.pins.db` for `mcp.json`, `mcp.toml.pins.db` for `mcp.toml` when left out. With false they are kept
+            nowhere.
         ask_client: What the server may ask the client of a call for, and send it: all, nothing, or some of `forms`,
             `urls`, `sampling`, `roots` and `logs`; all but `sampling` and `roots` when left out.
         approve_sampling: Whether a person has to approve each of its requests to the client's model.
@@ -400,7 +401,8 @@ def _pins(place: _Place, said: bool | str, texts: _Texts) -> Path | None:
     if said and not os.access(folder, os.W_OK):
         _log.warning("%s: no pins are kept, as its folder cannot be written; name a file as `pins`", place.path)
         return None
-    return folder / f"{place.path.stem}.pins.db" if said else None
+    name = place.path.stem if place.path.suffix == ".json" else place.path.name
+    return folder / f"{name}.pins.db" if said else None
 
 
 def _signing(
