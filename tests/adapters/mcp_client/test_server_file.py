@@ -189,7 +189,18 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"command": "x", "toolcrib": {"limits": {"timeout": 0}}},
             "`toolcrib.limits.timeout`: input should be greater",
         ),
-        ({"command": "x", "toolcrib": {"approval": "always"}}, "`toolcrib.approval`: "),
+        (
+            {"command": "x", "toolcrib": {"approval": "always"}},
+            "`toolcrib.approval`: input should be a valid boolean or a valid list or 'unless_read_only'; got 'always'",
+        ),
+        (
+            {"command": "x", "toolcrib": {"ask_client": {"forms": True}}},
+            "`toolcrib.ask_client`: input should be a valid boolean or a valid list; got {'forms': True}",
+        ),
+        (
+            {"command": "x", "toolcrib": {"ask_client": ["forms", "form"]}},
+            "`toolcrib.ask_client.1`: input should be 'forms', 'urls', 'sampling', 'roots' or 'logs'; got 'form'",
+        ),
         ({"command": "x", "toolcrib": {"bearer_env": "T"}}, "`toolcrib.bearer_env`: it is for an address"),
         (
             {"url": "http://x", "toolcrib": {"bearer_env": "T"}},

@@ -301,9 +301,10 @@ def _valid(place: _Place, model: type[_M], given: Any, prefix: str = "") -> _M:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        problems = [_problem(one, model, prefix) for one in error.errors(include_url=False)]
-        more = f" (and {len(problems) - 1} more: {'; '.join(f'`{f}`' for f, _ in problems[1:])})"
-        raise place.wrong(problems[0][0], problems[0][1] + (more if len(problems) > 1 else "")) from None
+        problems = _problems(error, model, prefix)
+        (field, problem), *rest = problems.items()
+        more = f" (and {len(rest)} more: {'; '.join(f'`{other}`' for other, _ in rest)})" if rest else ""
+        raise place.wrong(field, problem + more) from None
 
 
 def _warn_of_unknown(place: _Place, made: _ServerEntry) -> None:
@@ -315,14 +316,24 @@ def _warn_of_unknown(place: _Place, made: _ServerEntry) -> None:
             )
 
 
-def _problem(error: Any, model: type[BaseModel], prefix: str) -> tuple[str, str]:
-    """Return the field of an error of pydantic, and what is wrong with it."""
-    parts = [str(part) for part in error["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]
-    name = (prefix + ".".join(parts)).rstrip(".") or "(all of it)"
-    if error["type"] == "extra_forbidden":
-        return name, f"there is no such option. {closest(parts[-1], _fields_at(model, parts[:-1]))}"
-    given = f"; got {error['input']!r:.60}" if error["type"] != "missing" else ""
-    return name, f"{error['msg'][:1].lower()}{error['msg'][1:]}{given}"
+def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> dict[str, str]:
+    """Return what is wrong with each field; of one that may be of several types, all that it may be."""
+    found: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for one in error.errors(include_url=False):
+        parts = [str(part) for part in one["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]
+        name = (prefix + ".".join(parts)).rstrip(".") or "(all of it)"
+        if one["type"] == "extra_forbidden":
+            found[name] = f"there is no such option. {closest(parts[-1], _fields_at(model, parts[:-1]))}"
+            continue
+        text = f"{one['msg'][:1].lower()}{one['msg'][1:]}"
+        found[name] = f"{found[name]} or {text.removeprefix('input should be ')}" if name in found else text
+        given[name] = f"; got {one['input']!r:.60}" if one["type"] != "missing" else ""
+    return {
+        name: problem + given.get(name, "")
+        for name, problem in found.items()
+        if not any(other.startswith(f"{name}.") for other in found)
+    }
 
 
 def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:
