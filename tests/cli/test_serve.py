@@ -24,6 +24,7 @@ from tests.adapters.mcp_server.clients import send
 from tests.adapters.mcp_server.http import COMMAND, command_over_http
 from tests.cli.conftest import Command
 from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.pipeline import local_user
 
 SECRET = "0123456789abcdef"
 SAMPLE = '''
@@ -176,6 +177,23 @@ def test_stdout_is_for_the_protocol_and_ctrl_c_ends_it(tmp_path: Path, shop: str
     assert (process.returncode, out) == (0, "")
     assert re.search(r'loading\nserving .*shop.py over stdio.*\n\{"mcpServers": \{"shop": ', said)
     assert rest == "stopped\n"
+
+
+@pytest.mark.parametrize("tokens", [(), ("--token", f"ann={SECRET}")])
+def test_who_serves_over_http_without_tokens_is_told_that_all_clients_are_one(
+    tmp_path: Path, shop: str, tokens: tuple[str, ...]
+) -> None:
+    command = [*COMMAND, "serve", shop, "--http", "--port", "0", *tokens]
+    with subprocess.Popen(command, cwd=tmp_path, text=True, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        said = ""
+        while "toolcrib approvals list" not in said:
+            said += process.stderr.readline()
+        process.terminate()
+
+    assert (f"without tokens: every client on this machine is the one principal `{local_user()}`" in said) is not bool(
+        tokens
+    )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
 from toolcrib.cli._server_states import GatewayStates
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.errors import ServerError, ToolcribError, UnknownTool
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Run, local_user
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
 from toolcrib.toolsets import Toolset
 
@@ -218,6 +218,8 @@ def _announce(given: ServeOptions, url: str | None = None, http: HttpOptions | N
             say(f"with a bearer token of {', '.join(http.tokens)}")
         if http is not None and http.authorization_server is not None:
             say(f"with tokens of {http.authorization_server.issuer}")
+        if http is not None and not http.known_callers:
+            say(f"without tokens: every client on this machine is the one principal `{local_user()}`")
     if given.approve_by in (None, "store"):
         where = "" if given.database is None else f" --database {shown_name(given.database)}"
         say(f"calls that need approval are answered with: toolcrib approvals list{where}")
