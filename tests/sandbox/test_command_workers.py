@@ -195,6 +195,25 @@ async def test_a_worker_that_was_killed_from_outside_is_an_error_and_replaced(ki
         assert (await sandbox.run(PROGRAM, host)).value == 21
 
 
+async def test_what_a_wall_said_when_its_worker_died_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    says = r'"$@"; status=$?; head -c 1000000 /dev/zero | tr "\0" a >&2; printf "\nit ended with $status\n" >&2'
+    workers = CommandWorkers(["sh", "-c", says, "sh", *guest_command()], spares=0)
+    with WorkerSandbox(workers, "wordy") as sandbox:
+        before = descendants(os.getpid())
+
+        def kill() -> None:
+            os.kill(max(descendants(os.getpid(), before)), 9)  # the guest was started last
+
+        result = await sandbox.run(Program("die()\nwhile True: pass", ("die",)), TableHost(die=kill))
+
+    assert result.error is not None
+    assert result.error.kind == "sandbox"
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line.startswith("a worker of wordy-3.")
+    assert line.endswith(r"aaa\nit ended with 137'")
+    assert len(line) < 2_200
+
+
 @pytest.mark.parametrize("make", [ProcessSandbox, bubblewrap, gvisor])
 async def test_charts_are_drawn_behind_every_wall(make: Callable[..., WorkerSandbox]) -> None:
     skip_where_it_cannot_be(make)

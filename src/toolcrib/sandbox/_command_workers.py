@@ -104,7 +104,7 @@ class CommandWorkers(WorkerStock):
                 worker.close()
             else:
                 return worker
-        raise SandboxError(f"the workers of `{self._program}` die before they are used{self._last_words()}")
+        raise SandboxError(f"the workers of `{self._program}` die before they are used{self._said_last()}")
 
     def _await(self, worker: WorkerProcess) -> None:
         """Wait until a worker has started and said what holds."""
@@ -115,12 +115,17 @@ class CommandWorkers(WorkerStock):
             self._check.take(worker.ready)
         except SandboxUnavailable as error:
             worker.close()
-            raise SandboxUnavailable(f"{error.problem}{self._last_words()}", error.layer, error.remedy) from None
+            raise SandboxUnavailable(f"{error.problem}{self._said_last()}", error.layer, error.remedy) from None
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """Return the end of what the commands said since this was asked last; empty for nothing."""
         size = self._said.seek(0, os.SEEK_END)
         said = os.pread(self._said.fileno(), _SAID, max(0, size - _SAID)).decode(errors="replace").strip("\0 \n")
         self._said.truncate(0)
+        return said
+
+    def _said_last(self) -> str:
+        said = self.last_words()
         return f". `{self._program}` said: {said}" if said else ""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import math
 import sys
 import threading
@@ -32,10 +33,11 @@ from toolcrib.sandbox._source import normalized
 from toolcrib.sandbox._usage import NOTHING, Usage
 from toolcrib.sandbox._values import json_bytes
 from toolcrib.sandbox._worker.imports import MODULE_NAMES, UNLISTED
-from toolcrib.sandbox._workers import MeasuredWorker, StoppableWorker, Worker, Workers
+from toolcrib.sandbox._workers import MeasuredWorker, SpeakingWorkers, StoppableWorker, Worker, Workers
 
 __all__ = ["IDLE", "ProcessSession", "WorkerSandbox", "worker_dialect"]
 
+_log = logging.getLogger("toolcrib.sandbox")
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _SESSION_CPU: Final = 24 * 3600  # seconds: the conversation of each program counts what that program computes
 IDLE: Final = 1800.0  # seconds after which a session ends by itself
@@ -245,10 +247,18 @@ class WorkerSandbox:
             self._running.add(conversation)
         try:
             result = await conversation.run(self._isolation(), keep=keep)
+            if result.error is not None and result.error.kind == "sandbox":
+                self._log_last_words()
             return Ended(result, conversation.is_reusable, conversation.names)
         finally:
             with self._lock:
                 self._running.discard(conversation)
+
+    def _log_last_words(self) -> None:
+        """Log what a wall said of its worker, which has died."""
+        said = self._workers.last_words() if isinstance(self._workers, SpeakingWorkers) else ""
+        if said:
+            _log.warning("a worker of %s died, and its wall said: %r", self._engine, said)
 
     def _isolation(self) -> tuple[str, ...]:
         return (self._engine, *self._notes, *self._workers.layers, *LIMITS)

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from toolcrib.sandbox._usage import Usage
 from toolcrib.sandbox._worker.launch import FOLDER, command
 
-__all__ = ["GUEST", "MeasuredWorker", "StoppableWorker", "Worker", "Workers", "guest_command"]
+__all__ = ["GUEST", "MeasuredWorker", "SpeakingWorkers", "StoppableWorker", "Worker", "Workers", "guest_command"]
 
 GUEST: Final = Path(FOLDER)
 """The folder of the guest, all that must be seen inside a wall beside a Python of the same version."""
@@ -62,6 +62,15 @@ class MeasuredWorker(Protocol):
 
     def usage(self) -> Usage:
         """Return the seconds that the worker has computed so far, and how many threads it has."""
+        ...
+
+
+@runtime_checkable
+class SpeakingWorkers(Protocol):
+    """Workers whose wall writes what goes wrong to its standard error, which the host keeps."""
+
+    def last_words(self) -> str:
+        """Return the end of what the wall said since this was asked last; empty for nothing."""
         ...
 
 
