@@ -34,7 +34,7 @@ def as_user(user: int | None) -> list[str]:
     return [] if user is None else ["--user", str(user)]
 
 
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", USERS, ids=["mine", "another"][: len(USERS)])
 @pytest.mark.parametrize("name", HOGS)
 def test_a_hog_is_held(name: str, user: int | None) -> None:
     assert verdict(name, *as_user(user)) == "held"

@@ -187,11 +187,11 @@ def test_a_guest_that_anyone_could_use_does_not_start(token: str, options: dict[
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into the memory of workers")
 async def test_no_worker_has_the_token_in_its_memory() -> None:
-    mine = set(descendants(os.getpid()))
+    others = descendants(os.getpid())
     with guest() as address, remote(address) as sandbox:
         session = sandbox.session()
         await session.run(PROGRAM, TableHost())
-        listens, *below = sorted(set(descendants(os.getpid())) - mine)
+        listens, *below = sorted(descendants(os.getpid(), others))
 
         having = [process for process in below if TOKEN.encode() in memory_of(process)]
 
