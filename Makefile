@@ -29,7 +29,7 @@ SCALE ?=
 FUZZ ?=
 
 BIN := $(VENV)/bin
-INSTALL := -m pip --disable-pip-version-check --quiet install
+INSTALL := packaging/install.sh
 # One of the peers needs Python 3.12: the benchmarks run on that where it is found.
 BENCH_PYTHON = $(or $(shell for python in python3.12 $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python3.12); do \
 	$$python -c 'import venv' 2>/dev/null && echo $$python && break; done),$(PYTHON))
@@ -202,17 +202,17 @@ $(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python $(DOJO_VENV)
 $(BENCH_VENV)/bin/python: PYTHON := $(BENCH_PYTHON)
 
 $(VENV)/.demo: $(LOCKED) | $(VENV)/bin/python
-	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[cli,monty]'
+	$(INSTALL) $(VENV) --constraint constraints.txt --editable '.[cli,monty]'
 	@touch $@
 
 $(VENV)/.durable: $(LOCKED) | $(VENV)/bin/python
-	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[cli,durable]'
+	$(INSTALL) $(VENV) --constraint constraints.txt --editable '.[cli,durable]'
 	@touch $@
 
 # bfcl-eval's own dependencies are most of a machine-learning stack, and its API classes need none of them.
 $(VENV)/.dev: $(LOCKED) | $(VENV)/bin/python
-	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python $(INSTALL) --constraint constraints.txt --no-deps bfcl-eval
+	$(INSTALL) $(VENV) --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) $(VENV) --constraint constraints.txt --no-deps bfcl-eval
 	@touch $@ $(VENV)/.demo $(VENV)/.durable
 
 # With the node and npm that a wheel of .dev brings. None of the packages has to run a script of its own to be installed.
@@ -222,26 +222,26 @@ $(NPM) $(AXE): %/node_modules/.installed: %/package.json %/package-lock.json | $
 	@touch $@
 
 $(BENCH_VENV)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH_VENV)/bin/python
-	$(BENCH_VENV)/bin/python $(INSTALL) --requirement benchmarks/requirements.txt --editable '.[cli,monty,otel]'
+	$(INSTALL) $(BENCH_VENV) --requirement benchmarks/requirements.txt --editable '.[cli,monty,otel]'
 	@touch $@
 
 $(DOJO_VENV)/.dojo: pyproject.toml benchmarks/dojo/requirements.txt | $(DOJO_VENV)/bin/python
-	$(DOJO_VENV)/bin/python $(INSTALL) --requirement benchmarks/dojo/requirements.txt --editable '.[schema,mcp]'
+	$(INSTALL) $(DOJO_VENV) --requirement benchmarks/dojo/requirements.txt --editable '.[schema,mcp]'
 	@touch $@
 
 $(FRAMES_VENV)/.frames: pyproject.toml tests/frameworks/requirements.txt | $(FRAMES_VENV)/bin/python
-	$(FRAMES_VENV)/bin/python $(INSTALL) --constraint tests/frameworks/requirements.txt \
+	$(INSTALL) $(FRAMES_VENV) --constraint tests/frameworks/requirements.txt \
 	  --requirement tests/frameworks/requirements.txt --editable '.[cli,mcp,models]'
 	@touch $@
 
 $(SITE_VENV)/.site: docsite/requirements.txt | $(SITE_VENV)/bin/python
-	$(SITE_VENV)/bin/python $(INSTALL) --requirement docsite/requirements.txt
+	$(INSTALL) $(SITE_VENV) --requirement docsite/requirements.txt
 	@touch $@
 
 $(RELEASE_VENV)/.release: packaging/requirements.txt | $(RELEASE_VENV)/bin/python
-	$(RELEASE_VENV)/bin/python $(INSTALL) --requirement packaging/requirements.txt
+	$(INSTALL) $(RELEASE_VENV) --requirement packaging/requirements.txt
 	@touch $@
 
 $(LOCK_VENV)/.lock: | $(LOCK_VENV)/bin/python
-	$(LOCK_VENV)/bin/python $(INSTALL) uv
+	$(LOCK_VENV)/bin/python -m pip --quiet install uv
 	@touch $@
