@@ -30,6 +30,7 @@ FUZZ ?=
 
 BIN := $(VENV)/bin
 INSTALL := packaging/install.sh
+TESTS = $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 # One of the peers needs Python 3.12: the benchmarks run on that where it is found.
 BENCH_PYTHON = $(or $(shell for python in python3.12 $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python3.12); do \
 	$$python -c 'import venv' 2>/dev/null && echo $$python && break; done),$(PYTHON))
@@ -63,8 +64,8 @@ demo-agent: $(VENV)/.demo ## run the other example: an agent that researches, wi
 demo-durable: $(VENV)/.durable ## run the shop's tools as a durable agent: a refund waits for a person, another process pays it
 	@examples/durable_refund/weekend.sh $(BIN)
 
-test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings
-	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(PYTEST)
+test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings, but for what is marked `once`
+	$(TESTS) -m "not once" $(PYTEST)
 
 # Their SDKs are large, so that the other tests do without them. The ways in are those of toolcrib.testing.
 test-frameworks: $(FRAMES_VENV)/.frames ## run the tests and the pages of the adapters of other frameworks, in an environment with these
@@ -76,7 +77,8 @@ npm: $(NPM) ## install what the tests take from npm (`make test` does it too)
 packages: ## install the Debian packages that the tests need (`make test` does it too)
 	@.ci/packages
 
-check: lint test ## run what CI runs: format, lint, types, import rows, then the tests
+check: lint $(NPM) packages ## run what CI runs: format, lint, types, import rows, then all tests
+	$(TESTS) $(PYTEST)
 
 lint: $(VENV)/.dev ## the part of check that runs no test
 	$(BIN)/ruff format --check .

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.hogs import HOGS, USER
-from tests.effort import EFFORT
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.skipif(sys.platform != "linux", reason="the limits are the Linux kernel's"),
     pytest.mark.timeout(300),
 ]
@@ -40,7 +40,6 @@ def test_a_hog_is_held(name: str, user: int | None) -> None:
     assert verdict(name, *as_user(user)) == "held"
 
 
-@pytest.mark.skipif(EFFORT < 1, reason="one kernel serves every Python: it is tried with the first")
 @pytest.mark.parametrize("name", HOGS)
 def test_the_hog_is_seen_where_nothing_holds_it(name: str) -> None:
     assert verdict(name, "--control", *as_user(USERS[-1])) == "HOGGED"

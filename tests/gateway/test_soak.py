@@ -6,13 +6,11 @@ import logging
 
 import pytest
 
-from tests.effort import EFFORT
 from tests.gateway.soak import soaked
 
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.skipif(EFFORT < 1, reason="it takes a minute, and is run where all is tried")
 @pytest.mark.timeout(900)
 def test_a_gateway_whose_servers_are_disturbed_loses_nothing_and_holds_on_to_nothing(
     caplog: pytest.LogCaptureFixture,

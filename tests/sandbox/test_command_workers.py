@@ -24,7 +24,10 @@ from toolcrib.sandbox import (
     gvisor,
 )
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its commands are those of Linux")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(sys.platform != "linux", reason="its commands are those of Linux"),
+]
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Program("add(20, 1)", ("add",))

@@ -23,6 +23,8 @@ from toolcrib.adapters.dbos import (
 from toolcrib.errors import DatabaseError
 from toolcrib.turns import Turn
 
+pytestmark = pytest.mark.once
+
 
 @dataclass(frozen=True)
 class Roles:
