@@ -200,27 +200,15 @@ class FlowReader:
 
     def _value(self, node: ast.expr, scope: Scope) -> int:
         """Return the place of an expression's value."""
-        graph, made = self.graph, self.graph.place()
         match node:
             case ast.Constant(value=(str() | int() | float()) as value) if not isinstance(value, bool):
-                return graph.place(Token(literal=value))
+                return self.graph.place(Token(literal=value))
             case ast.Constant():
-                return made
+                return self.graph.place()
             case ast.Name(id=name):
                 return self._named(name, scope)
-            case ast.Attribute(value=value):
-                self._require_no_tool(node)
-                graph.part(self._value(value, scope), made, SEAL)
-            case ast.Subscript(value=value, slice=ast.Constant(value=str(key))):
-                graph.part(self._value(value, scope), made, key)
-            case ast.Subscript(value=value, slice=ast.Slice() as key):
-                graph.share(self._value(value, scope), made)
-                self._copy_parts(key, made, scope)
-            case ast.Subscript(value=value, slice=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
-                graph.part(self._value(value, scope), made, None)
-            case ast.Subscript(value=value, slice=key):
-                graph.part(self._value(value, scope), made, SEAL)
-                graph.copy(self._value(key, scope), made)
+            case ast.Attribute() | ast.Subscript():
+                return self._field(node, scope)
             case ast.Call():
                 return self._call(node, scope)
             case ast.Lambda():
@@ -229,17 +217,61 @@ class FlowReader:
             case ast.NamedExpr(target=target, value=value):
                 made = self._value(value, scope)
                 self._store(target, made, scope)
+                return made
             case ast.List(elts=[first, *given]) | ast.Tuple(elts=[first, *given]) if self._is_tool(first):
                 return self._tool_call(CallSite(_name_of(first)), given, (), scope)
-            case ast.Dict(keys=keys, values=values):
-                for part in (*keys, *values):
-                    if part is not None:
-                        graph.hold(self._value(part, scope), made)
+            case ast.Dict() | ast.List() | ast.Tuple() | ast.Set():
+                return self._container(node, scope)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                self._comprehension(node, made, scope)
+                return self._comprehension(node, scope)
             case ast.Yield(value=ast.expr() as value) | ast.YieldFrom(value=value):
-                graph.pass_on(self._value(value, scope), scope.result, None)
+                self.graph.pass_on(self._value(value, scope), scope.result, None)
                 return self._anything
+            case ast.Starred(value=value):
+                return self._parts_of(value, scope)
+            case _:
+                return self._operation(node, scope)
+
+    def _field(self, node: ast.Attribute | ast.Subscript, scope: Scope) -> int:
+        """Return the place of an attribute, an item or a slice."""
+        graph, made = self.graph, self.graph.place()
+        if isinstance(node, ast.Attribute):
+            self._require_no_tool(node)
+            graph.part(self._value(node.value, scope), made, SEAL)
+            return made
+        value = self._value(node.value, scope)
+        match node.slice:
+            case ast.Constant(value=str(key)):
+                graph.part(value, made, key)
+            case ast.Slice() as key:
+                graph.share(value, made)
+                self._copy_parts(key, made, scope)
+            case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+                graph.part(value, made, None)
+            case key:
+                graph.part(value, made, SEAL)
+                graph.copy(self._value(key, scope), made)
+        return made
+
+    def _container(self, node: ast.Dict | ast.List | ast.Tuple | ast.Set, scope: Scope) -> int:
+        """Return the place of a container that is written out."""
+        graph, made = self.graph, self.graph.place()
+        if isinstance(node, ast.Dict):
+            for part in (*node.keys, *node.values):
+                if part is not None:
+                    graph.hold(self._value(part, scope), made)
+            return made
+        for part in node.elts:
+            if isinstance(part, ast.Starred):
+                graph.share(self._value(part.value, scope), made)
+            else:
+                graph.hold(self._value(part, scope), made, None)
+        return made
+
+    def _operation(self, node: ast.expr, scope: Scope) -> int:
+        """Return the place of what an operator makes of its operands."""
+        graph, made = self.graph, self.graph.place()
+        match node:
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 self._value(test, scope)
                 for part in (body, orelse):
@@ -252,14 +284,6 @@ class FlowReader:
             case ast.BinOp(left=left, right=right):
                 for part in (left, right):
                     graph.share(self._value(part, scope), made)
-            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-                for part in parts:
-                    if isinstance(part, ast.Starred):
-                        graph.share(self._value(part.value, scope), made)
-                    else:
-                        graph.hold(self._value(part, scope), made, None)
-            case ast.Starred(value=value):
-                graph.part(self._value(value, scope), made, None)
             case ast.JoinedStr() | ast.FormattedValue() | ast.Compare() | ast.UnaryOp() | ast.Slice():
                 self._copy_parts(node, made, scope)
             case _:
@@ -295,9 +319,8 @@ class FlowReader:
             self.graph.copy(self._anything, place)
         return function.result
 
-    def _comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, made: int, outer: Scope
-    ) -> None:
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, outer: Scope) -> int:
+        made = self.graph.place()
         own = [part.id for each in node.generators for part in ast.walk(each.target) if isinstance(part, ast.Name)]
         scope = Scope(self.graph, outer, {name: self.graph.place() for name in own}, outer.result)
         for number, each in enumerate(node.generators):
@@ -308,6 +331,7 @@ class FlowReader:
                 self.graph.hold(self._value(part, scope), made)
         else:
             self.graph.hold(self._value(node.elt, scope), made, None)
+        return made
 
     # --- calls
 
