@@ -96,16 +96,15 @@ def _cost(tokens: Tokens, format: WireFormat) -> Decimal | None:
     provider = PROVIDERS[format].prices
     if not (provider and tokens.model) or find_spec("genai_prices") is None:
         return None
-    from genai_prices import Usage as Counts  # noqa: PLC0415 -- an extra, and slow to load
-    from genai_prices import calc_price  # noqa: PLC0415
+    import genai_prices  # noqa: PLC0415 -- an extra, and slow to load
 
-    counts = Counts(
+    counts = genai_prices.Usage(
         input_tokens=tokens.input,
         output_tokens=tokens.output,
         cache_read_tokens=tokens.cached,
         cache_write_tokens=tokens.cache_written,
     )
     try:
-        return calc_price(counts, tokens.model, provider_id=provider).total_price
+        return genai_prices.calc_price(counts, tokens.model, provider_id=provider).total_price
     except (LookupError, ValueError):
         return None
