@@ -7,17 +7,17 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_type_hints
+from typing import Annotated, Any, Literal, cast
 
 from mcp_types import LoggingLevel
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from toolcrib.adapters.mcp_client._api_section import ApiEntry, ApiTexts, toolset_of_entry, with_api_defaults
 from toolcrib.adapters.mcp_client._connect import ServerToolset, connect
 from toolcrib.adapters.mcp_client._credentials_section import CredentialsOptions, CredentialsSection, Vault
+from toolcrib.adapters.mcp_client._file_place import FilePlace, FileTexts, valid_part
 from toolcrib.adapters.mcp_client._gateway_section import Checked, GatewayOptions, GatewaySection, gateway_options_of
 from toolcrib.adapters.mcp_client._network_section import network_options_of
 from toolcrib.adapters.mcp_client._options import DEFAULT_KINDS, Approval, ToolLabels
@@ -27,7 +27,6 @@ from toolcrib.toolsets import Toolset
 
 __all__ = ["gateway_options", "read_document", "toolset_of_file"]
 
-_M = TypeVar("_M", bound=BaseModel)
 _log = logging.getLogger("toolcrib.mcp")
 _KEYS = ("mcpServers", "servers", "mcp_servers")  # of most clients; of VS Code; of those with TOML
 _OF_CLIENTS = frozenset(  # fields of theirs that say nothing about how a server is reached
@@ -35,7 +34,6 @@ _OF_CLIENTS = frozenset(  # fields of theirs that say nothing about how a server
 )
 _COMMENTS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMAS = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
-_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
@@ -143,11 +141,11 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
     variables = os.environ if environment is None else environment
     entries, apis, section = _entries_in(path)
     several = len(entries) + len(apis) > 1
-    vault = Vault(_kept_credentials(path, section, _Texts(_Place(path), variables)))
-    made = [_toolset(place, entry, _Texts(place, variables), several, vault) for place, entry in entries.items()]
+    vault = Vault(_kept_credentials(path, section, FileTexts(FilePlace(path), variables)))
+    made = [_toolset(place, entry, FileTexts(place, variables), several, vault) for place, entry in entries.items()]
     for place, entry in apis.items():
         prefix = f"{_NOT_A_NAME.sub('_', place.server)}_" if several else ""
-        texts = _api_texts(place, _Texts(place, variables))
+        texts = _api_texts(place, FileTexts(place, variables))
         made.append(toolset_of_entry(place.server, entry, texts, prefix, vault))
     toolsets = [one for one in made if one is not None]
     if not toolsets:
@@ -156,7 +154,7 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
     try:
         return tools.with_scopes(section.scopes) if section.scopes else tools
     except ValueError as error:
-        raise _Place(path).wrong("toolcrib.scopes", str(error)) from None
+        raise FilePlace(path).wrong("toolcrib.scopes", str(error)) from None
 
 
 def gateway_options(path: Path, environment: Mapping[str, str] | None = None) -> GatewayOptions:
@@ -166,8 +164,8 @@ def gateway_options(path: Path, environment: Mapping[str, str] | None = None) ->
         TargetError: The file cannot be read, or an option is wrong: the error names the field and the mend.
     """
     entries, apis, section = _entries_in(path, warn=False)
-    place = _Place(path)
-    texts = _Texts(place, os.environ if environment is None else environment)
+    place = FilePlace(path)
+    texts = FileTexts(place, os.environ if environment is None else environment)
     sections = {of.server: entry.toolcrib for of, entry in entries.items()}
     signed = [one.credentials for one in sections.values() if one.credentials is not None]
     signed += [given for api in apis.values() for given in api.toolcrib.credentials.values()]
@@ -190,36 +188,36 @@ def gateway_options(path: Path, environment: Mapping[str, str] | None = None) ->
     )
 
 
-def _kept_credentials(path: Path, section: GatewaySection, texts: _Texts) -> CredentialsOptions:
+def _kept_credentials(path: Path, section: GatewaySection, texts: FileTexts) -> CredentialsOptions:
     given = section.credentials
     database = texts.expanded("toolcrib.credentials.database", given.database)
     return CredentialsOptions(path.parent / database, texts.expanded("toolcrib.credentials.pages", given.pages))
 
 
-def _api_texts(place: _Place, texts: _Texts) -> ApiTexts:
+def _api_texts(place: FilePlace, texts: FileTexts) -> ApiTexts:
     return ApiTexts(place.path.parent, texts.expanded, lambda at, name: texts.variable(at, name, name), place.wrong)
 
 
 def _entries_in(
     path: Path, *, warn: bool = True
-) -> tuple[dict[_Place, _ServerEntry], dict[_Place, ApiEntry], GatewaySection]:
+) -> tuple[dict[FilePlace, _ServerEntry], dict[FilePlace, ApiEntry], GatewaySection]:
     """Return the servers of a file, its APIs, and its own section."""
     document = read_document(path)
     given: Any = document.get("toolcrib", {})
-    section = _valid(_Place(path), GatewaySection, given, "toolcrib.")
+    section = valid_part(FilePlace(path), GatewaySection, given, "toolcrib.")
     defaults: Any = given.get("defaults") or {}
-    entries: dict[_Place, _ServerEntry] = {}
+    entries: dict[FilePlace, _ServerEntry] = {}
     for name, entry in _servers_in(path, document).items():
-        place = _Place(path, name)
-        entries[place] = _valid(place, _ServerEntry, _with_defaults(entry, defaults))
+        place = FilePlace(path, name)
+        entries[place] = valid_part(place, _ServerEntry, _with_defaults(entry, defaults))
         if warn:
             _warn_of_unknown(place, entries[place])
-    apis: dict[_Place, ApiEntry] = {}
+    apis: dict[FilePlace, ApiEntry] = {}
     for name, entry in _apis_in(path, document).items():
-        place = _Place(path, name, "API")
-        apis[place] = _valid(place, ApiEntry, with_api_defaults(entry, section.defaults))
+        place = FilePlace(path, name, "API")
+        apis[place] = valid_part(place, ApiEntry, with_api_defaults(entry, section.defaults))
     if same := {place.server for place in entries} & {place.server for place in apis}:
-        raise _Place(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
+        raise FilePlace(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
     return entries, apis, section
 
 
@@ -227,7 +225,7 @@ def _apis_in(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the APIs of a document by name, as they are there."""
     found: Any = document.get("openapi", {})
     if not isinstance(found, dict):
-        raise _Place(path).wrong("openapi", 'it has the APIs by name: {"pets": {"document": "pets.yaml"}}')
+        raise FilePlace(path).wrong("openapi", 'it has the APIs by name: {"pets": {"document": "pets.yaml"}}')
     return cast("dict[str, Any]", found)
 
 
@@ -283,31 +281,7 @@ def _plain_json(text: str) -> str:
 # --- one server
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The place of the entry of a server or an API, for errors."""
-
-    path: Path
-    server: str = ""
-    kind: str = "server"
-
-    def wrong(self, field: str, problem: str) -> TargetError:
-        of = f"the {self.kind} `{self.server}`: " if self.server else ""
-        return TargetError(str(self.path), f"{of}`{field}`: {problem}")
-
-
-def _valid(place: _Place, model: type[_M], given: Any, prefix: str = "") -> _M:
-    """Return a part of the file as a model of it has it."""
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        problems = _problems(error, model, prefix)
-        (field, problem), *rest = problems.items()
-        more = f" (and {len(rest)} more: {'; '.join(f'`{other}`' for other, _ in rest)})" if rest else ""
-        raise place.wrong(field, problem + more) from None
-
-
-def _warn_of_unknown(place: _Place, made: _ServerEntry) -> None:
+def _warn_of_unknown(place: FilePlace, made: _ServerEntry) -> None:
     fields = [*_ServerEntry.model_fields, "envFile", "serverUrl"]
     for name in made.model_extra or {}:
         if name not in _OF_CLIENTS:
@@ -316,44 +290,7 @@ def _warn_of_unknown(place: _Place, made: _ServerEntry) -> None:
             )
 
 
-def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> dict[str, str]:
-    """Return what is wrong with each field; of one that may be of several types, all that it may be."""
-    found: dict[str, str] = {}
-    given: dict[str, str] = {}
-    for one in error.errors(include_url=False):
-        parts = [str(part) for part in one["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]
-        name = (prefix + ".".join(parts)).rstrip(".") or "(all of it)"
-        if one["type"] == "extra_forbidden":
-            found[name] = f"there is no such option. {closest(parts[-1], _fields_at(model, parts[:-1]))}"
-            continue
-        text = f"{one['msg'][:1].lower()}{one['msg'][1:]}"
-        found[name] = f"{found[name]} or {text.removeprefix('input should be ')}" if name in found else text
-        given[name] = f"; got {one['input']!r:.60}" if one["type"] != "missing" else ""
-    return {
-        name: problem + given.get(name, "")
-        for name, problem in found.items()
-        if not any(other.startswith(f"{name}.") for other in found)
-    }
-
-
-def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:
-    """Return the names of the fields at a place in a model."""
-    for part in path:
-        fields: Mapping[str, Any] = getattr(model, "model_fields", {})
-        model = _model_in(fields[part].annotation) if part in fields else ToolLabels
-    return getattr(model, "model_fields", None) or get_type_hints(model)
-
-
-def _model_in(annotation: Any) -> Any:
-    """Return the model in an annotation that allows None as well."""
-    parts = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
-    return parts[0] if parts else annotation
-
-
-_BRANCHES = frozenset({"bool", "str", "int", "float", "literal['unless_read_only']"})
-
-
-def _toolset(place: _Place, entry: _ServerEntry, texts: _Texts, several: bool, vault: Vault) -> Toolset | None:
+def _toolset(place: FilePlace, entry: _ServerEntry, texts: FileTexts, several: bool, vault: Vault) -> Toolset | None:
     if entry.disabled or not entry.enabled:
         return None
     section = entry.toolcrib
@@ -372,7 +309,7 @@ def _may_change(tool: RemoteTool) -> bool:
     return not tool.read_only
 
 
-def _connected(place: _Place, entry: _ServerEntry, texts: _Texts, prefix: str, vault: Vault) -> ServerToolset:
+def _connected(place: FilePlace, entry: _ServerEntry, texts: FileTexts, prefix: str, vault: Vault) -> ServerToolset:
     section = entry.toolcrib
     source, options = _source(place, entry, texts)
     if section.credentials is not None:
@@ -404,7 +341,7 @@ def _connected(place: _Place, entry: _ServerEntry, texts: _Texts, prefix: str, v
     )
 
 
-def _pins(place: _Place, said: bool | str, texts: _Texts) -> Path | None:
+def _pins(place: FilePlace, said: bool | str, texts: FileTexts) -> Path | None:
     """Return the file in which a server's tools are kept."""
     folder = place.path.parent
     if isinstance(said, str):
@@ -417,7 +354,7 @@ def _pins(place: _Place, said: bool | str, texts: _Texts) -> Path | None:
 
 
 def _signing(
-    place: _Place, section: CredentialsSection, source: Any, options: dict[str, Any], texts: _Texts, vault: Vault
+    place: FilePlace, section: CredentialsSection, source: Any, options: dict[str, Any], texts: FileTexts, vault: Vault
 ) -> dict[str, Any]:
     """Return the options of `connect` that sign requests."""
     field = "toolcrib.credentials"
@@ -433,13 +370,13 @@ def _signing(
     return {"headers": {**options.get("headers", {}), header: value}}
 
 
-def _root(place: _Place, texts: _Texts, root: str) -> str | Path:
+def _root(place: FilePlace, texts: FileTexts, root: str) -> str | Path:
     """Return a folder, by the file where it is relative; or a URI as it is."""
     given = texts.expanded("toolcrib.roots", root)
     return given if "://" in given else place.path.parent / given
 
 
-def _source(place: _Place, entry: _ServerEntry, texts: _Texts) -> tuple[Any, dict[str, Any]]:
+def _source(place: FilePlace, entry: _ServerEntry, texts: FileTexts) -> tuple[Any, dict[str, Any]]:
     """Return the source of a server for `connect`, and the options that go with it."""
     section, url, kind = entry.toolcrib, entry.url or entry.server_url, entry.type or entry.transport
     if kind == "sse":
@@ -475,7 +412,7 @@ def _as_text(value: str | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _env_file(place: _Place, name: str) -> dict[str, str]:
+def _env_file(place: FilePlace, name: str) -> dict[str, str]:
     """Return the variables of a file of lines such as `KEY=value`."""
     try:
         lines = (place.path.parent / name).read_text("utf-8").splitlines()
@@ -483,44 +420,3 @@ def _env_file(place: _Place, name: str) -> dict[str, str]:
         raise place.wrong("envFile", f"{name} cannot be read: {error}") from None
     pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if not line.lstrip().startswith("#"))
     return {key.strip(): value.strip().strip("\"'") for key, equals, value in pairs if equals}
-
-
-class _Texts:
-    """Texts of one server with the variables in them replaced, as the clients do."""
-
-    def __init__(self, place: _Place, variables: Mapping[str, str]) -> None:
-        self._place, self._variables = place, variables
-
-    def expanded(self, field: str, text: str) -> str:
-        """Return a text with the value of each `${...}` in it."""
-        return _VARIABLE.sub(lambda found: self._value(field, found[1]), text)
-
-    def variable(self, field: str, name: str, written: str) -> str:
-        """Return an environment variable; raises TargetError where it is not set."""
-        value = self._variables.get(name)
-        if value is None:
-            mend = f"set it, or write ${{{name}:-DEFAULT}}" if written != name or field[:8] != "toolcrib" else "set it"
-            raise self._place.wrong(field, f"the environment variable {name} is not set; {mend}")
-        return value
-
-    def _value(self, field: str, inside: str) -> str:
-        folder = self._place.path.resolve().parent
-        if folder.name in (".vscode", ".cursor"):
-            folder = folder.parent
-        known = {
-            "userHome": str(Path.home()),
-            "workspaceFolder": str(folder),
-            "workspaceFolderBasename": folder.name,
-            "pathSeparator": os.sep,
-            "/": os.sep,
-        }
-        if inside in known:
-            return known[inside]
-        if inside.startswith("input:"):
-            name = inside.removeprefix("input:").upper().replace("-", "_")
-            mend = f"write ${{{name}}}, and set that variable"
-            raise self._place.wrong(field, f"${{{inside}}} is a question that the client asks; {mend}")
-        name, has_default, default = inside.removeprefix("env:").partition(":-")
-        if has_default:
-            return self._variables.get(name) or default
-        return self.variable(field, name, inside)
