@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, as_tool
-from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._select import Group, Selector
+from toolcrib.toolsets._sources import ToolSource
 
 __all__ = [
     "AnyMember",
-    "ConcurrentSource",
     "Member",
     "NestedMember",
-    "ToolSource",
     "declared_members",
     "member_of",
     "off",
@@ -27,22 +23,6 @@ __all__ = [
 ]
 
 X = TypeVar("X")
-
-
-@runtime_checkable
-class ToolSource(Protocol):
-    """A member whose tools are known only when a run opens: an MCP server, another framework's toolset."""
-
-    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Iterable[ToolEntry]]:
-        """Return a context manager that gives the tools while it is open: a toolset."""
-        ...
-
-
-@runtime_checkable
-class ConcurrentSource(ToolSource, Protocol):
-    """A source that is opened at the same time as others: opened in one task, it may be closed in another."""
-
-    is_concurrent: bool
 
 
 class Member(Generic[X]):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from toolcrib.approvals import ApprovalPolicy
@@ -21,9 +20,7 @@ from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._class_or_instance import Definitions, class_or_instance
 from toolcrib.toolsets._declare import (
     AnyMember,
-    ConcurrentSource,
     NestedMember,
-    ToolSource,
     declared_members,
     member_of,
 )
@@ -45,6 +42,7 @@ from toolcrib.toolsets._members import (
 )
 from toolcrib.toolsets._scopes import fits, is_pattern, read_scopes, scoped
 from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability, names_of
+from toolcrib.toolsets._sources import RenewalListener, ToolSource, open_sources
 
 __all__ = ["Toolset", "ToolsetLike", "nested", "sources_of"]
 
@@ -52,14 +50,6 @@ T = TypeVar("T", bound="Toolset | type[Toolset]")
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
 """What is taken for a toolset: one, a class of one, or a list of tools and functions."""
-
-
-class RenewalListener(Protocol):
-    """An object that was made of a toolset's tools, such as a pipeline."""
-
-    def renewed(self) -> None:
-        """Forget the tools: they are others now."""
-        ...
 
 
 class Toolset:
@@ -286,7 +276,7 @@ class Toolset:
         async with AsyncExitStack() as stack:
             bound, found, unknown, absent = self._copy(), dict[Step, set[str]](), set[Step](), list[Toolset]()
             bound._parts.append([*bound])
-            opened = await _opened(stack, sources_of(self), context)
+            opened = await open_sources(stack, sources_of(self), context)
             for (_, steps), given in zip(self._sources, opened, strict=True):
                 entries: list[ToolEntry] = [*given]
                 for step in steps:
@@ -495,25 +485,6 @@ def nested(item: T, *, off: bool = False) -> T:
 def sources_of(toolset: Toolset) -> tuple[ToolSource, ...]:
     """Return the members whose tools are known only when the toolset is opened, such as MCP servers."""
     return tuple(source for source, _ in toolset._sources)  # pyright: ignore[reportPrivateUsage] -- of this file
-
-
-async def _opened(
-    stack: AsyncExitStack, sources: Sequence[ToolSource], ctx: RunContext[Any]
-) -> list[Iterable[ToolEntry]]:
-    """Open sources: those that can be together, each other one by itself and in this task."""
-    contexts = [source.open_source(ctx) for source in sources]
-    tasks = {
-        at: asyncio.ensure_future(stack.enter_async_context(contexts[at]))
-        for at, source in enumerate(sources)
-        if isinstance(source, ConcurrentSource)
-    }
-    try:
-        return [await (tasks.get(at) or stack.enter_async_context(one)) for at, one in enumerate(contexts)]
-    except BaseException:
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
-        raise
 
 
 def _is_toolset(item: object) -> bool:
