@@ -20,8 +20,8 @@ from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
 from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
-from toolcrib.rounds._session import Session, StepKeywords
-from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
+from toolcrib.rounds._session import Session
+from toolcrib.rounds._step import Continue, Finished, NeedsTools, StepKeywords, Stopped
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._unhandled import Unhandled
 from toolcrib.rounds._usage import Usage

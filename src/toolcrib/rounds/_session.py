@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, TypeVar, Unpack, cast, overload
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import StoredFields
@@ -29,47 +29,15 @@ from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, 
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import SessionActivity
-from toolcrib.rounds._step import Continue, Finished, NeedsTools, Stopped
+from toolcrib.rounds._step import Continue, Finished, NeedsTools, StepKeywords, StepOptions, Stopped
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._typed_answer import answer_schema, typed_answer
 from toolcrib.rounds._usage import Usage, UsageCounter
-from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
+from toolcrib.toolsets import ToolRequirement
 
-__all__ = ["Session", "StepKeywords"]
+__all__ = ["Session"]
 
 T = TypeVar("T")
-
-
-class StepOptions(TypedDict, total=False):
-    """Options of a step that take the place of the session's defaults, without the type of the answer.
-
-    Attributes:
-        tools: The tools; none when left out.
-        available: Which of them are offered.
-        require: Which of them the model has to call, if any.
-        describe: Descriptions in place of the tools' own, by selector or name.
-        strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
-        return_schemas: Whether the model is shown what the tools return.
-        commit: Whether an answer is added to the transcript at once; it is unless this is False.
-    """
-
-    tools: Pipeline | ToolsetLike
-    available: ToolAvailability
-    require: ToolRequirement
-    describe: Mapping[Any, str]
-    strict: bool
-    return_schemas: bool
-    commit: bool
-
-
-class StepKeywords(StepOptions, total=False):
-    """Options of a step that take the place of the session's defaults.
-
-    Attributes:
-        output: The type of the answer; text when left out.
-    """
-
-    output: Any
 
 
 class Session:

@@ -1,18 +1,53 @@
-"""Values that a step of a session returns: what the model wants, or why its reply ended without an answer."""
+"""Options of a session's step, and values that it returns: what the model wants, or why there is no answer."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 from toolcrib.formats import Item
+from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._usage import Usage
+from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
-__all__ = ["Continue", "Finished", "NeedsTools", "Stopped"]
+__all__ = ["Continue", "Finished", "NeedsTools", "StepKeywords", "StepOptions", "Stopped"]
 
 T = TypeVar("T")
+
+
+class StepOptions(TypedDict, total=False):
+    """Options of a step that take the place of the session's defaults, without the type of the answer.
+
+    Attributes:
+        tools: The tools; none when left out.
+        available: Which of them are offered.
+        require: Which of them the model has to call, if any.
+        describe: Descriptions in place of the tools' own, by selector or name.
+        strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
+        return_schemas: Whether the model is shown what the tools return.
+        commit: Whether an answer is added to the transcript at once; it is unless this is False.
+    """
+
+    tools: Pipeline | ToolsetLike
+    available: ToolAvailability
+    require: ToolRequirement
+    describe: Mapping[Any, str]
+    strict: bool
+    return_schemas: bool
+    commit: bool
+
+
+class StepKeywords(StepOptions, total=False):
+    """Options of a step that take the place of the session's defaults.
+
+    Attributes:
+        output: The type of the answer; text when left out.
+    """
+
+    output: Any
 
 
 @dataclass(frozen=True, slots=True)
