@@ -5,9 +5,8 @@ Every adapter calls it; a gate, a retry or a hook anywhere else would be a secon
 
 from toolcrib.pipeline._access import Access
 from toolcrib.pipeline._call import Call, CallState, Executor
-from toolcrib.pipeline._live_call import is_call
 from toolcrib.pipeline._local_user import local_user
-from toolcrib.pipeline._pipeline import Pipeline, Stored
+from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
 from toolcrib.pipeline._plan import RunnableTool
 from toolcrib.pipeline._questions import (
     Asked,
@@ -19,17 +18,8 @@ from toolcrib.pipeline._questions import (
     person_answer,
 )
 from toolcrib.pipeline._rehearsal import Rehearsal, Rehearsed
-from toolcrib.pipeline._run import (
-    CallJournal,
-    CallLimits,
-    ErrorPolicy,
-    Requirement,
-    Run,
-    RunView,
-    current_run,
-    must_call,
-    run_for,
-)
+from toolcrib.pipeline._run import Run, RunView, current_run, run_for
+from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, must_call
 from toolcrib.pipeline._weigh import recall
 
 __all__ = [

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
-from typing_extensions import TypeIs
 
 from toolcrib.calls import (
     ApprovalRequest,
@@ -27,17 +26,17 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._call import Call, CallState
+from toolcrib.pipeline._call import CallState
 from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same, with_secrets
 from toolcrib.pipeline._plan import Plan, Reading
-from toolcrib.pipeline._questions import asking
+from toolcrib.pipeline._questions import ask_approver
 from toolcrib.pipeline._run import Run
 from toolcrib.provenance import Question
 from toolcrib.record import Trace
 from toolcrib.schema import CanonicalArguments, RunContext
 from toolcrib.tools import Tool
 
-__all__ = ["LiveCall", "is_call"]
+__all__ = ["LiveCall"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
@@ -349,14 +348,7 @@ class LiveCall:
 
     async def ask(self, request: ApprovalRequest) -> Any:
         """Have the run's approver answer something else than the call itself, for its tool."""
-        ctx, approver = self.ctx, self.run.approver
-        if ctx is None or approver is None:
-            return None
-        with asking(ctx, "ask", "approver", {"text": request.reason}) as asked:
-            answer: Any = await approver(request)
-            asked.outcome = "accept" if isinstance(answer, Grant) else "cancel" if answer is None else "decline"
-            asked.by = "" if answer is None else str(getattr(answer, "approver", ""))
-        return answer
+        return None if self.ctx is None else await ask_approver(request, self.ctx, self.run.approver)
 
     def approve(self, grant: Grant | None) -> None:
         """Note that the arguments as they are now were approved."""
@@ -501,8 +493,3 @@ class LiveCall:
         if self.error is not None:
             return {"error": {"type": type(self.error).__name__, "message": str(self.error)}}
         return {"value": jsonable(self.value, self.plan.name, media=True)}
-
-
-def is_call(made: Call | Outcome) -> TypeIs[Call]:
-    """Return whether what a step of the pipeline gave is the call, and not its outcome."""
-    return isinstance(made, LiveCall)

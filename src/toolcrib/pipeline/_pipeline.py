@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias, overload
 
+from typing_extensions import TypeIs
+
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
@@ -31,7 +33,7 @@ from toolcrib.record import LogSink, Sink, Trace, calls_log, merged_sinks
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["Pipeline", "Stored"]
+__all__ = ["Pipeline", "Stored", "is_call"]
 
 Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 """A call that a step of the pipeline returned, or its JSON."""
@@ -441,6 +443,11 @@ class Pipeline:
             return None
         sinks = merged_sinks(self._sinks, run.sinks)
         return Trace(call, run, (*sinks, _LOG_SINK) if logs else sinks, "" if plan is None else plan.description)
+
+
+def is_call(made: Call | Outcome) -> TypeIs[Call]:
+    """Return whether what a step of the pipeline gave is the call, and not its outcome."""
+    return isinstance(made, LiveCall)
 
 
 def _live(call: Call) -> LiveCall:

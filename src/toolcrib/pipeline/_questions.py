@@ -11,13 +11,22 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final, Literal, TypeAlias
 
-from toolcrib.approvals import ApprovalStore, WaitableApprovalStore, answered_fields
+from toolcrib.approvals import ApprovalStore, Approver, WaitableApprovalStore, answered_fields
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import PendingLimitReached
 from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
 from toolcrib.tools import Deadline, stopped_clocks
 
-__all__ = ["Asked", "AskedKind", "PersonAnswer", "ask_person", "asking", "can_ask_person", "person_answer"]
+__all__ = [
+    "Asked",
+    "AskedKind",
+    "PersonAnswer",
+    "ask_approver",
+    "ask_person",
+    "asking",
+    "can_ask_person",
+    "person_answer",
+]
 
 AskedKind: TypeAlias = ClientFeature | Literal["ask"]
 """What is asked for: what a client may be asked for, or `ask`, an answer of an approver."""
@@ -140,6 +149,17 @@ async def person_answer(
     approver, store = _approver_of(ctx), _store_of(ctx)
     given: Any = None if approver is None else await approver(request)
     return await _from_store(request, store, seconds, waiting) if given is None and store is not None else given
+
+
+async def ask_approver(request: ApprovalRequest, ctx: RunContext[Any], approver: Approver | None) -> Any:
+    """Return what an approver answers to a question of a call, and record that it was asked."""
+    if approver is None:
+        return None
+    with asking(ctx, "ask", "approver", {"text": request.reason}) as asked:
+        answer: Any = await approver(request)
+        asked.outcome = "accept" if isinstance(answer, Grant) else "cancel" if answer is None else "decline"
+        asked.by = "" if answer is None else str(getattr(answer, "approver", ""))
+    return answer
 
 
 def _approver_of(ctx: RunContext[Any]) -> Any:
