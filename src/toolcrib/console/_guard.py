@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import logging
 import secrets
+import time
+from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -12,7 +14,6 @@ from http.cookies import CookieError, SimpleCookie
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolcrib.console._login_limit import LoginLimit
 from toolcrib.console._options import ConsoleOptions, Role
 from toolcrib.console._sessions import Sessions
 from toolcrib.serving.http import refusal
@@ -35,6 +36,8 @@ _SECURITY = {
 _OF_VIEWERS = ("/api/login", "/api/logout", "/api/check")  # which change nothing for others
 _log = logging.getLogger("toolcrib.console")
 _MAX_BODY = 4_000_000  # bytes of a request
+_MOST_TRIES, _TRIES_SECONDS = 10, 60.0  # wrong tokens of one address
+_MOST_ADDRESSES = 10_000  # that are remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,36 @@ class Visitor:
     by_header: bool = False
     session: str = ""
     role: Role = "approver"
+
+
+class LoginLimit:
+    """Counts wrong tokens by the address that they come from; ten in a minute are the most.
+
+    Behind a proxy all visitors have its address. Browsers that are logged in are not affected.
+    """
+
+    def __init__(self) -> None:
+        self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait(self, address: str) -> int:
+        """Return the seconds until the address may try a token again; 0 when it may now."""
+        tries = self._recent(address)
+        return 0 if len(tries) < _MOST_TRIES else max(1, round(tries[0] + _TRIES_SECONDS - time.monotonic()))
+
+    def wrong(self, address: str) -> None:
+        """Count a wrong token."""
+        tries = self._recent(address)
+        tries.append(time.monotonic())
+        self._wrong[address] = tries
+        self._wrong.move_to_end(address)
+        while len(self._wrong) > _MOST_ADDRESSES:
+            self._wrong.popitem(last=False)
+
+    def _recent(self, address: str) -> deque[float]:
+        tries = self._wrong.get(address, deque[float](maxlen=_MOST_TRIES))
+        while tries and tries[0] < time.monotonic() - _TRIES_SECONDS:
+            tries.popleft()
+        return tries
 
 
 class Guard:

@@ -1,8 +1,8 @@
-"""MCP server over HTTP: the SDK's streamable transport, behind the checks of `serving.http`."""
+"""MCP server over HTTP: the SDK's streamable transport, behind the checks of `serving.http`; and its health."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
@@ -17,7 +17,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolcrib.adapters.mcp_server._bearer import BearerAuth, ScopeChallenge
-from toolcrib.adapters.mcp_server._health import Health
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._known_callers import KnownCallers
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -52,7 +51,7 @@ class HttpApp:
         self._callers = KnownCallers(options) if options.known_callers else None
         site = Site(options.host, options.names, [*options.allowed_origins, *_own_pages(options)], local_pages=True)
         self._guard = HttpGuard(self._starlette(), site, options.max_headers)
-        self._health = Health(lambda: self._guard.is_open, self._is_ready)
+        self._health = _Health(lambda: self._guard.is_open, self._is_ready)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await self._health.answer(scope) or self._guard
@@ -88,6 +87,29 @@ class HttpApp:
         routes.append(Route(options.path, endpoint=endpoint))
         middleware = [_cors(options)] if options.allowed_origins else []
         return Starlette(routes=routes, middleware=middleware, lifespan=lambda _: self.running())
+
+
+class _Health:
+    """Answers `/healthz` and `/readyz`. What is answered says nothing of what is served, or to whom.
+
+    Args:
+        is_open: Returns whether requests are taken.
+        is_ready: Returns whether calls can be served now. An MCP server behind this one that is down does not count:
+            its tools alone are missing.
+    """
+
+    def __init__(self, is_open: Callable[[], bool], is_ready: Callable[[], Awaitable[bool]]) -> None:
+        self._is_open, self._is_ready = is_open, is_ready
+
+    async def answer(self, scope: Scope) -> ASGIApp | None:
+        """Return the answer to a request; None for one that is about something else."""
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            return None
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path not in ("/healthz", "/readyz"):
+            return None
+        good = self._is_open() and (path == "/healthz" or await self._is_ready())
+        return JSONResponse({"status": "ok" if good else "unavailable"}, 200 if good else 503)
 
 
 def http_app(toolset: ToolsetLike, options: ServerOptions | None = None, http: HttpOptions | None = None) -> HttpApp:
