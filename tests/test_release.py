@@ -35,6 +35,10 @@ def test_version_is_the_one_of_the_distribution() -> None:
     assert toolcrib.__version__ == version("toolcrib") == PROJECT["version"]
 
 
+def test_extra_of_the_server_brings_what_checks_its_tokens() -> None:
+    assert any(line.startswith("pyjwt[crypto]") for line in PROJECT["optional-dependencies"]["mcp"])
+
+
 def test_links_of_the_readme_lead_to_the_repository_at_the_tag(hook: dict[str, Any]) -> None:
     text = hook["absolute"]((ROOT / "README.md").read_text("utf-8"), HERE, "v9")
 

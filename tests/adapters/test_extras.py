@@ -75,3 +75,13 @@ def test_a_command_without_its_extra_ends_with_one_sentence(command: list[str], 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(said)
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_server_with_tokens_says_which_extra_checks_them() -> None:
+    code = f"import sys\nsys.modules['jwt'] = None\n{COMMAND.removeprefix(WITHOUT)}"
+    command = ["serve", "examples/shop/tools.py", "--http", "--token", "ann=0123456789abcdef"]
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("checking tokens of an authorization server needs an optional dependency")
+    assert done.stderr.endswith("pip install 'toolcrib[mcp]'\n")
