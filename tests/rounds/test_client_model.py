@@ -289,6 +289,13 @@ async def test_a_session_of_another_format_than_its_client_s_is_refused() -> Non
         await Session(model, format="anthropic").say("Hi.").step()
 
 
+async def test_a_stored_session_with_a_client_of_another_provider_says_which_client_it_needs() -> None:
+    stored = Session(openai.OpenAI(api_key="k"), model_name="gpt-5").to_json()
+
+    with pytest.raises(ValueError, match="stored session keeps its own: give a client of that format"):
+        await Session.from_json(anthropic.Anthropic(api_key="k"), stored, model_name="claude-opus-5")
+
+
 async def test_usage_is_kept_with_a_session() -> None:
     model = ScriptedModel({**wire_reply("openai", text="Hi."), "model": "gpt-4o", "usage": USAGE["openai"]}, "Bye.")
     session = Session(model)

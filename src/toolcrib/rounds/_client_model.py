@@ -47,7 +47,8 @@ def client_model(
     chosen = format or next(iter(formats))
     if chosen not in formats:
         known = " or ".join(map(repr, formats))
-        raise ValueError(f"{type(client).__name__}() has no format {chosen!r}: leave `format` out, or write {known}")
+        made = f"{type(client).__name__}() has no format {chosen!r}, and a stored session keeps its own"
+        raise ValueError(f"{made}: give a client of that format, or for a new session format={known}")
     if stream and not _is_async(client):
         raise ValueError(f"an answer comes in pieces from an async client: give Async{type(client).__name__}()")
     return ClientModel(client, model, chosen, formats[chosen], stream=stream, settings=settings)

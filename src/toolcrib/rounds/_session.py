@@ -384,7 +384,7 @@ class Session:
             defaults: As for `Session`; the tools have to be among them when a round is open.
 
         Raises:
-            ValueError: The text is no session, or a round is open and there are no tools.
+            ValueError: The text is no session, the client is not of its format, or a round is open without tools.
         """
         data = StoredFields(cls, read_stored(text))
         run = run_from(data["run"], run, "session")
