@@ -11,7 +11,7 @@ import pytest
 from google.genai import types as gemini
 
 from tests.formats.replies import NAMES, Asked, known_to_sdk, sdk_accepts, sdk_reply, whole
-from toolcrib.formats import PROVIDERS, WireCall, WireFormat, WireReply, WireResult
+from toolcrib.formats import PROVIDERS, Tokens, WireCall, WireFormat, WireReply, WireResult, tokens_in
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
 TWO = (Asked("abcdefgh1"), Asked("abcdefgh2", "see", {"at": None, "how": [1, None]}))
@@ -304,6 +304,16 @@ def test_a_signature_of_gemini_comes_back_bit_by_bit() -> None:
     assert again.parts is not None
     assert again.parts[0].thought_signature == b"\xff\xfe\xfb"
     assert json.dumps(made.items)
+
+
+def test_tokens_of_gemini_are_counted_in_each_shape_of_its_reply() -> None:
+    counts = {"promptTokenCount": 9, "candidatesTokenCount": 4, "thoughtsTokenCount": 3, "cachedContentTokenCount": 5}
+    written = {"usageMetadata": counts, "modelVersion": "flash"}
+    reply = gemini.GenerateContentResponse.model_validate(written)
+
+    found = {tokens_in(shape, "gemini") for shape in (reply, reply.model_dump())} | {tokens_in(written, "gemini")}
+
+    assert found == {Tokens(9, 7, cached=5, reasoning=3, model="flash")}
 
 
 @pytest.mark.parametrize(

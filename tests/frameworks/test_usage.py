@@ -21,7 +21,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from openai.types.responses.response_usage import InputTokensDetails
+from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import DeferredToolRequests, RunContext
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -47,7 +47,8 @@ from toolcrib.testing._claude_agent_sdk import ScriptedCli
 from toolcrib.tools import ez_tool
 
 FIRST, SECOND = (10, 2, 4), (20, 3, 0)
-"""Input, output and cached tokens of the request whose answer calls the tool, and of the one after it."""
+"""Input, output and cached tokens of the request whose answer calls the tool, and of the one after it; one of the
+output is a thought."""
 
 OSLO: dict[str, Any] = {"city": "Oslo"}
 
@@ -62,7 +63,7 @@ def openai_model() -> OpenAIModel:
 
 def openai_usage(read: int, written: int, cached: int) -> Usage:
     details = InputTokensDetails(cached_tokens=cached, cache_write_tokens=0)
-    return Usage(1, read, details, written, total_tokens=read + written)
+    return Usage(1, read, details, written, OutputTokensDetails(reasoning_tokens=1), read + written)
 
 
 def langchain_model() -> Scripted:
@@ -72,13 +73,19 @@ def langchain_model() -> Scripted:
 
 def langchain_answer(took: tuple[int, int, int], calls: list[Any]) -> AIMessage:
     read, written, cached = took
-    usage: Any = {"input_tokens": read, "output_tokens": written, "input_token_details": {"cache_read": cached}}
-    return AIMessage("" if calls else "done", usage_metadata={**usage, "total_tokens": 0}, tool_calls=calls)
+    details: Any = {"input_token_details": {"cache_read": cached}, "output_token_details": {"reasoning": 1}}
+    usage: Any = {"input_tokens": read, "output_tokens": written, "total_tokens": 0, **details}
+    return AIMessage("" if calls else "done", usage_metadata=usage, tool_calls=calls)
 
 
 def adk_model() -> ScriptedLlm:
     usage = [
-        Metadata(prompt_token_count=read, candidates_token_count=written, cached_content_token_count=cached)
+        Metadata(
+            prompt_token_count=read,
+            candidates_token_count=written - 1,
+            thoughts_token_count=1,
+            cached_content_token_count=cached,
+        )
         for read, written, cached in (FIRST, SECOND)
     ]
     return ScriptedLlm(steps=[calling(("book", OSLO))], usage=usage)
@@ -87,7 +94,12 @@ def adk_model() -> ScriptedLlm:
 def framework_client() -> ScriptedClient:
     client = ScriptedClient(framework_calling(("book", OSLO)))
     client.usage = [
-        {"input_token_count": read, "output_token_count": written, "cache_read_input_token_count": cached}
+        {
+            "input_token_count": read,
+            "output_token_count": written,
+            "cache_read_input_token_count": cached,
+            "reasoning_output_token_count": 1,
+        }
         for read, written, cached in (FIRST, SECOND)
     ]
     return client
@@ -106,7 +118,12 @@ def claude_usage(*several: tuple[int, int, int]) -> dict[str, int]:
 
 def pydantic_model() -> FunctionModel:
     answers = [
-        ModelResponse([part], usage=RequestUsage(input_tokens=read, output_tokens=written, cache_read_tokens=cached))
+        ModelResponse(
+            [part],
+            usage=RequestUsage(
+                input_tokens=read, output_tokens=written, cache_read_tokens=cached, output_reasoning_tokens=1
+            ),
+        )
         for part, (read, written, cached) in ((ToolCallPart("book", OSLO, "c1"), FIRST), (TextPart("done"), SECOND))
     ]
 
@@ -288,7 +305,8 @@ async def test_the_record_has_the_tokens_of_an_agent_once(framework: Any, asks: 
     log = SqliteSink(tmp_path / "runs.db").log()
     runs, requests = list_runs(log), log.activities(ActivityFilter(sources=("chat",)))
     cached = 0 if framework is in_smolagents else 4  # of which smolagents says nothing
-    assert counted(runs) == (30, 5, cached)
+    thoughts = 0 if framework in (in_smolagents, in_claude_agent_sdk) else 2
+    assert counted(runs) == (30, 5, cached, thoughts)
     assert {one.parent_id for one in requests} == {run.id for run in runs}
     assert all(one.ended_at is not None for one in requests)
 
@@ -302,7 +320,9 @@ async def test_a_guard_records_the_tokens_of_an_agent(framework: Any, tmp_path: 
     [run] = list_runs(SqliteSink(database).log())
     listed = CliRunner().invoke(app, ["runs", database], env={"COLUMNS": "200"}).output
     traced = CliRunner().invoke(app, ["trace", run.id, "--database", database]).output
-    assert counted([run]) == (30, 5, 0 if framework is guarded_in_smolagents else 4)
+    cached = 0 if framework is guarded_in_smolagents else 4
+    thoughts = 0 if framework in (guarded_in_smolagents, guarded_in_claude_agent_sdk) else 2
+    assert counted([run]) == (30, 5, cached, thoughts)
     assert run.calls == {"completed": 1}
     assert "35 tokens" in listed
     assert "tokens in" in traced
@@ -321,11 +341,10 @@ async def test_an_agent_of_pydantic_ai_inside_of_a_tool_is_counted_once(tmp_path
         await PydanticAgent(pydantic_model(), toolsets=[pydantic.as_toolset([delegate], run=run)]).run("go")
 
     [listed] = list_runs(SqliteSink(tmp_path / "runs.db").log())
-    assert counted([listed]) == (60, 10, 8)
+    assert counted([listed]) == (60, 10, 8, 4)
 
 
-def counted(runs: list[RunSummary]) -> tuple[int, int, int]:
-    """Return the input, output and cached tokens of runs."""
-    names = ("input_tokens", "output_tokens", "cached_tokens")
-    read, written, cached = (sum(run.usage[name] for run in runs if run.usage is not None) for name in names)
-    return read, written, cached
+def counted(runs: list[RunSummary]) -> tuple[int, ...]:
+    """Return the input, output, cached and reasoning tokens of runs."""
+    names = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+    return tuple(sum(run.usage[name] for run in runs if run.usage is not None) for name in names)

@@ -33,13 +33,25 @@ PARAMETERS: dict[WireFormat, Any] = {
     "anthropic": MessageCreateParamsNonStreaming,
 }
 USAGE: dict[WireFormat, Any] = {
-    "openai": {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010, "prompt_tokens_details": {}},
-    "openai_responses": {"input_tokens": 1000, "output_tokens": 10, "total_tokens": 1010},
+    "openai": {
+        "prompt_tokens": 1000,
+        "completion_tokens": 10,
+        "total_tokens": 1010,
+        "prompt_tokens_details": {},
+        "completion_tokens_details": {"reasoning_tokens": 4},
+    },
+    "openai_responses": {
+        "input_tokens": 1000,
+        "output_tokens": 10,
+        "total_tokens": 1010,
+        "output_tokens_details": {"reasoning_tokens": 4},
+    },
     "anthropic": {
         "input_tokens": 300,
         "cache_read_input_tokens": 600,
         "cache_creation_input_tokens": 100,
         "output_tokens": 10,
+        "output_tokens_details": {"thinking_tokens": 4},
     },
 }
 MODELS: dict[WireFormat, str] = {
@@ -148,6 +160,7 @@ async def test_usage_and_cost_are_those_of_all_replies(format: WireFormat) -> No
     assert (first.usage.requests, first.usage.input_tokens, first.usage.output_tokens) == (2, 2000, 20)
     assert first.usage.cached_tokens == 2 * cached
     assert first.usage.cache_written_tokens == 2 * written
+    assert first.usage.reasoning_tokens == 2 * 4
     assert (second.usage.requests, session.usage) == (1, first.usage + second.usage)
     assert session.usage.cost is not None
     assert session.usage.cost == 3 * second.usage.cost > 0  # pyright: ignore[reportOperatorIssue] -- not None either
@@ -162,7 +175,7 @@ async def test_what_a_reply_cost_is_unknown_where_its_model_or_its_tokens_are() 
 
     assert isinstance(first, Finished)
     assert isinstance(second, Finished)
-    assert first.usage == Usage(1, 1000, 10, cost=None)
+    assert first.usage == Usage(1, 1000, 10, reasoning_tokens=4, cost=None)
     assert second.usage == Usage(1, cost=None)
     assert session.usage.cost is None
 

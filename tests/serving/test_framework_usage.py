@@ -10,7 +10,7 @@ from toolcrib.record import ListSink, RunFilter, SqliteSink, list_runs, trace_no
 from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 from toolcrib.tools import ez_tool
 
-FIRST = CountedRequest("a", 1_000, 20, 900, "gpt-5")
+FIRST = CountedRequest("a", 1_000, 20, 900, "gpt-5", reasoning_tokens=12)
 SECOND = CountedRequest("b", 1_100, 30)
 
 
@@ -34,6 +34,7 @@ async def test_requests_are_counted_once_beside_the_calls_of_their_run(tmp_path:
         "output_tokens": 50,
         "cached_tokens": 900,
         "cache_written_tokens": 0,
+        "reasoning_tokens": 12,
         "cost": None,
     }
     assert node is not None
@@ -42,7 +43,7 @@ async def test_requests_are_counted_once_beside_the_calls_of_their_run(tmp_path:
         ("call", "size", "completed"),
         ("chat", "model", "completed"),
     ]
-    assert node.inside[0].events[-1]["text"] == "completed 1,000 tokens in (900 cached), 20 out"
+    assert node.inside[0].events[-1]["text"] == "completed 1,000 tokens in (900 cached), 20 out (12 reasoning)"
 
 
 async def test_a_run_that_asked_its_model_and_called_nothing_is_listed(tmp_path: Path) -> None:

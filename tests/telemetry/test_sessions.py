@@ -48,7 +48,9 @@ class Counting:
         calls: list[ToolCall] = [] if isinstance(step, str) else step
         text = step if isinstance(step, str) else ""
         cached = {"cached_tokens": 2, "cache_write_tokens": 1}
-        usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": cached}
+        thoughts = {"reasoning_tokens": 2}
+        details = {"prompt_tokens_details": cached, "completion_tokens_details": thoughts}
+        usage = {"prompt_tokens": 7, "completion_tokens": 3, **details}
         return {**wire_reply("openai", calls, text=text), "usage": usage, "model": "large-1-0924"}
 
 
@@ -73,6 +75,7 @@ async def test_a_session_is_one_trace_with_its_requests_and_calls(watch: Watch) 
     assert (last["gen_ai.usage.input_tokens"], last["gen_ai.usage.output_tokens"]) == (7, 3)
     assert last["gen_ai.usage.cache_read.input_tokens"] == 2
     assert last["gen_ai.usage.cache_creation.input_tokens"] == 1
+    assert (last["gen_ai.usage.reasoning.output_tokens"], about["gen_ai.usage.reasoning.output_tokens"]) == (2, 4)
     assert about["gen_ai.operation.name"] == "invoke_agent"
     assert about["gen_ai.conversation.id"] == last["gen_ai.conversation.id"] == "c-1"
     assert (about["gen_ai.usage.input_tokens"], about["gen_ai.usage.output_tokens"]) == (14, 6)

@@ -93,8 +93,9 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         places=(("usage",), ("message", "usage")),
         input=(("input_tokens",), ("cache_read_input_tokens",), ("cache_creation_input_tokens",)),
         output=(("output_tokens",),),
-        cached=("cache_read_input_tokens",),
-        cache_written=("cache_creation_input_tokens",),
+        cached=(("cache_read_input_tokens",),),
+        cache_written=(("cache_creation_input_tokens",),),
+        reasoning=(("output_tokens_details", "thinking_tokens"),),
     )
 
     def define(self, tool: Declaration) -> Item:

@@ -82,8 +82,8 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         places=(("usage",), ("metadata", "usage")),
         input=(("inputTokens",), ("cacheReadInputTokens",), ("cacheWriteInputTokens",)),
         output=(("outputTokens",),),
-        cached=("cacheReadInputTokens",),
-        cache_written=("cacheWriteInputTokens",),
+        cached=(("cacheReadInputTokens",),),
+        cache_written=(("cacheWriteInputTokens",),),
     )
 
     def define(self, tool: Declaration) -> Item:

@@ -44,8 +44,9 @@ class ChatFormat(ProviderFormat):
         places=(("usage",),),
         input=(("prompt_tokens",),),
         output=(("completion_tokens",),),
-        cached=("prompt_tokens_details", "cached_tokens"),
-        cache_written=("prompt_tokens_details", "cache_write_tokens"),  # of services that have OpenAI's format
+        cached=(("prompt_tokens_details", "cached_tokens"),),
+        cache_written=(("prompt_tokens_details", "cache_write_tokens"),),  # of services that have OpenAI's format
+        reasoning=(("completion_tokens_details", "reasoning_tokens"),),
     )
     layout = Layout("run")
     stops = MappingProxyType[str, StopKind](

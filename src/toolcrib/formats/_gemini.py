@@ -97,7 +97,8 @@ class _Gemini(OptionalIds):
         places=(("usageMetadata",), ("usage_metadata",)),
         input=tuple((key,) for key in _INPUT_COUNTS),
         output=tuple((key,) for key in _OUTPUT_COUNTS),
-        cached=("cachedContentTokenCount",),
+        cached=(("cachedContentTokenCount",), ("cached_content_token_count",)),
+        reasoning=(("thoughtsTokenCount",), ("thoughts_token_count",)),
     )
 
     def define(self, tool: Declaration) -> Item:

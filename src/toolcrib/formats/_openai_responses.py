@@ -105,7 +105,8 @@ class _Responses(ProviderFormat):
         places=(("usage",), ("response", "usage")),
         input=(("input_tokens",),),
         output=(("output_tokens",),),
-        cached=("input_tokens_details", "cached_tokens"),
+        cached=(("input_tokens_details", "cached_tokens"),),
+        reasoning=(("output_tokens_details", "reasoning_tokens"),),
     )
     returns = True
 

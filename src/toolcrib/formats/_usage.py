@@ -22,6 +22,7 @@ class Tokens:
         output: What the model wrote, with its thoughts.
         cached: How many of the input came from a cache.
         cache_written: How many of the input were written into one.
+        reasoning: How much of the output were thoughts.
         model: The name of the model that answered; empty where it is not said.
     """
 
@@ -29,6 +30,7 @@ class Tokens:
     output: int = 0
     cached: int = 0
     cache_written: int = 0
+    reasoning: int = 0
     model: str = ""
 
     def later(self, other: Tokens) -> Tokens:
@@ -38,6 +40,7 @@ class Tokens:
             max(self.output, other.output),
             max(self.cached, other.cached),
             max(self.cache_written, other.cache_written),
+            max(self.reasoning, other.reasoning),
             self.model or other.model,
         )
 
@@ -50,15 +53,17 @@ class UsageKeys:
         places: The paths to the object that says it; the first one that is there counts.
         input: The counts that make up the input.
         output: The counts that make up the output.
-        cached: The count of the input that came from a cache.
-        cache_written: The count of the input that was written into one.
+        cached: The counts of the input that came from a cache.
+        cache_written: The counts of the input that was written into one.
+        reasoning: The counts of the output that were thoughts.
     """
 
     places: tuple[Path, ...]
     input: tuple[Path, ...]
     output: tuple[Path, ...]
-    cached: Path = ()
-    cache_written: Path = ()
+    cached: tuple[Path, ...] = ()
+    cache_written: tuple[Path, ...] = ()
+    reasoning: tuple[Path, ...] = ()
 
     def may_be_in(self, reply: object) -> bool:
         """Return whether a reply or a chunk may say something: most chunks of an SDK's say nothing."""
@@ -73,10 +78,11 @@ class UsageKeys:
             said = object_or_empty(_at(shape, place))
             if any(_at(said, path) is not None for path in (*self.input, *self.output)):
                 return Tokens(
-                    sum(_count(said, path) for path in self.input),
-                    sum(_count(said, path) for path in self.output),
-                    _count(said, self.cached),
-                    _count(said, self.cache_written),
+                    _total(said, self.input),
+                    _total(said, self.output),
+                    _total(said, self.cached),
+                    _total(said, self.cache_written),
+                    _total(said, self.reasoning),
                     _model(object_or_empty(_at(shape, place[:-1]))),
                 )
         return None
@@ -93,6 +99,6 @@ def _at(shape: Mapping[str, Any], path: Path) -> Any:
     return found
 
 
-def _count(shape: Mapping[str, Any], path: Path) -> int:
-    value = _at(shape, path) if path else None
-    return value if type(value) is int and value > 0 else 0
+def _total(shape: Mapping[str, Any], paths: tuple[Path, ...]) -> int:
+    values = (_at(shape, path) for path in paths)
+    return sum(value for value in values if type(value) is int and value > 0)

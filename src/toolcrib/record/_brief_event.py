@@ -65,7 +65,9 @@ def _tokens(usage: Mapping[str, Any] | None) -> str:
     if not usage or not (usage["input_tokens"] or usage["output_tokens"]):
         return ""
     cached = f" ({usage['cached_tokens']:,} cached)" if usage["cached_tokens"] else ""
-    return f"{usage['input_tokens']:,} tokens in{cached}, {usage['output_tokens']:,} out"
+    thoughts = usage.get("reasoning_tokens")
+    reasoning = f" ({thoughts:,} reasoning)" if thoughts else ""
+    return f"{usage['input_tokens']:,} tokens in{cached}, {usage['output_tokens']:,} out{reasoning}"
 
 
 def one_line(value: Any) -> str:

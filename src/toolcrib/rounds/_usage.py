@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from importlib.util import find_spec
+from operator import add, sub
 from typing import Any
 
 from toolcrib.formats import PROVIDERS, Tokens, WireFormat, tokens_in
@@ -23,6 +24,7 @@ class Usage:
         output_tokens: What it wrote, with its thoughts.
         cached_tokens: How many of the input came from a cache.
         cache_written_tokens: How many of the input were written into one.
+        reasoning_tokens: How much of the output were thoughts.
         cost: In US dollars, by the list prices in the package `genai-prices` (the extra `models`); None where that is
             not installed, or does not know the model of one of the replies.
     """
@@ -32,24 +34,27 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0
     cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
     cost: Decimal | None = Decimal(0)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.requests + other.requests,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.cache_written_tokens + other.cache_written_tokens,
-            None if self.cost is None or other.cost is None else self.cost + other.cost,
-        )
+        return self._joined(other, add)
+
+    def __sub__(self, other: Usage) -> Usage:
+        return self._joined(other, sub)
+
+    def _joined(self, other: Usage, each: Callable[[Any, Any], Any]) -> Usage:
+        pairs = [(name, value, getattr(other, name)) for name, value in asdict(self).items()]
+        joined: Any = {name: None if None in (mine, theirs) else each(mine, theirs) for name, mine, theirs in pairs}
+        return Usage(**joined)
 
     @classmethod
     def of_reply(cls, tokens: Tokens | None, format: WireFormat) -> Usage:
         """Return the usage of one reply; `tokens` is None where it says nothing."""
         if tokens is None:
             return cls(1, cost=None)
-        return cls(1, tokens.input, tokens.output, tokens.cached, tokens.cache_written, _cost(tokens, format))
+        counts = tokens.input, tokens.output, tokens.cached, tokens.cache_written, tokens.reasoning
+        return cls(1, *counts, _cost(tokens, format))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as JSON shapes, for `from_dict`."""

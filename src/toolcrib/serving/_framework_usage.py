@@ -23,6 +23,7 @@ class CountedRequest:
         output_tokens: What it wrote, with its thoughts.
         cached_tokens: How many of the input came from a cache.
         cache_written_tokens: How many of the input were written into one.
+        reasoning_tokens: How much of the output were thoughts.
         model: The name of the model that answered.
     """
 
@@ -32,6 +33,7 @@ class CountedRequest:
     cached_tokens: int | None = None
     model: str | None = None
     cache_written_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink, ...] = ()) -> None:
@@ -48,8 +50,8 @@ def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink
     for one in requests:
         if not run.use_once(f"usage of {one.id}"):
             continue
-        counts = one.input_tokens or 0, one.output_tokens or 0, one.cached_tokens or 0
-        usage = Usage(1, *counts, cache_written_tokens=one.cache_written_tokens or 0, cost=None)
+        counts = one.input_tokens, one.output_tokens, one.cached_tokens, one.cache_written_tokens, one.reasoning_tokens
+        usage = Usage(1, *(count or 0 for count in counts), cost=None)
         trace = trace_activity(
             "chat",
             one.model or "model",

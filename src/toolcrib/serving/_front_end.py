@@ -381,15 +381,7 @@ class Exchange:
         return [*(ApprovalAsked(one.request) for one in plan.suspended), self._ended("suspended")]
 
     def _ended(self, reason: Any, problem: str = "") -> ExchangeEnded:
-        before, after = self._before, self.session.usage
-        usage = Usage(
-            after.requests - before.requests,
-            after.input_tokens - before.input_tokens,
-            after.output_tokens - before.output_tokens,
-            after.cached_tokens - before.cached_tokens,
-            after.cache_written_tokens - before.cache_written_tokens,
-        )
-        return ExchangeEnded(reason, problem, usage)
+        return ExchangeEnded(reason, problem, self.session.usage - self._before)
 
 
 async def _pending(run: Run) -> set[str]:

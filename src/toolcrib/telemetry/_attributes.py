@@ -135,6 +135,8 @@ def of_usage(usage: Mapping[str, Any]) -> dict[str, AttributeValue]:
         made["gen_ai.usage.cache_read.input_tokens"] = usage["cached_tokens"]
     if usage["cache_written_tokens"]:
         made["gen_ai.usage.cache_creation.input_tokens"] = usage["cache_written_tokens"]
+    if usage["reasoning_tokens"]:
+        made["gen_ai.usage.reasoning.output_tokens"] = usage["reasoning_tokens"]
     if usage["cost"] is not None:
         made["toolcrib.usage.cost"] = float(usage["cost"])
     return made

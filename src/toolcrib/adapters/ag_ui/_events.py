@@ -96,6 +96,7 @@ class EventWriter:
             TokenUsage(
                 input_tokens=took.input_tokens,
                 output_tokens=took.output_tokens,
+                reasoning_tokens=took.reasoning_tokens,
                 cached_input_tokens=took.cached_tokens,
                 cache_write_input_tokens=took.cache_written_tokens,
             )

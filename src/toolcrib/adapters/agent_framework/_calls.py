@@ -183,6 +183,7 @@ def _counted(response: ChatResponse[Any], id: str) -> CountedRequest:
         usage.get("cache_read_input_token_count"),
         response.model,
         usage.get("cache_creation_input_token_count"),
+        usage.get("reasoning_output_token_count"),
     )
 
 

@@ -55,7 +55,8 @@ def record_event(tools: FrameworkTools, event: Event, theirs: ToolContext) -> No
         return
     written = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
     read = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
-    request = CountedRequest(event.id, read, written, usage.cached_content_token_count, event.model_version)
+    counts = read, written, usage.cached_content_token_count
+    request = CountedRequest(event.id, *counts, event.model_version, reasoning_tokens=usage.thoughts_token_count)
     tools.record_usage(_run_of(tools, theirs), [request])
 
 

@@ -161,6 +161,7 @@ def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, ans
 def _counted(message: AIMessage) -> CountedRequest:
     usage: Mapping[str, Any] = cast("Any", message.usage_metadata) or {}
     cache: Mapping[str, Any] = usage.get("input_token_details", {})
+    written: Mapping[str, Any] = usage.get("output_token_details", {})
     return CountedRequest(
         message.id or uuid4().hex,
         usage.get("input_tokens"),
@@ -168,6 +169,7 @@ def _counted(message: AIMessage) -> CountedRequest:
         cache.get("cache_read"),
         message.response_metadata.get("model_name"),
         cache.get("cache_creation"),
+        written.get("reasoning"),
     )
 
 

@@ -48,6 +48,7 @@ class UsageHooks(RunHooks[Any]):
             usage.input_tokens_details.cached_tokens,
             _model_of(agent),
             getattr(usage.input_tokens_details, "cache_write_tokens", 0),  # of newer releases of its client
+            usage.output_tokens_details.reasoning_tokens,
         )
         for invocation in self._of_runs.values():
             invocation.tools.record_usage(invocation.run_of(context), [request])

@@ -242,6 +242,9 @@ def _completion(answer: ModelResponse) -> Item:
             "cached_tokens": answer.usage.cache_read_tokens,
             "cache_write_tokens": answer.usage.cache_write_tokens,
         },
+        "completion_tokens_details": {
+            "reasoning_tokens": getattr(answer.usage, "output_reasoning_tokens", 0),  # of newer releases
+        },
     }
     return {"object": "chat.completion", "model": answer.model_name, "choices": [choice], "usage": usage}
 

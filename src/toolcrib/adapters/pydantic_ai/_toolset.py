@@ -205,4 +205,5 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
 def _counted(response: ModelResponse) -> CountedRequest:
     used, id = response.usage, f"{response.provider_response_id or ''} {response.timestamp.isoformat()}"
     counts = used.input_tokens, used.output_tokens, used.cache_read_tokens
-    return CountedRequest(id, *counts, response.model_name, used.cache_write_tokens)
+    thoughts = getattr(used, "output_reasoning_tokens", 0)  # of newer releases
+    return CountedRequest(id, *counts, response.model_name, used.cache_write_tokens, thoughts)
