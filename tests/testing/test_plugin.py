@@ -31,6 +31,29 @@ def test_the_same_name():
 """
 
 
+BARE = """
+import sys
+from importlib.machinery import PathFinder
+from importlib.metadata import packages_distributions
+
+KNOWN = {"annotated_types", "griffe", "griffelib", "iniconfig", "packaging", "pluggy", "py", "pydantic",
+         "pydantic_core", "pygments", "pytest", "_pytest", "toolcrib", "typing_extensions", "typing_inspection"}
+
+OTHERS = packages_distributions().keys() - KNOWN
+
+class Bare:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name.partition(".")[0] in OTHERS else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Bare
+
+from toolcrib.testing import WAYS
+
+print(len(WAYS))
+"""
+
+
 @ez_tool(requires_approval=True)
 async def pay(cents: int) -> str:
     return f"{cents} paid"
@@ -49,6 +72,13 @@ def test_tool_calls_begins_with_an_empty_list(tool_calls: list[CallRecord]) -> N
 
 async def test_every_way_is_each_way_in(every_way: Way) -> None:
     assert isinstance(await every_way([pay]).call("pay", {"cents": 5}), Suspended)
+
+
+def test_ways_of_extras_are_left_out_where_there_is_only_pytest() -> None:
+    done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""
+    assert int(done.stdout) > 15
 
 
 def test_empty_registries_has_what_the_test_made(empty_registries: None) -> None:

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:  # without the extra `models` there are no 
 try:
     from toolcrib.testing._mcp import mcp_ways
 except ImportError as error:  # without the extra `mcp` there are no such ways in
-    if not (isinstance(error, MissingExtraError) or (error.name or "").partition(".")[0] == "mcp"):
+    if not (isinstance(error, MissingExtraError) or (error.name or "").partition(".")[0] in ("mcp", "anyio", "httpx2")):
         raise
     mcp_ways: tuple[Way, ...] = ()
 
