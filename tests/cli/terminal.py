@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import IO
 
 # What runs in the background of a shell has Ctrl-C switched off, and so has what it starts: it is switched on again.
 START = """
@@ -60,11 +61,13 @@ class Screen:
 
 
 @contextmanager
-def terminal(*args: str, command: Sequence[str] = RUN) -> Generator[Screen]:
-    """Run the command, or another, with a terminal of 100 columns as its stdin, stdout and stderr."""
+def terminal(
+    *args: str, command: Sequence[str] = RUN, columns: int = 100, stdout: IO[bytes] | None = None
+) -> Generator[Screen]:
+    """Run the command, or another, with a terminal as its stdin, stderr, and stdout where that goes nowhere else."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1"}
-    process = subprocess.Popen([*command, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
+    process = subprocess.Popen([*command, *args], stdin=theirs, stdout=stdout or theirs, stderr=theirs, env=environment)
     os.close(theirs)
     try:
         yield Screen(process, ours)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
+from rich.file_proxy import FileProxy
 
 from tests.cli.conftest import Command
 from tests.cli.terminal import terminal
 from toolcrib.calls import CallEvent
 from toolcrib.cli import LiveView
+from toolcrib.cli._formatting import say
+from toolcrib.rounds import Session
+from toolcrib.testing import ScriptedModel
 
 TOOLS = """
 import asyncio
@@ -83,6 +89,31 @@ def test_a_terminal_shows_an_agent_and_a_session_in_one_line_of_code(program: st
         "agent desk completed",
         "agent loader completed",
     ]
+
+
+def test_what_the_program_prints_goes_where_its_stdout_goes(program: str, tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+
+    with (tmp_path / "out").open("wb") as out, terminal(program, command=[sys.executable], stdout=out) as screen:
+        assert screen.end() == 0
+
+    assert (tmp_path / "out").read_text() == "got row 0\ngot row 1\n"
+    assert "got row" not in screen.text
+    assert "agent loader" in screen.text
+
+
+def test_what_a_command_says_stands_above_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = StringIO()
+    monkeypatch.setattr("sys.stderr", FileProxy(Console(file=shown), sys.stderr))
+
+    say("worker a stops")
+
+    assert shown.getvalue() == "worker a stops\n"
+
+
+def test_a_view_that_is_given_a_session_says_where_it_goes() -> None:
+    with pytest.raises(TypeError, match=r"got Session.*run=Run\(sinks=\[LiveView\(\)\]\)"):
+        LiveView(Session(ScriptedModel()))  # pyright: ignore[reportArgumentType] -- what is tested
 
 
 def test_without_a_terminal_each_change_is_a_line_on_stderr(program: str, tmp_path: Path) -> None:

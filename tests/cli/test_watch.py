@@ -60,6 +60,45 @@ def test_a_terminal_sees_it_change_until_ctrl_c(tmp_path: Path) -> None:
         assert screen.end() == 0
 
 
+def test_a_row_is_one_line_of_a_terminal_that_is_too_narrow_for_it(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.db") as sink:
+        sink.emit(call("started", "call_" + 40 * "3", "load_all_the_rows_of_every_table", "agent_1", arguments={}))
+        sink.flush()
+        with terminal("watch", str(tmp_path / "a.db"), "--once", columns=80) as screen:
+            assert screen.end() == 0
+
+    lines = screen.text.splitlines()
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= 80
+    assert lines[1].rstrip().endswith("agent_1")
+    assert "call load" in lines[3]
+    assert lines[3].rstrip().endswith(" call_33333333333333333")
+
+
+def test_a_narrow_terminal_has_more_lines_instead_of_more_columns(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.db"), terminal("watch", str(tmp_path / "a.db"), "--once", columns=40) as screen:
+        assert screen.end() == 0
+
+    lines = [line.rstrip() for line in screen.text.splitlines()]
+    assert max(map(len, lines)) <= 40
+    shown = ("  1,000 tokens, $0.", "    250 of 1000: r", "  waits for a")
+    assert all(line.startswith(text) for line, text in zip(lines[2::2], shown, strict=True))
+
+
+def test_the_cost_is_left_out_where_that_of_a_request_is_not_known(toolcrib: Command, tmp_path: Path) -> None:
+    with begun(tmp_path / "a.db") as sink:
+        unknown = {**USAGE, "cost": None}
+        sink.emit_activity(activity("opened", "chat", "chat_2", "large-1", "agent_1"))
+        sink.emit_activity(
+            activity("closed", "chat", "chat_2", "large-1", "agent_1", outcome="completed", usage=unknown)
+        )
+        sink.flush()
+        shown = toolcrib("watch", str(tmp_path / "a.db"), "--once").stdout
+
+    assert "2,000 tokens " in shown
+    assert "$" not in shown
+
+
 def test_a_pipe_gets_a_line_for_each_change(tmp_path: Path) -> None:
     with begun(tmp_path / "a.db") as sink:
         args = [*RUN, "watch", str(tmp_path / "a.db")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
-from rich.console import Console
+from rich.console import Console, OverflowMethod
+from rich.constrain import Constrain
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +24,8 @@ __all__ = ["activity_table", "show_activities"]
 
 _EVERY = 0.5  # seconds
 _CELL = 50  # characters of a cell of the table: an id has fewer
+_ID = 22  # characters that tell ids apart: those of one process begin with the same 17
+_NARROW, _WIDE = 76, 120  # columns of a terminal that the table does not fit into, and that it fits into whole
 _MOST_OPEN, _MOST_WAITING, _MOST_ENDED = 40, 20, 5
 _STYLES = {"running": "cyan", "suspended": "yellow", "quiet": "dim", "completed": "green", "failed": "red"}
 
@@ -56,10 +60,19 @@ def show_activities(log: EventLog, screen: Console, ended: threading.Event) -> N
     if not screen.is_terminal:
         _print_changes(log, screen, ended)
         return
-    with Live(activity_table(log), console=screen, auto_refresh=False) as live:
-        while not ended.wait(_EVERY):
-            live.update(activity_table(log), refresh=True)
-        live.update(activity_table(log), refresh=True)
+    is_shared = sys.stdout.isatty()  # else what the program prints is for a file or another program
+    with Live(console=screen, auto_refresh=False, redirect_stdout=is_shared) as live:
+        is_over = False
+        while not is_over:
+            live.update(_frame(log, screen), refresh=True)
+            is_over = ended.wait(_EVERY)
+        live.update(_frame(log, screen), refresh=True)
+
+
+def _frame(log: EventLog, screen: Console) -> Constrain:
+    """Return the table with the last columns of the terminal left free, where it writes a ^C that is typed."""
+    width = screen.width - 2
+    return Constrain(activity_table(log, width), width)
 
 
 def _print_changes(log: EventLog, screen: Console, ended: threading.Event) -> None:
@@ -78,14 +91,29 @@ def _line(one: Shown) -> Text:
     return Text("  ".join(cell_text(text) for text in one.cells() if text))
 
 
-def activity_table(log: EventLog) -> Table:
-    """Return what is open, each with what goes on inside it, and what ended last."""
-    table = table_of("what", "state", "for", "at", "model", "id")
+def activity_table(log: EventLog, width: int) -> Table:
+    """Return what is open, each with what goes on inside it, and what ended last.
+
+    Texts are cut and not folded, so that a row keeps its height: of an id its beginning is left, by which `trace` finds
+    it. On a narrow terminal there are no ids, and how far it has come and its usage stand below what it is.
+    """
+    is_narrow = width < _NARROW
+    table = table_of("what", "state", "for", *([] if is_narrow else ["at", "model", "id"]))
+    for column in (table.columns[1], table.columns[2], *table.columns[5:]):
+        column.no_wrap = True
+    for column in table.columns[5:]:
+        column.max_width = None if width > _WIDE else _ID
     for one in _rows(log):
-        what, state, *others = (cell_text(text, _CELL) for text in one.cells())
-        what = "  " * one.depth + what.lstrip()
-        table.add_row(Text(what), Text(state, style=_STYLES.get(state, "")), *(Text(text) for text in others))
+        what, state, took, at, model, id = (cell_text(text, _CELL) for text in one.cells())
+        edge = "  " * one.depth
+        lines = [edge + what.lstrip(), *(f"{edge}  {text}" for text in (at, model) if is_narrow and text)]
+        others = [] if is_narrow else [_cut(at), _cut(model), _cut(id, "crop")]
+        table.add_row(_cut("\n".join(lines)), Text(state, style=_STYLES.get(state, "")), took, *others)
     return table
+
+
+def _cut(text: str, overflow: OverflowMethod = "ellipsis") -> Text:
+    return Text(text, no_wrap=True, overflow=overflow)
 
 
 def _rows(log: EventLog) -> Iterator[Shown]:
@@ -146,14 +174,14 @@ def _usage(log: EventLog, one: Activity) -> str:
     if one.source not in ("agent", "chat"):
         return ""
     asked = [one] if one.source == "chat" else log.activities(ActivityFilter(sources=("chat",), parent_id=one.id))
-    tokens, cost = 0, Decimal(0)
+    tokens, cost = 0, cast("Decimal | None", Decimal(0))
     for each in asked:
         event = log.latest(each, "closed")
         said: Any = None if event is None else event.data["data"].get("usage")
         if isinstance(said, Mapping):
             usage = cast("Mapping[str, Any]", said)
             tokens += int(usage["input_tokens"]) + int(usage["output_tokens"])
-            cost += Decimal(usage["cost"] or 0)
+            cost = None if cost is None or usage["cost"] is None else cost + Decimal(usage["cost"])
     shown = [f"{tokens:,} tokens"] if tokens else []
     return ", ".join([*shown, *([f"${cost:.4f}"] if cost else [])])
 

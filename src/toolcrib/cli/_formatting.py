@@ -44,7 +44,7 @@ _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspend
 
 def say(text: str) -> None:
     """Write one line for a person, to stderr."""
-    typer.echo(escape_control(text) if sys.stderr.isatty() else text, err=True)
+    print(escape_control(text) if sys.stderr.isatty() else text, file=sys.stderr)  # which a live view stands in for
 
 
 def write(text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Never, Self
 
 from toolcrib.calls import ActivityEvent, CallEvent
 from toolcrib.cli._activity_view import show_activities
@@ -26,7 +26,12 @@ class LiveView:
     terminal, it writes a line for each change. The events are kept in a temporary file until it is closed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *given: Never) -> None:
+        if given:
+            raise TypeError(
+                f"LiveView() takes nothing, and got {type(given[0]).__name__}. It is a sink: give it to what it shows, "
+                "as Agent(..., sinks=[LiveView()]) or Session(..., run=Run(sinks=[LiveView()]))"
+            )
         self._folder = TemporaryDirectory(prefix="toolcrib-")
         self._sink = SqliteSink(Path(self._folder.name) / "live.db")
         self._lock = threading.Lock()

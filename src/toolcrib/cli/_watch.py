@@ -31,7 +31,8 @@ def watch(
         with database_errors(name):
             try:
                 if once:
-                    console().print(activity_table(log))
+                    screen = console()
+                    screen.print(activity_table(log, screen.width))
                 else:
                     show_activities(log, console(), threading.Event())
             except KeyboardInterrupt:
