@@ -571,7 +571,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
     # --- the record
-    Gate("record", "record/_call_trace.py", 'self._emit("ended", {"outcome": outcome}, ended_at, record)', "pass"),
+    Gate("record", "record/_call_trace.py", 'self._emit("ended", data, ended_at, record)', "pass"),
     Gate(
         "record of a cancelled call",
         "pipeline/_live_call.py",

@@ -1,5 +1,6 @@
 """Runs of a log, and the tree of one: over a file and over a Postgres server."""
 
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -10,7 +11,7 @@ import pytest
 
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresSink
-from toolcrib.calls import Suspended, ToolCall, now
+from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, now, outcome_from_dict
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import (
@@ -175,6 +176,54 @@ async def test_the_tree_of_a_program_s_run_has_the_calls_inside_the_program(sink
     by_activity = trace_nodes(log, program.id)
     assert by_activity is not None
     assert by_activity.to_dict() == program.to_dict()
+
+
+def elsewhere(outcome: Outcome) -> Suspended:
+    """A suspended call as another process reads it."""
+    read = outcome_from_dict(json.loads(json.dumps(outcome.to_dict())))
+    assert isinstance(read, Suspended)
+    return read
+
+
+async def test_a_call_that_goes_on_in_another_run_waits_no_more_in_the_first(sink: Any) -> None:
+    pipeline = Pipeline([refund], sinks=[sink])
+    asked = [
+        elsewhere(await pipeline.run(ToolCall("refund", {"order": n}, f"call_{n}"), Run("run_1"))) for n in range(4)
+    ]
+    grant, denial = asked[0].request.grant("ann"), asked[1].request.deny("no", "ann")
+    answers: list[Grant | Denial | None] = [grant, denial, None, grant]  # the last is of another call
+
+    for suspended, answer in zip(asked, answers, strict=True):
+        await pipeline.run(suspended, Run("run_2"), grant=answer)
+
+    second, first = list_runs(sink.log())
+    assert first.calls == {"resumed": 3, "suspended": 1}
+    assert second.calls == {"completed": 1, "failed": 1, "rejected": 1, "suspended": 1}
+    assert first.waiting == ({"tool": "refund", "id": "call_3"},)
+    assert second.waiting == ({"tool": "refund", "id": "call_2"},)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_call_that_went_through_several_runs_has_ended_in_the_last_alone(sink: Any, stored: bool) -> None:
+    pipeline, call = Pipeline([refund], sinks=[sink]), ToolCall("refund", {"order": 5}, "call_1")
+    other = await pipeline.run(call, Run("run_of_another"))
+    outcome: Any = await pipeline.run(call, Run("run_1"))
+
+    for number, grant in enumerate((None, outcome.request.grant("ann")), 2):
+        outcome = elsewhere(outcome) if stored else outcome
+        outcome = await pipeline.run(outcome, Run(f"run_{number}"), grant=grant)
+
+    found = {one.id: one for one in list_runs(sink.log())}
+    assert isinstance(other, Suspended)
+    assert [found[f"run_{n}"].calls for n in (1, 2, 3)] == [{"resumed": 1}, {"resumed": 1}, {"completed": 1}]
+    assert all(found[f"run_{n}"].ended_at for n in (1, 2, 3))
+    assert found["run_of_another"].calls == {"suspended": 1}
+    shown = trace_nodes(sink.log(), "call_1")
+    assert shown is not None
+    assert (shown.kind, sorted(one.status for one in shown.inside)) == (
+        "call",
+        ["completed", "resumed", "resumed", "suspended"],
+    )
 
 
 async def test_an_id_is_found_by_its_beginning_or_the_nearest_is_named(sink: Any) -> None:

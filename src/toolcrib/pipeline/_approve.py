@@ -250,7 +250,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
     in_doubt = call.doubts > 0
-    doubt = f"toolcrib:in-doubt:{call.counted_in or run.id}:{call.id}:{call.doubts}:{call.digest()}"
+    doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.doubts}:{call.digest()}"
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = ApprovalRequest(
         id=f"ask_{made.hex}",

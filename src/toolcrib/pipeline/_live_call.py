@@ -63,7 +63,7 @@ class LiveCall:
         source: What the input is made of after an edit; None for the arguments as they came.
         by_reference: The arguments are a host's objects, which were not validated: nothing has looked at them.
         resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
-        counted_in: The id of the run that counted the call when it came.
+        earlier_runs: The ids of the runs that it came through before this one; the first counted it when it came.
         doubts: How often the call was found begun and not known to have ended.
         original: The call that this is a later copy of: of all copies one is executed.
         misfit: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
@@ -95,7 +95,7 @@ class LiveCall:
     state: CallState = "received"
     begun: bool = False
     doubts: int = 0
-    counted_in: str = ""
+    earlier_runs: tuple[str, ...] = ()
     original: LiveCall | None = None
     misfit: InvalidArguments | SchemaError | None = None
     key: str = ""
@@ -138,6 +138,11 @@ class LiveCall:
         return self.plan.execution is not None or self.plan.wrapped
 
     @property
+    def counted_in(self) -> str:
+        """The id of the run that counted the call when it came."""
+        return self._runs()[0]
+
+    @property
     def is_edited(self) -> bool:
         """Whether its arguments are others than those that it came with."""
         return self._unedited is not None
@@ -175,7 +180,7 @@ class LiveCall:
         """Return a copy, to be recovered: the same suspended call may be recovered twice, and one of them goes on."""
         again = copy(self)
         again.original, again.outcome = self.original or self, None
-        again.counted_in = self.counted_in or self.run.id
+        again.earlier_runs = self._runs()
         again.resumed = {} if self.trace is None else self.trace.carry()
         return again
 
@@ -469,7 +474,7 @@ class LiveCall:
             "key": first.key,
             "origin": self.received.origin,
             "state": self.state,
-            "run_id": self.counted_in or self.run.id,
+            "runs": list(self._runs()),
             "arguments": self.canonical().values,
             "given": None if given is self.canonical().values else given,
             "reading": reading,
@@ -488,6 +493,9 @@ class LiveCall:
             "begun": self.begun,
             **(self._result() if self.state == "executed" else {}),
         }
+
+    def _runs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.earlier_runs, self.run.id)))
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:

@@ -100,7 +100,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     call.revealed, call.resumed = data.get("revealed", False), data.get("trace", {})
     call.lost_hooks = data.get("extra_hooks", False)
     call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)
-    call.counted_in, call.key = data.get("run_id", ""), data.get("key", "")
+    call.earlier_runs, call.key = tuple(data["runs"]), data.get("key", "")
     if data.get("request") is not None:
         call.request = ApprovalRequest.from_dict(data["request"])
     if call.state in ("executed", "closed"):
@@ -171,7 +171,7 @@ def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
 async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
     if call.state == "executed":
         if call.trace is not None:
-            call.trace.received(call.shown_request(), call.resumed)
+            call.trace.received(call.shown_request(), call.resumed, earlier_runs=call.earlier_runs)
         return None
     refused = await _offered_again(call)
     if refused is not None:
@@ -217,7 +217,7 @@ async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Gra
 
 async def _offered_again(call: LiveCall) -> Outcome | None:
     if call.trace is not None:
-        call.trace.received(call.shown_request(), call.resumed)
+        call.trace.received(call.shown_request(), call.resumed, earlier_runs=call.earlier_runs)
     if call.revealed:
         call.run.revealed[call.name] = None  # it was found in the run that asked, which this one goes on with
     refused = refusal(call, counted=call.run.has_counted(call.counted_in))

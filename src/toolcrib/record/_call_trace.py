@@ -21,6 +21,7 @@ from toolcrib.calls import (
     now,
     record_of,
 )
+from toolcrib.errors import ApprovalError
 from toolcrib.record._activity_trace import Within, carried, parent_of
 from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
 from toolcrib.schema import Progress
@@ -47,6 +48,7 @@ class Trace:
         "_begun",
         "_call",
         "_description",
+        "_earlier_runs",
         "_lines",
         "_next_progress",
         "_parent",
@@ -73,9 +75,14 @@ class Trace:
         self.closed = False
         self._questions: list[dict[str, Any]] | None = None
         self._lines, self._next_progress = 0, 0.0
+        self._earlier_runs: tuple[str, ...] = ()
 
     def received(
-        self, requested: Any, resumed: Mapping[str, str] | None = None, came: Mapping[str, Any] | None = None
+        self,
+        requested: Any,
+        resumed: Mapping[str, str] | None = None,
+        came: Mapping[str, Any] | None = None,
+        earlier_runs: tuple[str, ...] = (),
     ) -> None:
         """Note the arguments, and how the call came.
 
@@ -83,8 +90,9 @@ class Trace:
             requested: The arguments, as they may be shown.
             resumed: What `carry` gave when the call was suspended, if it was.
             came: What else a replay has to know of it: what the host said, and not the tool.
+            earlier_runs: The ids of the runs that the call came through before this one.
         """
-        self.requested = requested
+        self.requested, self._earlier_runs = requested, earlier_runs
         data: dict[str, Any] = {"arguments": requested}
         if came:
             data["came"] = came
@@ -204,7 +212,15 @@ class Trace:
             parent_id=self._parent,
             asked=tuple(self._questions or ()),
         )
-        self._emit("ended", {"outcome": outcome}, ended_at, record)
+        data: dict[str, Any] = {"outcome": outcome}
+        if (left := [run_id for run_id in self._earlier_runs if run_id != run.id]) and self._goes_on(outcome):
+            data["earlier_runs"] = left
+        self._emit("ended", data, ended_at, record)
+
+    def _goes_on(self, outcome: Mapping[str, Any]) -> bool:
+        """Return whether the call, which came back, waits no more where it was: else it may be answered there still."""
+        answered = self.approval is not None and outcome.get("code") != ApprovalError.code
+        return answered or self.arguments is not None or outcome["kind"] in ("completed", "suspended")
 
     def _emit(
         self, kind: EventKind, data: Mapping[str, Any], at: datetime | None = None, record: CallRecord | None = None

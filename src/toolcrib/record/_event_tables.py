@@ -74,7 +74,8 @@ class Activity:
         run_id: A call's run; empty for an activity.
         parent_id: The run or call inside which it goes on.
         name: The tool, or what the run is called.
-        status: `running`, `suspended`, or what it came to: a call's outcome, a run's.
+        status: `running`, `suspended`, or what it came to: a call's outcome, a run's. Of a call that went on in another
+            run it is `resumed`.
         first_position: The event that it began with.
         last_position: Its latest event.
         started_at: ISO text, like `ended_at`.
@@ -110,6 +111,8 @@ _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
         words = CASE WHEN LENGTH(toolcrib_activities.words) > 8000 THEN toolcrib_activities.words
             ELSE toolcrib_activities.words || excluded.words END"""
 _row = itemgetter(*_COLUMNS)
+_GO_ON = """UPDATE toolcrib_activities SET status = 'resumed', ended_at = ?, last_position = ?
+    WHERE id = ? AND source = 'call' AND run_id = ? AND ended_at IS NULL RETURNING id"""
 
 
 def write_events(
@@ -123,9 +126,14 @@ def write_events(
         each: Runs one statement for each of several tuples of values.
     """
     ((first,),) = rows(_NEXT, ())
+    events = tuple(events)
     added, changed = batch_rows(events, int(first))
     each(_ADD, added)
     each(_CHANGE, changed)
+    for position, event in enumerate(events, int(first)):
+        if isinstance(event, CallEvent):
+            for run_id in event.data.get("earlier_runs", ()):
+                rows(_GO_ON, (event.at.isoformat(), position, _plain(event.call_id), _plain(run_id)))
 
 
 def batch_rows(events: Iterable[RecordedEvent], first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:

@@ -29,7 +29,7 @@ class RunFilter:
     Attributes:
         principal: On whose behalf, whole.
         tool: The tool's name, whole.
-        outcome: A call's status: `completed`, `failed`, `rejected`, `suspended`, `cancelled`, `running`.
+        outcome: A call's status: `completed`, `failed`, `rejected`, `suspended`, `resumed`, `cancelled`, `running`.
         since: The run began then or later.
     """
 
@@ -78,7 +78,7 @@ class TraceNode:
     """One run, activity or call, with what happened in it, and what went on inside.
 
     Attributes:
-        kind: `run`, `call`, or the kind of activity.
+        kind: `run`, `call`, or the kind of activity. A call of several runs has inside what it was in each.
         status: As `Activity.status`; of a run, `running`, `suspended` or `ended`.
         events: Its events, each in a line, with `data` as it was kept.
         inside: What went on inside it, in the order it began.
@@ -340,7 +340,7 @@ def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     status = "ended" if ended else status
     first = nodes[0]
     return TraceNode(
-        "run",
+        "call" if not runs and own[0].source == "call" else "run",
         id,
         "" if summary is None else ", ".join(summary.names),
         status,
