@@ -163,7 +163,7 @@ async def test_what_is_in_doubt_is_not_repeated_by_a_yes_to_every_call_of_the_to
     assert first.paused is not None
     standing = replace(first.suspended_calls[0].request.always("ada"), call_id=None, request_id=None)
 
-    with pytest.raises(ApprovalError, match="no call that waits in this program is meant"):
+    with pytest.raises(ApprovalError, match="no call that waits is meant"):
         await here(done).resume_async(first.paused, grants=[standing])
     again = await here(done).resume_async(first.paused, Run(approver=approve_all))
 

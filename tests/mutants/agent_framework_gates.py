@@ -59,8 +59,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what Agent Framework asked",
         _TOOLS,
-        "if is_answer_to(each, one[1])",
-        "if one",
+        "in meant_by(each, waiting)",
+        "in [one for one, _ in waiting]",
         _TESTS,
     ),
     Gate(

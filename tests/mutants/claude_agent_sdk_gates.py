@@ -92,7 +92,7 @@ CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "hooks of the Claude Agent SDK around the tools of a target",
-        "adapters/claude_agent_sdk/_agents.py",
+        "adapters/claude_agent_sdk/_members.py",
         "if value.can_use_tool is not None or not all(isinstance(owner, ToolGates) for owner in owners):",
         "if False:",
         ("tests/frameworks/test_targets.py",),

@@ -32,7 +32,7 @@ GOOGLE_ADK_GATES: tuple[Gate, ...] = (
         "if False:",
         _TESTS,
     ),
-    Gate("an answer to what ADK asked", _ANSWERS, "if is_answer_to(answer, request)]", "if request]", _TESTS),
+    Gate("an answer to what ADK asked", _ANSWERS, "in meant_by(answer, asked)", "in [id for id, _ in asked]", _TESTS),
     Gate("a user of ADK as the principal", _CALLS, "run.principal or theirs.user_id", "run.principal", _TESTS),
     Gate(
         "a run for each invocation of ADK",

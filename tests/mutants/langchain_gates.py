@@ -19,7 +19,11 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
         _TESTS,
     ),
     Gate(
-        "an answer to an interrupt of LangGraph", _ANSWERS, "if is_answer_to(answer, request)]", "if request]", _TESTS
+        "an answer to an interrupt of LangGraph",
+        _ANSWERS,
+        "meant_by(answer, asked)",
+        "[id for id, _ in asked]",
+        _TESTS,
     ),
     Gate(
         "a call of LangGraph that waits",
@@ -80,7 +84,7 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate("a failure that a tool of LangChain says", _MEMBERS, 'if result.status == "error":', "if False:", _TESTS),
     Gate(
         "middleware of LangChain around the tools of a target",
-        "adapters/langchain/_agents.py",
+        _MEMBERS,
         "if around._wrap_tool_call or around._awrap_tool_call:",
         "if False:",
         ("tests/frameworks/test_targets.py",),

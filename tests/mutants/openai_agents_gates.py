@@ -36,8 +36,8 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what the Agents SDK asked",
         _ANSWERS,
-        "if is_answer_to(each, one[2].request)]",
-        "if one]",
+        "in meant_by(each, waiting)",
+        "in [one for one, _ in waiting]",
         _TESTS,
     ),
     Gate(

@@ -6,7 +6,7 @@ tool.
 
 from toolcrib._tables import Execute
 from toolcrib.approvals._answers import answered_fields, field_choices, field_value
-from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, misfit
+from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
 from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
@@ -46,6 +46,7 @@ __all__ = [
     "field_choices",
     "field_value",
     "is_answer_to",
+    "meant_by",
     "misfit",
     "stored_approver",
 ]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.errors import ApprovalError
@@ -17,11 +17,14 @@ __all__ = [
     "Ledger",
     "keep_answer",
     "keep_request",
+    "meant_by",
     "misfit",
     "take_answer",
     "unknown_request",
     "use_answer",
 ]
+
+T = TypeVar("T")
 
 EVERYBODY = "*"
 """The principal of a standing grant that serves all of them."""
@@ -141,6 +144,18 @@ def is_answer_to(answer: Grant | Denial, request: ApprovalRequest) -> bool:
     if isinstance(answer, Grant):
         return answer.standing and not misfit(answer, request)
     return answer.tool == request.tool
+
+
+def meant_by(answer: Grant | Denial, asked: Iterable[tuple[T, ApprovalRequest]]) -> list[T]:
+    """Return what an answer is meant for, of what is asked, each with its request.
+
+    Raises:
+        ApprovalError: It is meant for nothing of it.
+    """
+    found = [one for one, request in asked if is_answer_to(answer, request)]
+    if not found:
+        raise ApprovalError(answer.tool, f"no call that waits is meant by it ({answer.request_id or answer.call_id})")
+    return found
 
 
 def _serves(grant: Grant, principal: str | None) -> bool:

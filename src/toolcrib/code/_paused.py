@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.approvals import is_answer_to, misfit
+from toolcrib.approvals import meant_by, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict
 from toolcrib.code._journal import JournalEntry
 from toolcrib.code._program_tools import tools_in
@@ -219,10 +219,7 @@ def answers_by_call(paused: PausedProgram, answers: Iterable[Grant | Denial]) ->
     """
     found: dict[str, Grant | Denial] = {}
     for answer in answers:
-        calls = [call for call in paused.suspended_calls if is_answer_to(answer, call.request)]
-        if not calls:
-            raise ApprovalError(answer.tool, "no call that waits in this program is meant by it")
-        for call in calls:
+        for call in meant_by(answer, ((call, call.request) for call in paused.suspended_calls)):
             if isinstance(answer, Grant) and (why := misfit(answer, call.request)):
                 raise ApprovalError(answer.tool, why)
             if call.call_id in found:

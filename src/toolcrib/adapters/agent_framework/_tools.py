@@ -26,9 +26,9 @@ from toolcrib.adapters.agent_framework._calls import (
     Next,
     contents_of,
 )
-from toolcrib.approvals import SuspendedCallStore, is_answer_to
+from toolcrib.approvals import SuspendedCallStore, meant_by
 from toolcrib.calls import Denial, Grant
-from toolcrib.errors import ApprovalError, ToolcribError
+from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.serving import FrameworkRuns, FrameworkTools
@@ -66,13 +66,10 @@ class GatedProvider(ContextProvider):
         Raises:
             ApprovalError: An answer is for nothing that is asked, or a request was answered before.
         """
-        waiting = asked_in(asked)
+        waiting = [(one, one[1]) for one in asked_in(asked)]
         contents: list[Content] = []
         for each in answers:
-            found = [one for one in waiting if is_answer_to(each, one[1])]
-            if not found:
-                raise ApprovalError(each.tool, f"no call that waits is meant by it ({each.request_id or each.call_id})")
-            for content, request in found:
+            for content, request in meant_by(each, waiting):
                 if isinstance(each, Denial):
                     await self._gates.deny(content, request, each, session)
                 contents.append(response_content(content, each))

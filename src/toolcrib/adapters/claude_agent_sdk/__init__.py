@@ -15,9 +15,8 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("the Claude Agent SDK", "claude-agent-sdk") from error
 
-from toolcrib.adapters.claude_agent_sdk._agents import member_of, servers_of
 from toolcrib.adapters.claude_agent_sdk._guard import guard
-from toolcrib.adapters.claude_agent_sdk._members import from_tools
+from toolcrib.adapters.claude_agent_sdk._members import from_tools, member_of, servers_of
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answer, approval_requests, record_usage
 from toolcrib.adapters.claude_agent_sdk._tools import add_tools
 

@@ -8,9 +8,8 @@ from typing import Any, cast
 from google.adk.events import Event
 from google.genai import types
 
-from toolcrib.approvals import is_answer_to
+from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError
 
 __all__ = ["CONFIRMATION", "KEY", "answers", "approval_requests"]
 
@@ -35,12 +34,8 @@ def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
     asked = _asked(events)
     parts: list[types.Part] = []
     for answer in given:
-        found = [id for id, request in asked if is_answer_to(answer, request)]
-        if not found:
-            meant = answer.request_id or answer.call_id
-            raise ApprovalError(answer.tool, f"no call that waits is meant by it ({meant})")
         response = {"confirmed": isinstance(answer, Grant), "payload": {KEY: answer.to_dict()}}
-        parts += [_part(id, response) for id in found]
+        parts += [_part(id, response) for id in meant_by(answer, asked)]
     return types.Content(role="user", parts=parts)
 
 

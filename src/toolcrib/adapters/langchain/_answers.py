@@ -7,9 +7,8 @@ from typing import Any, cast
 
 from langgraph.types import Interrupt
 
-from toolcrib.approvals import is_answer_to
+from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError
 
 __all__ = ["KEY", "answers", "approval_requests"]
 
@@ -31,11 +30,7 @@ def answers(interrupts: Iterable[Interrupt], *given: Grant | Denial) -> dict[str
     asked = _asked(interrupts)
     made: dict[str, Any] = {}
     for answer in given:
-        found = [id for id, request in asked if is_answer_to(answer, request)]
-        if not found:
-            meant = answer.request_id or answer.call_id
-            raise ApprovalError(answer.tool, f"no call that waits is meant by it ({meant})")
-        made |= dict.fromkeys(found, answer.to_dict())
+        made |= dict.fromkeys(meant_by(answer, asked), answer.to_dict())
     return made
 
 

@@ -1,4 +1,4 @@
-"""Tools of LangChain as members of a toolset, with our gates around them."""
+"""Tools of LangChain, and those of an agent or a graph, as members of a toolset, with our gates around them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Any, cast
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from toolcrib.adapters.langchain._tools import GatedTool
 from toolcrib.schema import RunContext
 from toolcrib.serving import FrameworkMember, media_at
 from toolcrib.tools import Tool
+from toolcrib.toolsets import Toolset
 
-__all__ = ["Member", "from_tools", "value_of"]
+__all__ = ["Member", "from_tools", "member_of", "value_of"]
 
 
 def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
@@ -24,6 +28,31 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
     A tool that wants the state, the store or the runtime of a graph finds none of them outside a graph.
     """
     return [Member(tool).tool() for tool in tools]
+
+
+def member_of(value: object) -> Toolset | Tool[..., Any] | None:
+    """Return the tools of an agent, a graph or a `ToolNode`, or a tool, as a member; None for anything else.
+
+    A tool that has gates of ours keeps them.
+
+    Raises:
+        TypeError: The agent has middleware around its tools, which would not be around them elsewhere.
+    """
+    if isinstance(value, TheirTool):
+        return value.tools.only(value.name) if isinstance(value, GatedTool) else Member(value).tool()
+    if isinstance(value, ToolNode):
+        return _in_node(value)
+    if not isinstance(value, Pregel):
+        return None
+    nodes: list[Any] = [node.bound for node in value.nodes.values()]
+    return Toolset([_in_node(node) for node in nodes if isinstance(node, ToolNode)])
+
+
+def _in_node(node: ToolNode) -> Toolset:
+    around: Any = node  # what it has around its tools is said nowhere else
+    if around._wrap_tool_call or around._awrap_tool_call:
+        raise TypeError("the middleware around its tools would be lost; name the tools themselves, with gates of yours")
+    return Toolset([member_of(tool) for tool in node.tools_by_name.values()])
 
 
 class Member(FrameworkMember):

@@ -10,9 +10,8 @@ from agents.items import ToolApprovalItem
 from openai.types.responses import ResponseFunctionToolCall
 
 from toolcrib.adapters.openai_agents._tools import Invocation, normal
-from toolcrib.approvals import is_answer_to
+from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall
-from toolcrib.errors import ApprovalError
 
 __all__ = ["answer", "approval_requests"]
 
@@ -31,12 +30,9 @@ async def answer(state: RunState[Any, Any], *answers: Grant | Denial) -> None:
     Raises:
         ApprovalError: An answer is for nothing that is asked, or a request was answered before.
     """
-    waiting = await _waiting(state)
+    waiting = [(one, one[2].request) for one in await _waiting(state)]
     for each in answers:
-        found = [one for one in waiting if is_answer_to(each, one[2].request)]
-        if not found:
-            raise ApprovalError(each.tool, f"no call that waits is meant by it ({each.request_id or each.call_id})")
-        for item, invocation, suspended in found:
+        for item, invocation, suspended in meant_by(each, waiting):
             if isinstance(each, Grant):
                 invocation.tools.runs.give(suspended.request, each)
                 state.approve(item)

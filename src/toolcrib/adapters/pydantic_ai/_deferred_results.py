@@ -11,7 +11,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
-from toolcrib.approvals import is_answer_to
+from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
@@ -47,15 +47,16 @@ async def answers(
         ValueError: There are denials and no toolset to record them at, or the agent has several.
     """
     waiting = _waiting(requests)
+    asked = [(call_id, one.request) for call_id, one in waiting.items()]
     results = DeferredToolResults()
     for grant in grants:
         override = None if grant.override_args is None else dict(grant.override_args)
-        for call_id in _answered_by(grant, waiting):
+        for call_id in meant_by(grant, asked):
             results.approvals[call_id] = ToolApproved(override_args=override)
             results.metadata[call_id] = replace(waiting[call_id], grant=grant).metadata()
             results.answered_by[call_id] = grant.approver
     for denial in denials:
-        for call_id in _answered_by(denial, waiting):
+        for call_id in meant_by(denial, asked):
             await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
             results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
             results.answered_by[call_id] = denial.approver
@@ -65,14 +66,6 @@ async def answers(
 def _waiting(requests: DeferredToolRequests) -> dict[str, Waiting]:
     found = {call.tool_call_id: Waiting.of(requests.metadata.get(call.tool_call_id)) for call in requests.approvals}
     return {call_id: waiting for call_id, waiting in found.items() if waiting is not None}
-
-
-def _answered_by(answer: Grant | Denial, waiting: dict[str, Waiting]) -> list[str]:
-    """Return the ids of the calls that an answer is for."""
-    found = [call_id for call_id, one in waiting.items() if is_answer_to(answer, one.request)]
-    if not found:
-        raise ApprovalError(answer.tool, f"no call that waits is meant by it ({answer.request_id or answer.call_id})")
-    return found
 
 
 def _toolset_of(toolset: ToolcribToolset[Any] | Agent[Any, Any] | None) -> ToolcribToolset[Any]:

@@ -15,11 +15,10 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("smolagents", "smolagents") from error
 
-from toolcrib.adapters.smolagents._agents import member_of
 from toolcrib.adapters.smolagents._answers import answers, approval_requests, run_agent
 from toolcrib.adapters.smolagents._executor import SandboxExecutor
 from toolcrib.adapters.smolagents._guard import guard
-from toolcrib.adapters.smolagents._members import from_tools
+from toolcrib.adapters.smolagents._members import from_tools, member_of
 from toolcrib.adapters.smolagents._tools import add_tools
 
 __all__ = [

@@ -8,15 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
 
-from smolagents import AgentError, MultiStepAgent
-from smolagents.utils import (
-    AgentExecutionError,
-    AgentGenerationError,
-    AgentMaxStepsError,
-    AgentParsingError,
-    AgentToolCallError,
-    AgentToolExecutionError,
-)
+from smolagents import AgentError, MultiStepAgent, utils
 
 from toolcrib.adapters.smolagents._calls import ANSWERED, AgentCalls, managed_by, tools_of
 from toolcrib.adapters.smolagents._tools import AgentTool
@@ -143,13 +135,6 @@ def _reduced(error: AgentError) -> tuple[Any, ...]:
     return type(error).__new__, (type(error), *error.args), vars(error)
 
 
-for _kind in (
-    AgentError,
-    AgentExecutionError,
-    AgentGenerationError,
-    AgentMaxStepsError,
-    AgentParsingError,
-    AgentToolCallError,
-    AgentToolExecutionError,
-):
-    copyreg.pickle(_kind, _reduced)
+for _kind in vars(utils).values():
+    if isinstance(_kind, type) and issubclass(_kind, AgentError):
+        copyreg.pickle(_kind, _reduced)

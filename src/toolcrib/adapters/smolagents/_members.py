@@ -1,4 +1,4 @@
-"""Tools of smolagents as members of a toolset, with our gates around them."""
+"""Tools of smolagents, and those of an agent, as members of a toolset, with our gates around them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from io import BytesIO
 from typing import Any, cast
 
 from PIL import Image
+from smolagents import MultiStepAgent
 from smolagents import Tool as TheirTool
 from smolagents.agent_types import AgentImage, AgentText
 
+from toolcrib.adapters.smolagents._calls import FINAL_ANSWER, tools_of
 from toolcrib.adapters.smolagents._inputs import parameters_of
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.calls import Media
 from toolcrib.schema import RunContext
 from toolcrib.serving import FrameworkMember, OriginalResults
 from toolcrib.tools import Tool
+from toolcrib.toolsets import Toolset
 
-__all__ = ["Member", "from_tools"]
+__all__ = ["Member", "from_tools", "member_of"]
 
 
 def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
@@ -27,6 +30,18 @@ def from_tools(tools: Iterable[TheirTool]) -> list[Tool[..., Any]]:
     They run in a thread. An image that one returns is `Media`.
     """
     return [Member(tool).tool() for tool in tools]
+
+
+def member_of(value: object) -> Toolset | Tool[..., Any] | None:
+    """Return the tools of an agent, or a tool, as a member for `Toolset([...])`; None for anything else.
+
+    A tool that has gates of ours keeps them. `final_answer` is left out: it ends a run of the agent.
+    """
+    if isinstance(value, TheirTool):
+        return value.tools.only(value.name) if isinstance(value, AgentTool) else Member(value).tool()
+    if not isinstance(value, MultiStepAgent):
+        return None
+    return Toolset([member_of(tool) for name, tool in tools_of(value).items() if name != FINAL_ANSWER])
 
 
 class Member(FrameworkMember):
