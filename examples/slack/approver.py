@@ -30,6 +30,7 @@ FRESH = 300  # seconds after which a press is a replay of an old one
 LONGEST = 2900  # characters of one text in a message
 LARGEST = 100_000  # bytes of a press
 POLL = 1.0  # seconds
+NEEDED = ("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CHANNEL", "APPROVERS")
 
 
 def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
@@ -180,6 +181,9 @@ class ChatApprover:
 def main() -> None:
     """Run the approver: `approver.py DATABASE PORT`, with the chat in the environment."""
     database, port = sys.argv[1:]
+    lacking = [name for name in NEEDED if name not in os.environ]
+    if lacking:
+        sys.exit(f"Set {', '.join(lacking)}: start examples/slack/chat.py and export what it prints, or see the page.")
     chat = Chat(
         os.environ.get("SLACK_API", "https://slack.com/api"), os.environ["SLACK_BOT_TOKEN"], os.environ["SLACK_CHANNEL"]
     )

@@ -1,6 +1,6 @@
 """A stand-in for the chat: it keeps messages, wants the bot's token, and signs what a user presses.
 
-`stand_in.py` prints what to export and runs on; `chat.py press approve U1` presses the newest message's button.
+`chat.py` prints what to export, and runs on; `chat.py press approve U1` presses a button of the newest open message.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -74,16 +75,22 @@ def send_signed(url: str, body: bytes, at: int, secret: str = SECRET) -> tuple[i
             return error.code, error.read().decode()
 
 
-def newest() -> dict[str, Any]:
+def newest(action: str) -> dict[str, Any]:
+    """Return the newest message that still has this button."""
+    if "SLACK_API" not in os.environ:
+        sys.exit("Export what `chat.py` printed when it started.")
     with urlopen(os.environ["SLACK_API"].removesuffix("/api") + "/messages", timeout=60) as reply:
-        said: dict[str, Any] = json.load(reply)[-1]
-    return said
+        messages: list[dict[str, Any]] = json.load(reply)
+    for message in reversed(messages):
+        if any(button["action_id"] == action for block in message["blocks"] for button in block.get("elements", [])):
+            return message
+    sys.exit(f"No message has a button to {action}.")
 
 
 def main() -> None:
     if sys.argv[1:2] == ["press"]:
         action, user, url = (*sys.argv[2:4], *sys.argv[4:5], "http://127.0.0.1:8790/press")[:3]
-        print(press(url, action, user, newest())[1])
+        print(press(url, action, user, newest(action))[1])
         return
     with socket.create_server(("127.0.0.1", 0)) as listening:
         api = f"http://127.0.0.1:{listening.getsockname()[1]}/api"
@@ -92,7 +99,8 @@ def main() -> None:
             "APPROVERS=U1=ann,U2=bob",
             flush=True,
         )
-        uvicorn.Server(uvicorn.Config(app(), log_level="warning")).run(sockets=[listening])
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(app(), log_level="warning")).run(sockets=[listening])
 
 
 if __name__ == "__main__":

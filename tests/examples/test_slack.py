@@ -138,6 +138,34 @@ def test_a_press_of_an_approver_lets_the_call_go_on_once(desk: Desk) -> None:
     assert desk.work() == "refunded 19.99 on order 7\nRejected: An approver said no.\nnothing is pending\n"
 
 
+def test_each_press_on_the_command_line_is_for_a_message_that_is_still_open(desk: Desk) -> None:
+    desk.work()
+    orders = (7, 8)
+    for order in orders:
+        desk.about(order)
+    command = [sys.executable, str(STAND_IN), "press", "approve", "U1", desk.url]
+    pressed = []
+
+    for _ in orders:
+        made = subprocess.run(command, capture_output=True, text=True, env=desk.environment, timeout=LATE)
+        pressed.append(made.stdout)
+        until(lambda: len(pressed) == sum("approved by ann" in text_of(one) for one in desk.messages()) or None)
+    last = subprocess.run(command, capture_output=True, text=True, env=desk.environment, timeout=LATE)
+
+    assert sorted(order for order in orders for said in pressed if f"order = {order}" in said) == [*orders]
+    assert (last.returncode, last.stderr) == (1, "No message has a button to approve.\n")
+
+
+def test_an_approver_without_its_environment_says_what_to_set(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "slack" / "approver.py"), str(tmp_path / "approvals.db"), "8790"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SLACK")}
+
+    made = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LATE)
+
+    assert made.returncode == 1
+    assert made.stderr.startswith("Set SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, SLACK_CHANNEL, APPROVERS: start")
+
+
 def test_a_press_that_is_forged_or_old_or_of_another_user_answers_nothing(desk: Desk) -> None:
     desk.work()
     message = desk.about(7)
