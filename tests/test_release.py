@@ -80,3 +80,11 @@ def test_folders_that_the_workflows_test_are_there() -> None:
     text = "".join(path.read_text("utf-8") for path in WORKFLOWS)
 
     assert [name for name in set(re.findall(r"\btests/[\w/.]+", text)) if not (ROOT / name).exists()] == []
+
+
+def test_actions_of_workflows_are_pinned_to_a_commit() -> None:
+    used = re.findall(r"uses: (\S+)@(.*)", "".join(path.read_text("utf-8") for path in WORKFLOWS))
+
+    loose = {action for action, at in used if not re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", at)}
+    assert len(used) > 10
+    assert loose == {"pypa/gh-action-pypi-publish"}  # whose page says to follow this branch
