@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 
 from tests.openapi.standin import StandIn, document, operation, parameter
 from toolcrib import Completed
+from toolcrib.openapi import toolset
 
 NUMBERS = {"type": "array", "items": {"type": "integer"}}
 PAGE = [parameter("q", "query", {"type": "string"}), parameter("page", "query", {"type": "integer"})]
@@ -121,7 +123,33 @@ async def test_pages_of_objects_are_put_together_in_their_only_list() -> None:
         {"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx.Response(200, json=next(answers))
     )
 
-    assert await value_of(server, {}, pages=5) == {"page": {"items": [1, 2], "next_cursor": "b"}, "next": None}
+    assert await value_of(server, {}, pages=5) == {"page": {"items": [1, 2], "next_cursor": None}, "next": None}
+
+
+async def test_pages_put_together_have_the_cursor_of_the_last_one() -> None:
+    answers = iter([{"items": [number], "next_cursor": f"after {number}"} for number in (1, 2, 3, 4)])
+    server = cursored(
+        {"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx.Response(200, json=next(answers))
+    )
+
+    value = await value_of(server, {}, pages=3)
+
+    assert value == {"page": {"items": [1, 2, 3], "next_cursor": "after 3"}, "next": {"cursor": "after 3"}}
+
+
+def test_an_answer_that_is_composed_of_the_same_parts_again_and_again_is_read_once() -> None:
+    names = ["A", "B", "C", "D", "E"]
+    schemas: dict[str, Any] = {
+        one: {"allOf": [{"$ref": f"#/components/schemas/{other}"}] * 300} for one, other in pairwise(names)
+    }
+    schemas["E"] = {"properties": {"next_cursor": {"type": "string"}}}
+    answer = {"description": "a page", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}}
+    spec = operation("n", [parameter("cursor", "query", {"type": "string"})])
+    paths = {"/n": {"get": {**spec, "responses": {"200": answer}}}}
+
+    tools = toolset(document(paths, components={"schemas": schemas}))
+
+    assert "next" in str(tools["n"].return_schema)
 
 
 async def test_without_pages_an_answer_is_what_it_is() -> None:

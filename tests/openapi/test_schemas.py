@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from tests.openapi.standin import StandIn, document, operation, parameter
 from toolcrib import Completed
+from toolcrib.errors import DocumentError
 from toolcrib.openapi import toolset
 
 
@@ -119,6 +120,55 @@ async def test_a_large_schema_is_shown_in_part_and_checked_in_whole() -> None:
     assert "property_number_1" not in shown
     assert "body.Part1.property_number_1: " in missing.text()
     assert isinstance(outcome, Completed)
+
+
+def wide(count: int) -> dict[str, Any]:
+    """Return a document of an operation whose body is one of many, and which has a parameter of many values."""
+    refs = [{"$ref": f"#/components/schemas/One{n}"} for n in range(count)]
+    schemas: dict[str, Any] = {f"One{n}": {"type": "object", "required": [f"p{n}"]} for n in range(count)}
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Any"}}}
+    values = parameter("colour", "query", {"type": "string", "enum": [f"colour {n}" for n in range(count)]})
+    spec = operation("x", [values, parameter("limit", "query", {"type": "integer"})], requestBody={"content": content})
+    return document({"/x": {"post": spec}}, components={"schemas": schemas | {"Any": {"oneOf": refs}}})
+
+
+async def test_a_schema_of_a_thousand_choices_is_shown_in_part_and_checked_in_whole() -> None:
+    server = StandIn(wide(1_000), checks=False)
+
+    shown = server.tools()["x"].parameters
+    wrong = await server.call("x", {"colour": "colour 1000"})
+    outcome = await server.call("x", {"colour": "colour 999", "body": {"p7": 1}})
+
+    assert len(json.dumps(shown)) <= 12_000
+    assert shown["properties"]["limit"] == {"type": "integer"}
+    assert shown["properties"]["colour"] == {
+        "type": "string",
+        "description": "Its parts are in the API's documentation.",
+    }
+    assert "colour: must be" in wrong.text()
+    assert isinstance(outcome, Completed)
+
+
+async def test_of_hundreds_of_arguments_those_that_must_be_given_are_shown() -> None:
+    listed = [parameter(f"filter_by_number_{n}", "query", {"type": "string"}) for n in range(900)]
+    paths = {"/x/{id}": {"get": operation("x", [*listed, parameter("id", "path", {"type": "integer"})])}}
+    server = StandIn(document(paths), checks=False)
+
+    shown = server.tools()["x"].parameters
+    outcome = await server.call("x", {"id": 1, "filter_by_number_899": "cats"})
+
+    assert len(json.dumps(shown)) <= 15_000
+    assert shown["required"] == ["id"]
+    assert "id" in shown["properties"]
+    assert isinstance(outcome, Completed)
+    assert "filter_by_number_899=cats" in str(server.requests[0].url)
+
+
+def test_an_operation_of_thousands_of_parameters_is_an_error() -> None:
+    listed = [parameter(f"p{n}", "query", {"type": "string"}) for n in range(1_001)]
+
+    with pytest.raises(DocumentError, match="more than 1000 parameters"):
+        toolset(document({"/x": {"get": operation("x", listed)}}))
 
 
 def test_descriptions_are_short_and_without_markup() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -13,10 +13,21 @@ from toolcrib.openapi._shapes import list_of, mapping_of
 from toolcrib.openapi._styles import Parameter, style_of
 from toolcrib.openapi._texts import argument_name, brief
 
-__all__ = ["SAFE", "Endpoint", "Operation", "Requirement", "Route", "endpoint_of", "routes_of", "schemes_of"]
+__all__ = [
+    "SAFE",
+    "Endpoint",
+    "Operation",
+    "Requirement",
+    "Route",
+    "endpoint_of",
+    "routes_of",
+    "schemes_of",
+    "secret_parameters",
+]
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+_MOST_PARAMETERS = 1_000  # of one operation
 _PLACES = ("path", "query", "header", "cookie")
 _NOT_ARGUMENTS = frozenset(  # header parameters that OpenAPI ignores, and those that say where a request goes or ends
     {"accept", "authorization", "content-type"}
@@ -118,13 +129,19 @@ def routes_of(document: Document) -> Iterator[Route]:
                 yield Route(method.upper(), path, found, place.base, found[method])
 
 
-def endpoint_of(document: Document, route: Route, schemas: Schemas) -> Endpoint:
+def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]) -> Endpoint:
     """Return what requests of an operation are made of.
+
+    Args:
+        document: The document.
+        route: The operation.
+        schemas: The document's schemas of requests.
+        secret: The parameters that carry credentials, by place and name.
 
     Raises:
         DocumentError: Something in it cannot be read.
     """
-    parameters = _parameters(document, route, schemas)
+    parameters = _parameters(document, route, schemas, secret)
     body = body_of(document, route.spec.get("requestBody"), route.base, schemas)
     accepts, answer, links = _answers(document, route)
     own: Any = route.spec.get("security", document.root.get("security"))
@@ -140,7 +157,9 @@ def endpoint_of(document: Document, route: Route, schemas: Schemas) -> Endpoint:
     )
 
 
-def _parameters(document: Document, route: Route, schemas: Schemas) -> dict[str, Parameter]:
+def _parameters(
+    document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]
+) -> dict[str, Parameter]:
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
     for listed in (route.item.get("parameters"), route.spec.get("parameters")):  # the operation's own come last
         for each in list_of(listed):
@@ -148,7 +167,8 @@ def _parameters(document: Document, route: Route, schemas: Schemas) -> dict[str,
             spec = mapping_of(place.value)
             if spec:
                 found[str(spec.get("in")), str(spec.get("name"))] = spec, place.base
-    secret = _of_credentials(document)
+    if len(found) + route.path.count("{") > _MOST_PARAMETERS:
+        raise document.error(f"has more than {_MOST_PARAMETERS} parameters")
     named: dict[str, Parameter] = {}
     for (where, name), (spec, base) in found.items():
         key = name.lower() if where == "header" else name
@@ -168,10 +188,10 @@ def _names_in(path: str) -> list[str]:
     return [part.partition("}")[0] for part in path.split("{")[1:] if "}" in part]
 
 
-def _of_credentials(document: Document) -> set[tuple[str, str]]:
-    """Return the parameters that carry credentials, which a model does not give."""
+def secret_parameters(schemes: Mapping[str, Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Return the parameters that carry credentials, by place and name; a model does not give them."""
     made: set[tuple[str, str]] = set()
-    for scheme in schemes_of(document).values():
+    for scheme in schemes.values():
         if scheme.get("type") == "apiKey":
             where, name = str(scheme.get("in")), str(scheme.get("name"))
             made.add((where, name.lower() if where == "header" else name))

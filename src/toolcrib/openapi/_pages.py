@@ -120,15 +120,18 @@ def _fields(document: Document, schema: Any, base: str) -> Iterator[tuple[str, t
             yield _letters(name), (name,)
 
 
-def _properties(document: Document, schema: Any, base: str, depth: int = 0) -> Iterator[tuple[str, Any, str]]:
-    place = document.place(schema, base)
-    if depth > 3:
-        return
-    named = mapping_of(place.value)
-    for name, part in mapping_of(named.get("properties")).items():
-        yield name, part, place.base
-    for part in list_of(named.get("allOf")):
-        yield from _properties(document, part, place.base, depth + 1)
+def _properties(document: Document, schema: Any, base: str) -> Iterator[tuple[str, Any, str]]:
+    """Yield the properties of a schema and of all that it is composed of, each part once."""
+    waiting, seen = [(schema, base)], set[int]()
+    while waiting:
+        place = document.place(*waiting.pop())
+        named = mapping_of(place.value)
+        if id(named) in seen:
+            continue
+        seen.add(id(named))
+        for name, part in mapping_of(named.get("properties")).items():
+            yield name, part, place.base
+        waiting += [(part, place.base) for part in reversed(list_of(named.get("allOf")))]
 
 
 def _letters(name: str) -> str:

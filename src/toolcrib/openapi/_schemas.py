@@ -11,12 +11,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote
 from warnings import catch_warnings, simplefilter
 
 from toolcrib.openapi._document import Document, Place
-from toolcrib.openapi._shapes import list_of
+from toolcrib.openapi._shapes import list_of, mapping_of
 from toolcrib.openapi._texts import brief
 
 __all__ = ["Direction", "Schemas", "is_binary"]
@@ -25,6 +26,8 @@ Direction: TypeAlias = Literal["request", "answer"]
 _HIDDEN: Mapping[str, str] = {"request": "readOnly", "answer": "writeOnly"}
 _DEEPEST = 60
 _TEXT_CHARS = 160  # of the description of one argument or property
+_SLACK = 3_000  # characters that a schema may be longer than wanted before arguments are shown in part
+_ELSEWHERE = "Its parts are in the API's documentation."
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _NUMBERS = ("multipleOf", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum")
 _COUNTS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties")
@@ -47,6 +50,7 @@ class Schemas:
     def __init__(self, document: Document, direction: Direction) -> None:
         self._document, self._hidden = document, _HIDDEN[direction]
         self._names: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}  # the last one that tells definitions of one name apart
         self._places: dict[str, Place] = {}
         self._made: dict[str, dict[str, Any]] = {}
         self._sizes: dict[str, int] = {}
@@ -131,9 +135,10 @@ class Schemas:
         if place.key not in self._names:
             last = re.split(r"[/#]", place.key.rstrip("/#"))[-1]
             wanted = re.sub(r"[^A-Za-z0-9_]+", "_", unquote(last)).strip("_")[:60] or "Whole"
-            name, number = wanted, 2
+            name = wanted
             while name in self._places:
-                name, number = f"{wanted}_{number}", number + 1
+                self._numbers[wanted] = self._numbers.get(wanted, 1) + 1
+                name = f"{wanted}_{self._numbers[wanted]}"
             self._names[place.key], self._places[name] = name, place
         return self._names[place.key]
 
@@ -168,7 +173,8 @@ class Schemas:
     def shown(self, schema: dict[str, Any], most: int) -> dict[str, Any]:
         """Return a converted schema with its definitions in at most about `most` characters.
 
-        Where it is longer, what is deepest in it becomes any object or list, and as little of it as possible.
+        Where it is longer, what is deepest in it becomes any object or list, and as little of it as possible; of one
+        that is too wide even so, whole arguments do.
         """
         made = self._within(schema, most)
         if made is not None:
@@ -177,7 +183,8 @@ class Schemas:
             cut = self._cut(schema, levels, most)
             if cut is not None:
                 return cut
-        return _without_texts(self._cut(schema, 1, None))
+        cut = self._cut(schema, 1, 8 * most) or self._cut(schema, 0, None)
+        return _narrowed(_without_texts(cut), most)
 
     def _within(self, schema: dict[str, Any], most: int) -> dict[str, Any] | None:
         """Return a schema with all of its definitions; None where that is too long."""
@@ -200,14 +207,19 @@ class Schemas:
         made = _levels(schema, levels + 1, reached)  # the arguments themselves are the first
         left = None if most is None else most - len(json.dumps(made))
         definitions: dict[str, Any] = {}
-        while len(definitions) < len(reached):
+        waiting = [(-deep, name) for name, deep in reached.items()]
+        heapify(waiting)  # the one with most levels left comes first: no other one can add to them
+        while waiting:
             if left is not None and left < 0:
                 return None
-            name = max((name for name in reached if name not in definitions), key=lambda one: reached[one])
-            cut = self._cut_definition(name, reached[name])
+            deep, name = heappop(waiting)
+            if name in definitions:
+                continue
+            cut = self._cut_definition(name, -deep)
             definitions[name], left = cut.schema, None if left is None else left - cut.size
-            for other, deep in cut.reached.items():
-                reached[other] = max(deep, reached.get(other, 0))
+            for other, further in cut.reached.items():
+                if other not in definitions:
+                    heappush(waiting, (-further, other))
         if left is not None and left < 0:
             return None
         return {**made, "$defs": definitions} if definitions else made
@@ -365,7 +377,48 @@ def _any_of_its_kind(schema: dict[str, Any]) -> dict[str, Any]:
     if "type" not in kept and "properties" in inside and "$ref" not in kept:
         kept["type"] = "object"
     text = schema.get("description", "")
-    return {**kept, "description": f"{text} Its parts are in the API's documentation.".strip()}
+    return {**kept, "description": f"{text} {_ELSEWHERE}".strip()}
+
+
+def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
+    """Return a schema with as many arguments as fit, the smallest first; of the others it says as little as can be."""
+    if len(json.dumps(schema)) <= most + _SLACK:
+        return schema
+    definitions, arguments = schema.get("$defs", {}), mapping_of(schema.get("properties"))
+    if not arguments:  # an answer
+        return {key: value for key, value in schema.items() if key == "type"}
+    needs = {name: _needed({name: part}, definitions, most) for name, part in arguments.items()}
+    required, left = schema.get("required", ()), most
+    made, kept = dict[str, Any](), dict[str, Any]()
+    for name in sorted(arguments, key=lambda one: (sum(needs[one].values()), one not in required)):
+        part, size = arguments[name], sum(needs[name].values())
+        if size > left:
+            ref = str(mapping_of(part).get("$ref", "")).removeprefix("#/$defs/")
+            kind = mapping_of(definitions.get(ref, part)).get("type")
+            part = {**({} if kind is None else {"type": kind}), "description": _ELSEWHERE}
+            size = len(json.dumps({name: part}))
+        else:
+            kept |= {one: definitions[one] for one in needs[name] if one in definitions}
+        if size <= left or name in required:
+            made[name], left = part, left - size
+    whole = {key: value for key, value in schema.items() if key not in ("$defs", "additionalProperties")}
+    if len(made) == len(arguments):
+        whole["additionalProperties"] = False
+    ordered = {name: made[name] for name in arguments if name in made}
+    return {**whole, "properties": ordered, **({"$defs": kept} if kept else {})}
+
+
+def _needed(part: Mapping[str, Any], definitions: Mapping[str, Any], most: int) -> dict[str, int]:
+    """Return the characters of an argument, by the empty name, and of each definition that it needs, up to `most`."""
+    sizes, waiting = {"": len(json.dumps(part))}, [name for one in part.values() for name in refs_of(one)]
+    left = most - sizes[""]
+    while waiting and left >= 0:
+        name = waiting.pop()
+        if name not in sizes:
+            sizes[name] = len(json.dumps(definitions[name]))
+            left -= sizes[name]
+            waiting += refs_of(definitions[name])
+    return sizes
 
 
 def _without_texts(schema: Any) -> Any:

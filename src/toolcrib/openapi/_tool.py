@@ -12,7 +12,7 @@ from toolcrib.hooks import ambient_context
 from toolcrib.openapi._answers import value_of
 from toolcrib.openapi._credentials import Signer
 from toolcrib.openapi._document import Document
-from toolcrib.openapi._operations import SAFE, Endpoint, Operation, Route, endpoint_of
+from toolcrib.openapi._operations import SAFE, Endpoint, Operation, Route, endpoint_of, secret_parameters
 from toolcrib.openapi._options import Options
 from toolcrib.openapi._pages import Paging, page_schema, paging_of
 from toolcrib.openapi._requests import prepared
@@ -35,12 +35,14 @@ class Api:
 
     Attributes:
         schemes: The security schemes by name.
+        secret: The parameters that carry credentials, by place and name.
     """
 
     def __init__(
         self, document: Document, options: Options, schemes: Mapping[str, Mapping[str, Any]], sender: Sender
     ) -> None:
         self.document, self.options, self.schemes, self.sender = document, options, schemes, sender
+        self.secret = secret_parameters(schemes)
         self.requests, self.answers = Schemas(document, "request"), Schemas(document, "answer")
 
 
@@ -49,7 +51,7 @@ class OperationTool(BaseTool):
 
     def __init__(self, api: Api, route: Route, operation: Operation) -> None:
         self._api, self._route, self._operation = api, route, operation
-        self._endpoint: Endpoint = endpoint_of(api.document, route, api.requests)
+        self._endpoint: Endpoint = endpoint_of(api.document, route, api.requests, api.secret)
         options = api.options
         own = self._endpoint.servers
         self._server = server_of(api.document, own, options.server, options.variables)
@@ -155,15 +157,17 @@ class OperationTool(BaseTool):
         if self._paging is None:
             return value
         pages = self._api.options.pages
+        held = _items_of(value)
         for _ in range(pages - 1 if isinstance(pages, int) else 0):
-            if following is None or _items_of(value) is None:
+            if following is None or held is None:
                 break
             more, further = await self._page(following)
-            added, held = _items_of(more), _items_of(value)
-            if added is None or held is None:
+            added = _items_of(more)
+            if added is None:
                 break
             held += added
-            following = further
+            added[:] = held  # all else is what the last page says, such as its cursor
+            value, following = more, further
         return {"page": value, "next": following}
 
     async def _page(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any] | None]:
