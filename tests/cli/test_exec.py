@@ -44,6 +44,15 @@ def test_of_very_many_calls_the_first_and_the_last_are_shown(toolcrib: Command, 
     assert [row[1] for row in rows[51:]] == [f"a={number}," for number in range(61, 71)]
 
 
+def test_a_tool_that_is_denied_does_not_run_for_a_program_even_if_it_needs_no_approval(
+    toolcrib: Command, tools: str
+) -> None:
+    result = toolcrib("exec", tools, "-", "--deny", "add", stdin="add(a=1)")
+
+    assert result.exit_code == 1
+    assert "`add` was denied with --deny add" in result.stderr
+
+
 def test_a_program_without_calls_has_no_table(toolcrib: Command, tools: str) -> None:
     result = toolcrib("exec", tools, "-", stdin="print('no line end', end='')\n'value'")
 

@@ -59,6 +59,13 @@ def test_a_file_of_servers_is_a_target_as_any_other(toolcrib: Command) -> None:
     assert json.loads(called.stdout) == {"result": 3}
 
 
+def test_a_tool_of_a_server_that_is_denied_is_not_called(toolcrib: Command) -> None:
+    called = toolcrib("call", written(small=SMALL), "add", '{"a": 1, "b": 2}', "--deny", "add")
+
+    assert (called.exit_code, called.stdout) == (1, "")
+    assert "`add` was denied with --deny add" in called.stderr
+
+
 def test_a_wrong_file_is_an_error_that_names_server_and_field(toolcrib: Command) -> None:
     done = toolcrib("list", written(small={"comand": "x"}))
 

@@ -58,6 +58,10 @@ class ApprovalFlags:
                 raise UnknownTool(name, tuple(toolset.names()))
         return replace(self, approve=frozenset(approve), deny=frozenset(deny))
 
+    def gated(self, toolset: Toolset) -> Toolset:
+        """Return the toolset whose denied tools need approval, which they do not get, whether they need it or not."""
+        return toolset.with_approval(names=self.deny) if self.deny else toolset
+
 
 def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | None) -> Approver:
     """Return the approver of calls; `terminal` is None where there is no terminal."""

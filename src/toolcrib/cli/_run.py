@@ -95,7 +95,7 @@ class CliRun:
         async with open_toolset(self.toolset) as toolset:
             flags = self.flags.named(toolset)
             self.run.approver = approver_of(flags, toolset, self.terminal if Terminal.is_interactive() else None)
-            return await work(replace(self, toolset=toolset, flags=flags))
+            return await work(replace(self, toolset=flags.gated(toolset), flags=flags))
 
 
 @contextmanager
