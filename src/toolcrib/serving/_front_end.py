@@ -178,7 +178,8 @@ def _take_message(session: Session, request: FrontEndRequest, state: Mapping[str
         raise FrontEndError("nothing waits for an answer, and there is no new message", 409)
     if request.message_id and request.message_id == state.get("message"):
         if state["answered"]:
-            raise FrontEndError("this message was answered before; write a new one", 409)
+            mend = "open the conversation anew, or write a new message"
+            raise FrontEndError(f"this was answered before, maybe on another page: {mend}", 409)
         return request.message_id
     session.say(request.text)
     return request.message_id

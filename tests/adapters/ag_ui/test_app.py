@@ -72,6 +72,18 @@ def test_a_suspended_call_is_an_interrupt() -> None:
     assert trips.did == ["book Oslo"]
 
 
+def test_an_answer_of_a_second_page_is_told_that_it_was_given_before() -> None:
+    trips = Trips(BOOK, "Booked.")
+    client = Client(trips)
+    asked = client.run()
+    client.run(resume=answer(asked, {"approved": True}))
+
+    said = client.refused(resume=answer(asked, {"approved": False}))
+
+    assert "answered before, maybe on another page: open the conversation anew" in said
+    assert trips.did == ["book Oslo"]
+
+
 @pytest.mark.parametrize(
     ("payload", "status", "did"),
     [
