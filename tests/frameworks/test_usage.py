@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +39,7 @@ from tests.frameworks.scripted_agent_framework import calling as framework_calli
 from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters import agent_framework, claude_agent_sdk, google_adk, langchain, openai_agents, smolagents
 from toolcrib.adapters import pydantic_ai as pydantic
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.cli import app
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityFilter, RunSummary, SqliteSink, list_runs
@@ -309,6 +311,26 @@ async def test_the_record_has_the_tokens_of_an_agent_once(framework: Any, asks: 
     assert counted(runs) == (30, 5, cached, thoughts)
     assert {one.parent_id for one in requests} == {run.id for run in runs}
     assert all(one.ended_at is not None for one in requests)
+
+
+def test_an_agent_of_smolagents_that_goes_on_in_another_process_is_counted_there(tmp_path: Path) -> None:
+    store, tools = SqliteApprovalStore(tmp_path / "approvals.db"), [ez_tool(requires_approval=True)(book)]
+    with SqliteSink(tmp_path / "runs.db") as sink:
+
+        def made() -> Any:
+            agent = ToolCallingAgent([], smolagents_model(), **QUIET)
+            return smolagents.add_tools(agent, tools, run=lambda agent: Run(approvals=store), sinks=[sink])
+
+        first, again = made(), made()
+        with pytest.raises(AgentError):
+            first.run("go")
+        again.memory.steps = pickle.loads(pickle.dumps(first.memory.steps))
+        again.model = Script()
+        again.model.usage = [TokenUsage(*SECOND[:2])]
+        [request] = smolagents.approval_requests(first)
+        again.run(smolagents.answers(again, request.grant()), reset=False)
+
+    assert counted(list_runs(SqliteSink(tmp_path / "runs.db").log())) == (30, 5, 0, 0)
 
 
 @pytest.mark.parametrize("framework", GUARDED)

@@ -86,6 +86,7 @@ async def run_agent(
 async def _take_up(tool: AgentTool, each: Grant | Denial | ApprovalRequest) -> str | None:
     """Make a call that is answered, and return what came of it; None where it is not known to these tools."""
     run = tool.calls.run_of(tool.tools)
+    tool.calls.count_steps(tool.tools, run)
     known = next((one for one in tool.calls.waiting.values() if _is_for(each, one)), None)
     request_id = _request_id(each) if known is None else known.id
     answer = None if isinstance(each, ApprovalRequest) else each

@@ -91,7 +91,8 @@ class AgentCalls:
             raise CallNotMade(name, "the run of the agent was cancelled")
         originals = OriginalResults()
         run = self.run_of(tools)
-        self._count_steps(tools, run)
+        if self.count_steps(tools, run):
+            self._record_task()
         own = {"reader": _PROGRAM} if isinstance(self.agent, CodeAgent) else {}
         run = run.view(provide={**run.provide, OriginalResults: originals, MultiStepAgent: self.agent}, **own)
         call = ToolCall(name, dict(arguments), new_call_id())
@@ -149,15 +150,19 @@ class AgentCalls:
         self.interrupt()
         await self.loop.cancel()
 
-    # --- inside
-
-    def _count_steps(self, tools: FrameworkTools, run: Run) -> None:
-        """Record what each step takes from now on, and what those of this task took, where a sink wants to know."""
+    def count_steps(self, tools: FrameworkTools, run: Run) -> bool:
+        """Record what each step takes from now on, where a sink wants to know; return whether that begins here."""
         if self._counts_steps or not wants_activities(tools.pipeline.sinks, run.sinks):
-            return
+            return False
         self._counts_steps = True
         for kind in (ActionStep, PlanningStep):
             cast("Any", self.agent.step_callbacks).register(kind, self._record)
+        return True
+
+    # --- inside
+
+    def _record_task(self) -> None:
+        """Record what the steps of this task took."""
         for step in reversed(self.agent.memory.steps):
             if isinstance(step, TaskStep):
                 break
