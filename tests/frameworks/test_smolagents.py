@@ -580,6 +580,13 @@ def test_what_cannot_be_guarded_is_refused_and_nothing_is_changed() -> None:
     assert guard(mixed, GuardPolicy(leave=["weather"])).tools["delete"] is not theirs
 
 
+def test_the_end_of_a_run_in_our_sandbox_is_no_failure_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with CodeAgent([], Script(), executor=SandboxExecutor(), **QUIET) as agent:
+        answer = agent.run("go")
+
+    assert (answer, caplog.records) == ("done", [])
+
+
 def test_the_memory_of_programs_that_failed_is_kept_by_pickle() -> None:
     ran: list[str] = []
     agent = add_tools(CodeAgent([], Script("1 / 0", "book('Oslo')"), **QUIET), [booking(ran, requires_approval=True)])

@@ -12,6 +12,7 @@ from smolagents.local_python_executor import CodeOutput, InterpreterError, Pytho
 from toolcrib.adapters.smolagents._calls import FINAL_ANSWER
 from toolcrib.adapters.smolagents._members import Member
 from toolcrib.code import ProgramSession, Toolkit
+from toolcrib.errors import ModelRetry
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Sandbox, SandboxLimits
 from toolcrib.tools import Tool as OurTool
@@ -114,4 +115,4 @@ class _Final(Member):
     async def run(self, arguments: dict[str, Any]) -> Any:
         answer = await super().run(arguments)
         self._give(answer)
-        raise InterpreterError("the agent's run ends here: final_answer was called")
+        raise ModelRetry("the agent's run ends here: final_answer was called")
