@@ -116,8 +116,8 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "the end of smolagents' run in the sandbox",
         _EXECUTOR,
-        "        raise InterpreterError(\"the agent's run ends here",
-        "        return answer\n        raise InterpreterError(\"the agent's run ends here",
+        "        raise ModelRetry(\"the agent's run ends here",
+        "        return answer\n        raise ModelRetry(\"the agent's run ends here",
         _TESTS,
     ),
 )
