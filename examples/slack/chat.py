@@ -80,9 +80,11 @@ def newest(action: str) -> dict[str, Any]:
     if "SLACK_API" not in os.environ:
         sys.exit("Export what `chat.py` printed when it started.")
     with urlopen(os.environ["SLACK_API"].removesuffix("/api") + "/messages", timeout=60) as reply:
-        messages: list[dict[str, Any]] = json.load(reply)
+        messages = json.load(reply)
+    message: dict[str, Any]
     for message in reversed(messages):
-        if any(button["action_id"] == action for block in message["blocks"] for button in block.get("elements", [])):
+        buttons = [button for block in message["blocks"] for button in block.get("elements", [])]
+        if any(button["action_id"] == action for button in buttons):
             return message
     sys.exit(f"No message has a button to {action}.")
 
