@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Command
@@ -26,11 +28,15 @@ def test_runs_and_traces_of_what_call_recorded(toolcrib: Command, tools: str) ->
     assert (of_call["kind"], of_call["name"], of_call["status"]) == ("call", "buy", "suspended")
 
 
-def test_what_is_not_there_is_said(toolcrib: Command, tools: str) -> None:
+def test_what_is_not_there_is_said(toolcrib: Command, tools: str, tmp_path: Path) -> None:
     toolcrib("call", tools, "add", '{"a": 1}', "--record", "a.db")
     (run,) = json.loads(toolcrib("runs", "a.db", "--json").stdout)
 
     absent = toolcrib("runs", "no.db")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE orders (id)")
+    before = (tmp_path / "other.db").read_bytes()
+    foreign = [toolcrib(*command, "--database", "other.db") for command in (["runs"], ["approvals", "list"])]
     none = toolcrib("runs", "a.db", "--tool", "buy")
     misspelt = toolcrib("trace", f"{run['id']}x", "--database", "a.db")
     unknown = toolcrib("trace", "zzz", "--database", "a.db")
@@ -40,6 +46,10 @@ def test_what_is_not_there_is_said(toolcrib: Command, tools: str) -> None:
 
     assert (absent.exit_code, none.exit_code, misspelt.exit_code, unknown.exit_code) == (2, 0, 2, 2)
     assert "the database no.db cannot be used: there is no such file" in absent.stderr
+    for refused in foreign:
+        assert refused.exit_code == 2
+        assert "the database other.db cannot be used: it holds nothing of Toolcrib" in refused.stderr
+    assert (tmp_path / "other.db").read_bytes() == before
     assert none.stderr == "there is no such run in a.db\n"
     assert f"Did you mean {run['id']}?" in misspelt.stderr
     assert "`toolcrib runs` lists the runs" in unknown.stderr
@@ -101,7 +111,7 @@ def test_a_replay_that_cannot_be_made_says_why(toolcrib: Command, tools: str, tm
     assert "cannot read the policy no.toml" in unread.stderr
     assert "`rule` is unknown" in wrong.stderr
     assert secret.exit_code == 0
-    assert secret.stderr == "1 call of 1 run: 0 would differ, 1 cannot be told\n"
+    assert secret.stderr == "1 call of 1 run: 0 would differ, 1 undecided\n"
     assert "the record hides a secret in its arguments (password)" in secret.stdout
 
 

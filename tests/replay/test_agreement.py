@@ -72,7 +72,7 @@ async def test_nothing_differs_under_the_same_tools(tmp_path: Path, setting: Set
     found = await replayed(log, setting)
 
     assert (found.calls, found.runs) == (len(SCRIPT), 3)
-    assert [one.to_dict() for one in (*found.differences, *found.untold)] == []
+    assert [one.to_dict() for one in (*found.differences, *found.undecided)] == []
 
 
 @pytest.mark.parametrize("name", CHANGED)
@@ -85,7 +85,7 @@ async def test_what_differs_is_what_a_live_rerun_does_otherwise(tmp_path: Path, 
     before, after = went(log), went(rerun)
     assert {one.call.id for one in found.differences} == {id for id in before if before[id] != after[id]}
     assert found.differences
-    assert found.untold == ()
+    assert found.undecided == ()
 
 
 PAYMENTS = st.builds(
@@ -126,7 +126,7 @@ async def test_any_script_under_any_tools(steps: list[Step], before: Setting, af
         same, changed = await replayed(log, before), await replayed(log, after)
         was, now = went(log), went(rerun)
     differ = {id for id in was if was[id] != now[id]}
-    untold = {one.call.id for one in changed.untold}
-    assert (same.differences, same.untold) == ((), ())
+    undecided = {one.call.id for one in changed.undecided}
+    assert (same.differences, same.undecided) == ((), ())
     assert {one.call.id for one in changed.differences} - differ == set()
-    assert differ - {one.call.id for one in changed.differences} - untold == set()
+    assert differ - {one.call.id for one in changed.differences} - undecided == set()

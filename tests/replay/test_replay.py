@@ -61,7 +61,7 @@ async def test_calls_of_a_program_are_replayed_with_what_flows_into_them(tmp_pat
     same = await replay(log, shop(), provenance=Provenance())
     free = await replay(log, shop(), provenance=Provenance(dry_run=True))
 
-    assert (same.calls, same.differences, same.untold, same.remarks) == (2, (), (), ())
+    assert (same.calls, same.differences, same.undecided, same.remarks) == (2, (), (), ())
     assert changes(free) == [("send", "waits for approval -> runs")]
     assert RAN == []
 
@@ -75,7 +75,7 @@ async def test_what_a_program_passed_on_without_a_policy_is_not_told(tmp_path: P
     found = await replay(log, shop(), provenance=Provenance())
 
     assert found.differences == ()
-    assert [(one.call.tool, "without a policy" in one.why) for one in found.untold] == [("send", True)]
+    assert [(one.call.tool, "without a policy" in one.why) for one in found.undecided] == [("send", True)]
     assert found.remarks == (
         "no word of a user is on record for 1 of 1 runs: what a user wrote there counts as the model's",
     )
@@ -110,8 +110,8 @@ async def test_what_the_host_decided_is_as_it_was(tmp_path: Path) -> None:
 
     same, asked = await replay(log, shop()), await replay(log, shop(needs_approval=True))
 
-    assert (same.calls, same.differences, same.untold) == (4, (), ())
-    assert (asked.differences, asked.untold) == ((), ())
+    assert (same.calls, same.differences, same.undecided) == (4, (), ())
+    assert (asked.differences, asked.undecided) == ((), ())
 
 
 def login(fails: bool = False) -> Toolset:
@@ -154,7 +154,7 @@ async def test_what_the_record_lacks_is_said_and_counted(tmp_path: Path) -> None
     found = await replay(log, tools)
 
     assert found.differences == ()
-    assert [(one.call.tool, one.why) for one in found.untold] == [
+    assert [(one.call.tool, one.why) for one in found.undecided] == [
         ("log_in", "the record hides a secret in its arguments (password)"),
         ("find", "the record has no arguments of it"),
     ]
@@ -165,8 +165,8 @@ async def test_a_hook_that_fails_only_here_tells_nothing(tmp_path: Path) -> None
 
     asked, unasked = await replay(log, login(fails=True)), await replay(log, login(fails=True), asks_hooks=False)
 
-    assert [(one.call.tool, one.now, "no deps" in one.why) for one in asked.untold] == [("look", None, True)]
-    assert (asked.differences, unasked.differences, unasked.untold) == ((), (), ())
+    assert [(one.call.tool, one.now, "no deps" in one.why) for one in asked.undecided] == [("look", None, True)]
+    assert (asked.differences, unasked.differences, unasked.undecided) == ((), (), ())
 
 
 async def test_a_call_that_goes_on_is_not_told(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ async def test_a_call_that_goes_on_is_not_told(tmp_path: Path) -> None:
 
     found = await replay(log, shop())
 
-    assert [one.change for one in found.untold] == ["not known -> cannot be told"]
+    assert [one.change for one in found.undecided] == ["not known -> undecided"]
 
 
 async def test_whole_runs_are_replayed_from_a_time_on_or_of_the_latest_calls(tmp_path: Path) -> None:
@@ -206,5 +206,5 @@ async def test_arguments_that_an_approver_gave_are_taken_again(tmp_path: Path) -
 
     same, free = await replay(log, shop(needs_approval=True)), await replay(log, shop())
 
-    assert (same.differences, same.untold) == ((), ())
+    assert (same.differences, same.undecided) == ((), ())
     assert changes(free) == [("send", "runs once approved -> runs")]

@@ -21,6 +21,7 @@ from toolcrib.serving import ServerStates
 __all__ = [
     "DATABASE_HINT",
     "DatabaseOption",
+    "check_kept",
     "database_errors",
     "database_name",
     "database_or",
@@ -79,9 +80,26 @@ def has_workers(database: str | None = None) -> bool:
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
         return True
-    with closing(sqlite3.connect(Path(name.removeprefix("sqlite:///")))) as connection:
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'toolcrib_workers'").fetchone()
-    return found is not None
+    return _has_table(Path(name.removeprefix("sqlite:///")), "toolcrib_workers")
+
+
+def check_kept(database: str | None) -> None:
+    """Refuse a file that is missing or holds nothing of ours: what only reads it would make its tables there.
+
+    Raises:
+        DatabaseError: It is such a file, or cannot be used.
+    """
+    if is_postgres(database):
+        return
+    name, path = database_name(database), file_of(database)
+    if path.is_dir():
+        raise DatabaseError(name, "it is a folder", "Name a file in it")
+    if not path.exists():
+        raise DatabaseError(name, "there is no such file", DATABASE_HINT)
+    with database_errors(name):
+        is_ours = _has_table(path, "toolcrib%")
+    if not is_ours:
+        raise DatabaseError(name, "it holds nothing of Toolcrib", DATABASE_HINT)
 
 
 def is_postgres(database: str | None) -> bool:
@@ -116,13 +134,12 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> SqlAp
         MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
     """
     name = database_name(database)
+    if not create:
+        check_kept(name)
     if _scheme(name) in _POSTGRES:
         return cast("SqlApprovalStore", _postgres("PostgresApprovalStore", name))
-    path = file_of(name)
-    if not create and not path.is_file():
-        raise DatabaseError(name, "there is no such file", DATABASE_HINT)
     with database_errors(name):
-        return SqliteApprovalStore(path)
+        return SqliteApprovalStore(file_of(name))
 
 
 def open_server_states(database: str | None = None) -> ServerStates | None:
@@ -179,6 +196,11 @@ def _postgres(kind: str, url: str) -> Any:
     except MissingExtraError as error:
         raise MissingExtraError("a Postgres database", error.extra) from error
     return getattr(module, kind)(url)
+
+
+def _has_table(path: Path, like: str) -> bool:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT 1 FROM sqlite_master WHERE name LIKE ?", (like,)).fetchone() is not None
 
 
 def _scheme(name: str) -> str:

@@ -28,7 +28,7 @@ from toolcrib.adapters.dbos import (
     turn_id_of,
     workers,
 )
-from toolcrib.cli._database import DATABASE_HINT
+from toolcrib.cli._database import check_kept
 from toolcrib.cli._find_toolset import toolset_of
 from toolcrib.cli._formatting import say
 from toolcrib.cli._live_view import LiveView
@@ -36,7 +36,7 @@ from toolcrib.cli._run import Status, open_toolset
 from toolcrib.cli._target import load
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.code import Toolkit
-from toolcrib.errors import DatabaseError, TargetError, UnknownTool
+from toolcrib.errors import TargetError, UnknownTool
 from toolcrib.turns import Agent, Turn
 
 __all__ = ["Job", "Placement", "WorkerOptions", "durable_of", "enqueue_job", "open_client", "work"]
@@ -95,8 +95,8 @@ def open_client(database: str | None, *, create: bool = True) -> Client:
         DatabaseError: It cannot be used.
     """
     named = Database.named(database)
-    if not create and named.path is not None and not named.path.exists():
-        raise DatabaseError(str(named), "there is no such file", DATABASE_HINT)
+    if not create:
+        check_kept(database)
     return Client(named)
 
 

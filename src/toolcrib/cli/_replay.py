@@ -112,12 +112,12 @@ def _print(found: Replay) -> None:
         screen.print(counted)
         screen.print()
         screen.print(_lines(found.differences))
-    if found.untold:
-        screen.print("\ncannot be told:")
-        screen.print(_lines(found.untold))
+    if found.undecided:
+        screen.print("\nundecided:")
+        screen.print(_lines(found.undecided))
     of = f"{found.calls:,} call{'' if found.calls == 1 else 's'} of {found.runs:,} run{'' if found.runs == 1 else 's'}"
     said = f"{of}: {len(found.differences):,} would differ"
-    say(f"{said}, {len(found.untold):,} cannot be told" if found.untold else said)
+    say(f"{said}, {len(found.undecided):,} undecided" if found.undecided else said)
     for remark in found.remarks:
         say(f"note: {remark}")
 

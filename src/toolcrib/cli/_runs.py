@@ -11,19 +11,9 @@ import typer
 from rich.text import Text
 
 from toolcrib.calls import now
-from toolcrib.cli._database import (
-    DATABASE_HINT,
-    DatabaseOption,
-    database_errors,
-    database_name,
-    file_of,
-    is_postgres,
-    open_log,
-    shown_name,
-)
+from toolcrib.cli._database import DatabaseOption, check_kept, database_errors, open_log, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._run import Status, exit_on_error
-from toolcrib.errors import DatabaseError
 from toolcrib.record import EventLog, RunFilter, RunSummary, TraceNode, ids_like, list_runs, trace_nodes
 
 __all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "moment", "runs", "trace"]
@@ -50,11 +40,10 @@ def kept_log(database: str | None) -> EventLog:
     """Return the events in a database that is there already.
 
     Raises:
-        DatabaseError: There is no such file, or it cannot be used.
+        DatabaseError: There is no such file, it holds nothing of ours, or it cannot be used.
         MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
     """
-    if not is_postgres(database) and not file_of(database).is_file():
-        raise DatabaseError(database_name(database), "there is no such file", DATABASE_HINT)
+    check_kept(database)
     return open_log(database)
 
 

@@ -42,14 +42,14 @@ class Replay:
         calls: How many calls were replayed.
         runs: Of how many runs.
         differences: The calls that would go another way, in the order they came.
-        untold: The calls of which that cannot be told, each with the reason in `why`.
+        undecided: The calls of which the record does not say enough, each with the reason in `why`.
         remarks: What was not on record for all of them.
     """
 
     calls: int
     runs: int
     differences: tuple[Difference, ...]
-    untold: tuple[Difference, ...]
+    undecided: tuple[Difference, ...]
     remarks: tuple[str, ...] = ()
 
     def summary(self) -> dict[tuple[str, str], int]:
@@ -64,7 +64,7 @@ class Replay:
             "runs": self.runs,
             "summary": [{"tool": t, "change": change, "calls": n} for (t, change), n in self.summary().items()],
             "differences": [one.to_dict() for one in self.differences],
-            "untold": [one.to_dict() for one in self.untold],
+            "undecided": [one.to_dict() for one in self.undecided],
             "remarks": list(self.remarks),
         }
 
@@ -122,13 +122,13 @@ class _Progress:
     Attributes:
         made: The admitted call, or what a gate gave.
         asked: Whether a person was asked.
-        untold: Why it cannot be told what would become of it.
+        undecided: Why it is undecided what would become of it.
         unread: What its run had read that is not in the record, when it came.
     """
 
     made: Call | Outcome | None = None
     asked: bool = False
-    untold: str = ""
+    undecided: str = ""
     unread: str = ""
     by: str = ""
     arguments: Mapping[str, Any] | None = None
@@ -155,7 +155,7 @@ class _Replay:
 
     async def result(self) -> Replay:
         differences: list[Difference] = []
-        untold: list[Difference] = []
+        undecided: list[Difference] = []
         for kind, subject, more in self.recording.steps:
             if kind == "program":
                 self._run(subject).run.intend(more)
@@ -166,9 +166,9 @@ class _Replay:
         for call in self.recording.calls:
             found = self._difference(call)
             if found is not None:
-                (untold if found.now is None else differences).append(found)
+                (undecided if found.now is None else differences).append(found)
         runs = len({call.run_id for call in self.recording.calls})
-        return Replay(len(self.recording.calls), runs, tuple(differences), tuple(untold), self._remarks())
+        return Replay(len(self.recording.calls), runs, tuple(differences), tuple(undecided), self._remarks())
 
     def _remarks(self) -> tuple[str, ...]:
         silent = len(self.runs.keys() - self.heard)
@@ -210,10 +210,10 @@ class _Replay:
 
     async def _admit(self, call: RecordedCall, attempt: RecordedAttempt, own: _Run, progress: _Progress) -> None:
         if self._is_inside_stopped(call):
-            progress.untold = _NOT_MADE
+            progress.undecided = _NOT_MADE
             return
-        progress.untold = self._lacks(call, attempt)
-        if progress.untold:
+        progress.undecided = self._lacks(call, attempt)
+        if progress.undecided:
             return
         hooks = host_hooks(attempt, with_policy=self.policy is None)
         run = self._view(call, attempt, own)
@@ -221,7 +221,7 @@ class _Replay:
         progress.take(found, asked=own.answers.asked)
         made = found.made
         if isinstance(made, Failed) and made.code == "hook_error" and not _was(call, "hook_error"):
-            progress.untold = made.message
+            progress.undecided = made.message
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
         """Return what the record lacks of a call, that the gates would have to see; empty for nothing."""
@@ -278,7 +278,7 @@ class _Replay:
         if attempt is not call.attempts[-1]:
             return
         began = any(each.final is not None for each in call.attempts)
-        if (made is None and progress.untold != _NOT_MADE) or (made is not None and is_call(made) and not began):
+        if (made is None and progress.undecided != _NOT_MADE) or (made is not None and is_call(made) and not began):
             own.unread = own.unread or _ELSEWHERE
         if made is None or not is_call(made) or made.state != "admitted" or not began:
             return
@@ -294,7 +294,7 @@ class _Replay:
     def _stops(self, call: RecordedCall) -> bool:
         """Return whether a call would not run now."""
         progress = self.progress[id(call)]
-        return progress.untold == _NOT_MADE or (progress.made is not None and not is_call(progress.made))
+        return progress.undecided == _NOT_MADE or (progress.made is not None and not is_call(progress.made))
 
     def _difference(self, call: RecordedCall) -> Difference | None:
         progress, was = self.progress[id(call)], recorded(call)
@@ -302,10 +302,10 @@ class _Replay:
             return Difference(call, Verdict("not known"), None, _OPEN)
         if was.kind == "rejected" and (call.attempts[-1].outcome or {}).get("source") == "limit":
             return None
-        if progress.untold == _NOT_MADE:
+        if progress.undecided == _NOT_MADE:
             return Difference(call, was, Verdict("not made", _NOT_MADE), _NOT_MADE)
-        if progress.untold:
-            return Difference(call, was, None, progress.untold)
+        if progress.undecided:
+            return Difference(call, was, None, progress.undecided)
         now = self._now(call, progress)
         if _is_hosts(call, was) and now.kind in _PASSES:
             return None
@@ -318,7 +318,7 @@ class _Replay:
     def _now(self, call: RecordedCall, progress: _Progress) -> Verdict:
         made = progress.made
         if made is None:
-            raise RuntimeError("a call that cannot be told has no verdict")
+            raise RuntimeError("an undecided call has no verdict")
         if not is_call(made):
             return predicted(made, progress.by)
         ended = progress.concluded

@@ -41,13 +41,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A call that would go another way, or of which that cannot be told.
+    """A call that would go another way, or of which the record does not say enough.
 
     Attributes:
         call: The call as it was recorded.
         was: What became of it.
-        now: What would become of it; None where that cannot be told.
-        why: What differs, or why it cannot be told.
+        now: What would become of it; None where it is undecided.
+        why: What differs, or why it is undecided.
     """
 
     call: RecordedCall
@@ -58,7 +58,7 @@ class Difference:
     @property
     def change(self) -> str:
         """The kinds of verdict before and after, in a line."""
-        after = "cannot be told" if self.now is None else self.now.kind
+        after = "undecided" if self.now is None else self.now.kind
         return f"{self.was.kind} -> {after}" if after != self.was.kind else f"{after}, with other arguments"
 
     def to_dict(self) -> dict[str, Any]:
