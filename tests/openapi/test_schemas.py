@@ -143,7 +143,7 @@ async def test_a_schema_of_a_thousand_choices_is_shown_in_part_and_checked_in_wh
     assert shown["properties"]["limit"] == {"type": "integer"}
     assert shown["properties"]["colour"] == {
         "type": "string",
-        "description": "Its parts are in the API's documentation.",
+        "description": "More about it is in the API's documentation.",
     }
     assert "colour: must be" in wrong.text()
     assert isinstance(outcome, Completed)
