@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.apps import App
+from google.adk.plugins import BasePlugin
 from google.adk.runners import InMemoryRunner
-from google.adk.tools import FunctionTool, ToolContext, google_search
+from google.adk.tools import BaseTool, FunctionTool, ToolContext, google_search
 from google.genai import types
 
 from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
@@ -119,6 +120,26 @@ async def test_a_grant_that_is_not_confirmed_is_none() -> None:
     done = await chat.say(said)
 
     assert (ran, "Rejected" in str(outputs(done))) == ([], True)
+
+
+class Twice(BasePlugin):
+    """Calls each tool itself, before the agent makes the same call."""
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> None:
+        await tool.run_async(args=tool_args, tool_context=tool_context)
+
+
+async def test_a_call_that_is_made_again_without_a_confirmation_waits_on() -> None:
+    ran: list[str] = []
+    chat = Chat(
+        as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"})], plugins=[Twice("twice")]
+    )
+
+    asked = await chat.say("go")
+
+    assert ([request.tool for request in approval_requests(asked)], ran) == (["book"], [])
 
 
 async def test_an_answer_to_nothing_that_waits_is_an_error() -> None:

@@ -11,6 +11,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import ToolException
 from langchain_core.tools import tool as lc_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -378,6 +379,20 @@ async def test_their_media_are_media() -> None:
 
     assert isinstance(outcome, Completed)
     assert outcome.value == [Media("image/png", b"dot"), "a dot"]
+
+
+async def test_a_failure_that_their_tool_turns_into_a_message_is_one() -> None:
+    @lc_tool
+    def book() -> str:
+        """Book a room."""
+        raise ToolException("there is no room")
+
+    book.handle_tool_error = True
+
+    outcome = await Pipeline(from_tools([book])).run(ToolCall("book"))
+
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.exception, ToolException)
 
 
 # --- gates around what is there
