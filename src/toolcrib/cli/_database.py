@@ -28,7 +28,6 @@ __all__ = [
     "database_url",
     "file_of",
     "has_workers",
-    "is_postgres",
     "open_approvals",
     "open_events",
     "open_log",
@@ -89,9 +88,10 @@ def check_kept(database: str | None) -> None:
     Raises:
         DatabaseError: It is such a file, or cannot be used.
     """
-    if is_postgres(database):
+    name = database_name(database)
+    if _scheme(name) in _POSTGRES:
         return
-    name, path = database_name(database), file_of(database)
+    path = file_of(name)
     if path.is_dir():
         raise DatabaseError(name, "it is a folder", "Name a file in it")
     if not path.exists():
@@ -100,11 +100,6 @@ def check_kept(database: str | None) -> None:
         is_ours = _has_table(path, "toolcrib%")
     if not is_ours:
         raise DatabaseError(name, "it holds nothing of Toolcrib", DATABASE_HINT)
-
-
-def is_postgres(database: str | None) -> bool:
-    """Return whether a database is a Postgres server; raises DatabaseError for what is no kind of database."""
-    return _scheme(database_name(database)) in _POSTGRES
 
 
 def file_of(database: str | None) -> Path:

@@ -36,7 +36,7 @@ class RecordedAnswers:
                 self._given.setdefault(_name(said), attempt)
 
     async def put(self, request: ApprovalRequest) -> None:
-        """Keep nothing: nobody is asked."""
+        """Keep nothing: a replay asks no person."""
 
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         """Keep nothing."""
@@ -71,5 +71,5 @@ class RecordedAnswers:
 
 
 def _name(said: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what tells a standing grant from others: who gave it, and when."""
+    """Return the key of a standing grant: who gave it, and when."""
     return str(said.get("approver")), str(said.get("at"))
