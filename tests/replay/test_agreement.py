@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
@@ -117,6 +117,11 @@ SETTINGS = st.builds(
 
 @settings(max_examples=examples(30), deadline=None)
 @given(STEPS, SETTINGS, SETTINGS)
+@example(  # the policy asks about what a tool would return that was not there
+    [Step("find", '{"text": "x"}', "a"), Step("fetch", '{"page": "x"}', "a")],
+    Setting(has_find=False),
+    Setting(policy=Provenance()),
+)
 async def test_any_script_under_any_tools(steps: list[Step], before: Setting, after: Setting) -> None:
     after = replace(after, policy=after.policy or before.policy)  # without one, what the policy said is as it was
     with tempfile.TemporaryDirectory() as folder:

@@ -311,7 +311,8 @@ class _Replay:
             return None
         why = differ(was, now)
         if was.kind == now.kind and not why:
-            return None
+            may_ask = self.policy is not None and now.kind in _PASSES  # about what is not in the record
+            return Difference(call, was, None, progress.unread) if progress.unread and may_ask else None
         unsure = self._unsure(call, was, now)
         return Difference(call, was, None, unsure) if unsure else Difference(call, was, now, why)
 
