@@ -878,8 +878,11 @@ async def test_a_grant_is_used_once(way: Way) -> None:
     second = await caller.answer(waiting, grant)
 
     assert isinstance(first, Completed)
-    assert isinstance(second, Failed)
-    assert (second.code, ran) == ("approval_error", [("x", 1)])
+    assert ran == [("x", 1)]
+    if isinstance(second, Failed):
+        assert second.code == "approval_error"
+    else:  # as the store knows what came of it
+        assert second.text() == first.text()
 
 
 @ways("answer")
@@ -1269,8 +1272,11 @@ async def test_a_call_that_is_answered_twice_with_always_is_executed_once(way: W
     first, second = [await caller.answer(waiting, always) for _ in range(2)]
 
     assert isinstance(first, Completed)
-    assert isinstance(second, Failed)
-    assert (second.code, ran) == ("approval_error", [("x", 1)])
+    assert ran == [("x", 1)]
+    if isinstance(second, Failed):
+        assert second.code == "approval_error"
+    else:  # as the store knows what came of it
+        assert second.text() == first.text()
 
 
 @ways("answer", "concurrent")

@@ -84,7 +84,8 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
 def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
     if refused is not None:
         return call.close(refused)
-    call.admit()
+    if call.state != "executed":  # as the run's store or an approver says
+        call.admit()
     return None
 
 

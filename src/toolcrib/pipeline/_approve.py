@@ -8,17 +8,18 @@ from inspect import isawaitable
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from toolcrib.approvals import misfit
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
+from toolcrib.approvals import ApprovalEntry, misfit
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, now, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.pipeline._consent import consent_lacking
 from toolcrib.pipeline._decide import decide_and_edit
+from toolcrib.pipeline._doubt import next_request_id, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "reasons_for"]
+__all__ = ["answered", "approve", "begun_before", "reasons_for"]
 
 
 async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
@@ -121,13 +122,13 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
 
 async def _ask(
     call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None, *, lapsed: bool
-) -> Outcome | Grant:
-    """Return the grant that lets the call go on, or the outcome that ends it here.
+) -> Outcome | Grant | None:
+    """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before.
 
-    Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, a standing
-    grant of the run itself, the grant by which the call was begun before, a person who has settled it by other means,
-    the run's approver. With none of them the
-    call is suspended. A call in doubt is answered by its own request alone, and no approver is asked at once.
+    Looked for in this order: what the run's store knows of an execution, the answer given with the call, an answer or
+    standing grant in the store, a standing grant of the run itself, the grant by which the call was begun before, a
+    person who has settled it by other means, the run's approver. With none of them the call is suspended. A call in
+    doubt is answered by its own request alone, and no approver is asked at once.
     """
     run, before = call.run, call.request
     who: object = "get_approval_metadata"
@@ -135,10 +136,13 @@ async def _ask(
         call.validate()
         call.request = request = _request(call, reasons)
         answer, stored = given, False
-        if answer is None and run.approvals is not None:
+        if run.approvals is not None:
             who = run.approvals
-            answer = await run.approvals.take(request)
-            stored = answer is not None
+            found = await run.approvals.take(request)
+            if isinstance(found, ApprovalEntry):
+                return await _begun_before(call, found, given)
+            if answer is None:
+                answer, stored = found, found is not None
         if answer is None:
             answer = run.standing_grant(request)
         if answer is None and used is not None and not misfit(used, request):
@@ -148,6 +152,9 @@ async def _ask(
             who = "get_settler"
             by = await source.get_settler(before)
             answer = None if by is None else request.grant(by)
+        if answer is None:
+            who = run.approvals
+            call.request = request = await _with_equal_calls(call, request)
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             with stopped_clocks():
@@ -155,43 +162,111 @@ async def _ask(
         if answer is None:
             return await _suspend(call, request)
         _note(call, request, answer)
-        _use_up(call, before, request, answer, stored=stored)
-        if stored and (why := _wrong_result(call, answer)):
-            return await _ask_again(call, reasons, why)
+        _use_up(call, before, request, answer)
+        if stored and isinstance(answer, Grant) and (why := _wrong_result(call, answer)):
+            return await _ask_again(call, request, answer, why)
         if not stored:
             who = run.approvals
-            await _keep(call, request, answer)
+            begun = await _keep(call, request, answer)
+            if begun is not None:
+                return await _begun_before(call, begun, given)
     except InvalidArguments as error:
         return failure(call.plan, call.id, run, error)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
-        return hook_failure(call.plan, call.id, call.run, "approval", who, error)
+        return hook_failure(call.plan, call.id, run, "approval", who, error)
     if isinstance(answer, Grant):
         return answer
     by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-def _wrong_result(call: LiveCall, answer: Grant | Denial) -> str:
+async def begun_before(call: LiveCall, entry: ApprovalEntry) -> Outcome | None:
+    """Return what keeps a call from going on that began by an entry of the store; None when it may, or was executed."""
+    answer = await _begun_before(call, entry, None)
+    if isinstance(answer, Grant):
+        call.approve(answer)
+        return None
+    return answer
+
+
+async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Denial | None) -> Outcome | Grant | None:
+    """Go on with a call that began before, as the run's store knows: in another process, or earlier in this one.
+
+    Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
+    suspended. Else it is in doubt: it begins once more by the same grant if its tool is idempotent, and is asked about
+    if it is not.
+    """
+    execution, request = entry.execution, entry.request
+    if execution is None or (call.request is not None and call.request.consent is not None):
+        raise ApprovalError(call.name, "the call went on by this request before, and may have been done")
+    state = execution.state
+    if state == "ended" and execution.result is not None:
+        error = execution.result.get("error")
+        call.grant = entry.answer if isinstance(entry.answer, Grant) else None
+        call.begun, call.noted, call.resumed = True, "ended", call.resumed or {}
+        value = revived(execution.result.get("value"))
+        call.executed(value, None if error is None else stored_error(error))
+        return None
+    if state == "running":
+        since = execution.begun_at.isoformat(timespec="seconds")
+        call.request = replace(request, reason=f"the call is executed now, since {since}; ask again for its result")
+        return _suspended(call, call.request)
+    if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
+        return entry.answer
+    call.doubts += 1
+    call.request = replace(request, id=next_request_id(request.id), created_at=now(), in_doubt=True, follows=request.id)
+    call.state = "suspended"  # so that each process asks the same
+    return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
+
+
+async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> ApprovalRequest:
+    """Return a request that says first which equal calls may have been done, or are executed now."""
+    store = call.run.approvals
+    if store is None or request.in_doubt:
+        return request
+    lines = [_equal_call(entry) for entry in await store.like(request)]
+    return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
+
+
+def _equal_call(entry: ApprovalEntry) -> str:
+    began = "" if entry.execution is None else entry.execution.begun_at.isoformat(timespec="seconds")
+    if entry.execution_state == "running":
+        return f"An equal call (request {entry.request.id}) is executed now, since {began}"
+    return (
+        f"An equal call (request {entry.request.id}) began at {began} and is not known to have ended: it may have been "
+        "done already"
+    )
+
+
+def _wrong_result(call: LiveCall, answer: Grant) -> str:
     """Return why the result that an answer gives is not the tool's; empty when it is, or when there is none."""
     try:
-        if isinstance(answer, Grant) and answer.done is not None:
+        if answer.done is not None:
             checked_output(call.tool, call.name, answer.done.value)
     except InvalidOutput as error:
         return str(error)
     return ""
 
 
-async def _ask_again(call: LiveCall, reasons: list[str], why: str) -> Suspended:
-    """Suspend a call whose stored answer is used up and was none: another request says why."""
-    call.request = replace(_request(call, [*reasons, why]), id=f"ask_{uuid4().hex}")
+async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, why: str) -> Suspended:
+    """Suspend a call in doubt whose stored result is not of its tool: another request says why."""
+    if call.run.approvals is not None:
+        await call.run.approvals.begin(request, answer)
+        await call.run.approvals.end(request, answer)
+    reason = "; ".join([request.reason, why])
+    call.request = replace(request, id=next_request_id(request.id), created_at=now(), reason=reason, follows=request.id)
     return await _suspend(call, call.request)
 
 
 async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
     if call.run.approvals is not None:
         await call.run.approvals.put(request)
+    return _suspended(call, request)
+
+
+def _suspended(call: LiveCall, request: ApprovalRequest) -> Suspended:
     if call.trace is not None:
         call.trace.suspended(request)
     call.suspend()
@@ -212,13 +287,11 @@ def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> N
         call.trace.answered({**_recorded(answer), "digest": request.digest, "request_id": request.id})
 
 
-def _use_up(
-    call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial, *, stored: bool
-) -> None:
+def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
     if isinstance(answer, Grant) and (why := misfit(answer, request)):
         raise ApprovalError(request.tool, why)
-    if stored:  # the store sees to it that an answer is used once, also by other processes
+    if call.run.approvals is not None:  # it lets one call begin, also of other processes
         return
     word, own = "denied", answer.request_id
     if isinstance(answer, Grant):  # one that names no request is known by its call in the run
@@ -230,12 +303,17 @@ def _use_up(
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
 
-async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run."""
+async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+    """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run.
+
+    Returns:
+        The entry by which the call has begun before, as the store knows.
+    """
     if call.run.approvals is not None:
-        await call.run.approvals.use(request, answer)
-    elif isinstance(answer, Grant) and answer.standing:
+        return await call.run.approvals.use(request, answer)
+    if isinstance(answer, Grant) and answer.standing:
         call.run.stand(answer)
+    return None
 
 
 def _recorded(answer: Grant | Denial) -> dict[str, Any]:
@@ -272,12 +350,18 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         approvers=plan.tool.options.approvers,
         origins=tuple(each.to_dict() for each in call.questions),
         values_alone=bool(call.questions) and len(reasons) == 1,
+        follows=_followed(call.request) if in_doubt else None,
     )
     before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
     if before is None or not known or _bound_to(before) != _bound_to(request):
         return request
     return replace(request, id=before.id, created_at=before.created_at)  # a recovered call asks what it asked before
+
+
+def _followed(before: ApprovalRequest | None) -> str | None:
+    """Return the request by whose answer a call in doubt began, given the one that it had before."""
+    return None if before is None else before.follows if before.in_doubt else before.id
 
 
 def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None, bool]:
