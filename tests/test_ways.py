@@ -994,6 +994,27 @@ async def test_a_store_answers_once(way: Way) -> None:
     assert ran == [("x", 1)]
 
 
+@ways("answer", "id")
+async def test_a_call_that_was_cut_off_is_asked_about_and_not_executed(way: Way) -> None:
+    ran: list[Any] = []
+    store = MemoryApprovalStore()
+    caller = way([appending(ran, requires_approval=True)], approvals=store)
+    waiting = await caller.call("append", {"text": "x"}, id="c1")
+    assert isinstance(waiting, Suspended)
+    grant = waiting.request.grant("ann")
+    await store.use(waiting.request, grant)
+    await store.begin(waiting.request, grant)
+    await store.break_off(waiting.request, grant)
+
+    doubt = await caller.answer(waiting, grant)
+    assert isinstance(doubt, Suspended)
+    done = await caller.answer(doubt, doubt.request.done("by hand"))
+
+    assert doubt.request.in_doubt
+    assert isinstance(done, Completed)
+    assert (done.text(), ran) == ("by hand", [])
+
+
 @ways("run")
 async def test_an_approver_that_fails_shuts_the_tool(way: Way) -> None:
     ran: list[Any] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar
 
 from toolcrib._processes import this_process
@@ -35,6 +35,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_RECENT = timedelta(hours=1)
 
 EVERYBODY = "*"
 """The principal of a standing grant that serves all of them."""
@@ -95,6 +97,10 @@ class Ledger(Protocol):
 
     def unended(self) -> Iterable[ApprovalEntry]:
         """Return the entries with an execution that is not known to have ended, oldest first."""
+        ...
+
+    def begun(self, digest: str) -> Iterable[ApprovalEntry]:
+        """Return the entries with an execution whose requests have a digest, oldest first."""
         ...
 
     def unanswered(self) -> tuple[int, int]:
@@ -420,15 +426,23 @@ def renew_executions(ledger: Ledger, request_ids: Iterable[str]) -> None:
 
 
 def executions_like(ledger: Ledger, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
-    """Return the entries of other, equal calls that are executed now, or are in doubt, oldest first.
+    """Return the entries of other, equal calls that are executed now, are in doubt, or ended within the last hour.
 
     Equal are calls of the same tool with the same arguments, on behalf of the same principal.
     """
+    since = now() - _RECENT
     return tuple(
         entry
-        for entry in ledger.unended()
-        if _is_like(entry.request, request) and entry.request.id not in (request.id, request.follows)
+        for entry in ledger.begun(request.digest)
+        if _is_like(entry.request, request)
+        and entry.request.id not in (request.id, request.follows)
+        and (entry.execution is None or _is_recent(entry.execution, since))
     )
+
+
+def _is_recent(execution: Execution, since: datetime) -> bool:
+    """Return whether an execution has not ended, or did so in its process; of another, a later request says more."""
+    return execution.ended_at is None or (execution.ended_at > since and execution.process != "")
 
 
 def _is_like(one: ApprovalRequest, other: ApprovalRequest) -> bool:
@@ -451,7 +465,7 @@ def _end_followed(ledger: Ledger, request: ApprovalRequest) -> None:
     """Note that the execution which a request asks about has ended, as its approver says what became of it."""
     before = None if request.follows is None else ledger.entry(request.follows)
     if before is not None and before.execution is not None and before.execution.ended_at is None:
-        ledger.write(replace(before, execution=replace(before.execution, ended_at=now())))
+        ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))
 
 
 def unknown_request(request_id: str, tool: str = "") -> ApprovalError:

@@ -170,7 +170,7 @@ class LedgerStore(ABC):
         self._heartbeat.discard(request_id)
 
     async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
-        """Return the entries of other, equal calls that are executed now, or are in doubt, oldest first."""
+        """Return the entries of other, equal calls that are executed now, are in doubt, or ended within an hour."""
         return await self._run(partial(executions_like, request=request), write=False)
 
     async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
@@ -276,6 +276,10 @@ class _MemoryLedger:
     def unended(self) -> Iterable[ApprovalEntry]:
         executions = ((entry, entry.execution) for entry in self._entries.values())
         return [entry for entry, execution in executions if execution is not None and execution.ended_at is None]
+
+    def begun(self, digest: str) -> Iterable[ApprovalEntry]:
+        entries = self._entries.values()
+        return [entry for entry in entries if entry.execution is not None and entry.request.digest == digest]
 
     def unanswered(self) -> tuple[int, int]:
         requests = [e.request for e in self._entries.values() if e.answer is None and e.used_at is None]

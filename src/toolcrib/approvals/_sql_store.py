@@ -133,6 +133,9 @@ class _SqlLedger:
     def unended(self) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE unended = 1")
 
+    def begun(self, digest: str) -> Iterable[ApprovalEntry]:
+        return self._entries("WHERE digest = ? AND execution IS NOT NULL", digest)
+
     def unanswered(self) -> tuple[int, int]:
         query = f"SELECT COUNT(*), SUM(in_doubt) FROM {self._requests} WHERE used_at IS NULL AND answer IS NULL"
         total, in_doubt = self._execute(query, ()).fetchone()
@@ -146,12 +149,13 @@ class _SqlLedger:
         request, answer, used_at, execution = entry.request, entry.answer, entry.used_at, entry.execution
         columns = ("request", "answer", "used_at", "execution", "unended")
         self._execute(
-            f"INSERT INTO {self._requests} (id, call_id, in_doubt, {', '.join(columns)}) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+            f"INSERT INTO {self._requests} (id, call_id, digest, in_doubt, {', '.join(columns)}) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
             f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
             (
                 request.id,
                 request.call_id,
+                request.digest,
                 int(request.in_doubt),
                 _text_of(request),
                 None if answer is None else _text_of(answer),

@@ -41,7 +41,9 @@ SQLITE_APPROVAL_TABLES = StoreTables(
         ("CREATE TABLE approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
         (
             "ALTER TABLE requests ADD COLUMN execution TEXT",
+            "ALTER TABLE requests ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
             "ALTER TABLE requests ADD COLUMN unended INTEGER NOT NULL DEFAULT 0",
+            "CREATE INDEX requests_begun ON requests (digest) WHERE execution IS NOT NULL",
             "CREATE INDEX requests_unended ON requests (number) WHERE unended = 1",
             "CREATE TABLE claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
         ),

@@ -63,7 +63,7 @@ class ApprovalStore(Protocol):
         ...
 
     async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
-        """Return the entries of other, equal calls that are executed now, or are in doubt."""
+        """Return the entries of other, equal calls that are executed now, are in doubt, or ended within an hour."""
         ...
 
 

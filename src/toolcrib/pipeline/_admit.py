@@ -44,7 +44,11 @@ async def pass_gates(
             refused = await decide_and_edit(call)
         if refused is None and run.provenance is not None:
             refused = await weigh(call)
-        if refused is None and ask and (plan.approvals or plan.consents or call.asks or run.deps is not None):
+        if (
+            refused is None
+            and ask
+            and (plan.approvals or plan.consents or call.asks or run.deps is not None or run.store is not None)
+        ):
             refused = await approve(call, grant)
     except BaseException:  # quicker than `with call:`, on the way of every call
         call.cut_off()

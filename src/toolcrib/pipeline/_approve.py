@@ -9,17 +9,19 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from toolcrib.approvals import ApprovalEntry, misfit
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, now, revived
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.pipeline._consent import consent_lacking
 from toolcrib.pipeline._decide import decide_and_edit
-from toolcrib.pipeline._doubt import next_request_id, reason_of_doubt, stored_error
+from toolcrib.pipeline._doubt import next_request, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "begun_before", "reasons_for"]
+__all__ = ["answered", "approve", "begun_before", "reasons_for", "request_for"]
+
+_MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
 async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
@@ -34,7 +36,20 @@ async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | No
         reasons = await reasons_for(call)
     if isinstance(reasons, Failed):
         return reasons
-    return await answered(call, reasons, given, used) if reasons else None
+    if reasons:
+        return await answered(call, reasons, given, used)
+    return await _equal_call_in_doubt(call) if call.has_noted_effect else None
+
+
+async def _equal_call_in_doubt(call: LiveCall) -> Outcome | None:
+    """Return what keeps a call from going on that needs no approval, while an equal one is in doubt."""
+    store = call.run.approvals
+    try:
+        found = () if store is None else await store.like(request_for(call, []))
+    except Exception as error:  # the store is the user's code; a gate that fails is shut
+        return hook_failure(call.plan, call.id, call.run, "approval", store, error)
+    entry = next((one for one in found if one.execution_state == "in doubt"), None)
+    return None if entry is None else await begun_before(call, entry)
 
 
 async def reasons_for(call: LiveCall) -> list[str] | Failed:
@@ -63,17 +78,22 @@ async def answered(
     used: Grant | None = None,
     *,
     lapsed: bool = False,
+    begun: ApprovalEntry | None = None,
 ) -> Outcome | None:
     """Get an answer for these reasons and do what it says; None when the call may go on.
 
     Args:
+        begun: The entry of the store by which the call, or an equal one, has begun.
         lapsed: Whether these are reasons from before, and nothing asks about the call any more: then what they are
             about may be settled by other means.
 
     A call in doubt that was done, as the approver says, is `executed` then, with their result.
     """
     with call.within():
-        answer = await _ask(call, reasons, given, used, lapsed=lapsed)
+        if begun is None:
+            answer = await _ask(call, reasons, given, used, lapsed=lapsed)
+        else:
+            answer = await _begun_before(call, begun, given)
         if not isinstance(answer, Grant):
             return answer
         if answer.override_args is not None:
@@ -134,7 +154,7 @@ async def _ask(
     who: object = "get_approval_metadata"
     try:
         call.validate()
-        call.request = request = _request(call, reasons)
+        call.request = request = request_for(call, reasons)
         answer, stored = given, False
         if run.approvals is not None:
             who = run.approvals
@@ -184,11 +204,7 @@ async def _ask(
 
 async def begun_before(call: LiveCall, entry: ApprovalEntry) -> Outcome | None:
     """Return what keeps a call from going on that began by an entry of the store; None when it may, or was executed."""
-    answer = await _begun_before(call, entry, None)
-    if isinstance(answer, Grant):
-        call.approve(answer)
-        return None
-    return answer
+    return await answered(call, [], None, begun=entry)
 
 
 async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Denial | None) -> Outcome | Grant | None:
@@ -216,8 +232,10 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
     if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
         return entry.answer
     call.doubts += 1
-    call.request = replace(request, id=next_request_id(request.id), created_at=now(), in_doubt=True, follows=request.id)
+    call.request = next_request(call, request)
     call.state = "suspended"  # so that each process asks the same
+    if given is not None and given.request_id != call.request.id:
+        given = None  # it let the call begin, and says nothing of the doubt
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
 
 
@@ -226,18 +244,18 @@ async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> Approva
     store = call.run.approvals
     if store is None or request.in_doubt:
         return request
-    lines = [_equal_call(entry) for entry in await store.like(request)]
+    lines = [_equal_call(entry) for entry in (await store.like(request))[-_MOST_NAMED:]]
     return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
 
 
 def _equal_call(entry: ApprovalEntry) -> str:
-    began = "" if entry.execution is None else entry.execution.begun_at.isoformat(timespec="seconds")
-    if entry.execution_state == "running":
-        return f"An equal call (request {entry.request.id}) is executed now, since {began}"
-    return (
-        f"An equal call (request {entry.request.id}) began at {began} and is not known to have ended: it may have been "
-        "done already"
-    )
+    execution, state = entry.execution, entry.execution_state
+    call = f"an equal call (request {entry.request.id})"
+    if execution is None or state == "in doubt":
+        return f"{call} was begun and is not known to have ended: it may have been done already"
+    if execution.ended_at is None:
+        return f"{call} is executed now, since {execution.begun_at.isoformat(timespec='seconds')}"
+    return f"{call} was executed already, and ended at {execution.ended_at.isoformat(timespec='seconds')}"
 
 
 def _wrong_result(call: LiveCall, answer: Grant) -> str:
@@ -256,7 +274,7 @@ async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, wh
         await call.run.approvals.begin(request, answer)
         await call.run.approvals.end(request, answer)
     reason = "; ".join([request.reason, why])
-    call.request = replace(request, id=next_request_id(request.id), created_at=now(), reason=reason, follows=request.id)
+    call.request = replace(next_request(call, request), reason=reason)
     return await _suspend(call, call.request)
 
 
@@ -323,7 +341,8 @@ def _recorded(answer: Grant | Denial) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, "")}
 
 
-def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+    """Return the request that asks a person about a call, or names it to a store."""
     plan, run = call.plan, call.run
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
@@ -332,7 +351,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = ApprovalRequest(
         id=f"ask_{made.hex}",
-        call_id=call.id,
+        call_id=call.id if call.request is None else call.request.call_id,
         tool=plan.name,
         arguments=call.shown_given_first(),
         digest=call.digest(),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from toolcrib.calls import ApprovalRequest, now
 from toolcrib.errors import ModelRetry
 from toolcrib.pipeline._live_call import LiveCall
 
-__all__ = ["next_request_id", "reason_of_doubt", "stored_error"]
+__all__ = ["next_request", "reason_of_doubt", "stored_error"]
 
 _CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
 _FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
@@ -31,9 +34,12 @@ def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
     return f"{doubt}. {_ANSWERS if call.misfit is None else _CHANGED.format(error=call.misfit)}"
 
 
-def next_request_id(request_id: str) -> str:
-    """Return the id of the request about a call in doubt that began by a request: the same in each process."""
-    return f"ask_{uuid5(NAMESPACE_URL, f'toolcrib:in-doubt:{request_id}').hex}"
+def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
+    """Return what a call in doubt asks that began by a request: the same in each process that has the same tool."""
+    definition = call.plan.definition
+    id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
+    bound: dict[str, Any] = {"digest": call.digest(), "principal": call.run.principal, "definition": definition}
+    return replace(before, id=f"ask_{id}", created_at=now(), in_doubt=True, follows=before.id, **bound)
 
 
 def stored_error(data: Mapping[str, str]) -> Exception:

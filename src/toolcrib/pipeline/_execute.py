@@ -11,11 +11,11 @@ from typing import Any
 from toolcrib.calls import Failed, Outcome
 from toolcrib.errors import ApprovalDenied, ApprovalError, ApprovalRequired, NotCallable, ToolCancelled
 from toolcrib.hooks import HookRaised, ambient
-from toolcrib.pipeline._approve import answered, begun_before
+from toolcrib.pipeline._approve import answered, begun_before, request_for
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post_value
-from toolcrib.pipeline._noted import BegunBefore, note_begin, note_end, note_interruption
+from toolcrib.pipeline._noted import BegunBefore, forget_begin, note_begin, note_end, note_interruption
 from toolcrib.pipeline._plan import Plan, RunnableTool
 from toolcrib.schema import RunContext
 
@@ -83,7 +83,6 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
         call.executed(kept)
     except (Exception, asyncio.CancelledError) as error:
         if call.left is not None:
-            await note_interruption(call)
             if isinstance(error, HookRaised):  # nothing follows that could say it
                 _observer_failed(call, error)
             raise call.left  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
@@ -92,6 +91,8 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
             await note_interruption(call)
         _fail(call, error)
     finally:
+        if call.left is not None:
+            await note_interruption(call)
         call.left = None  # its traceback leads back to the call
     if not entered:
         yield _no_values()
@@ -155,7 +156,8 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
         raise NotCallable(plan.name)
     if call.sealed is not None:
         call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
-    kept = call.run.journal is not None or call.run.fence is not None or call.is_noted
+    run = call.run
+    kept = run.journal is not None or run.fence is not None or (run.approvals is not None and call.is_noted)
     return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call) if kept else None)
 
 
@@ -163,7 +165,9 @@ async def _begin(call: LiveCall) -> None:
     """Have the run's journal and store keep that the tool begins, and ask its fence whether it still may."""
     if call.run.journal is not None:
         await call.run.journal.begin(call)
-    if call.is_noted:
+    if call.is_noted and call.noted is None:
+        if call.request is None:
+            call.request = request_for(call, [])
         await note_begin(call)
     if call.run.fence is not None:
         await call.run.fence()
@@ -243,6 +247,7 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
     if late:
         misused = ApprovalError(call.name, f"it asked for approval {late}")
         return call.close(failure(call.plan, call.id, call.run, misused))
+    await forget_begin(call)
     call.asks = (*call.asks, "the tool asks for it")
     call.ask_metadata = {**call.ask_metadata, **error.metadata}
     call.take_back()

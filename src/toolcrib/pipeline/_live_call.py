@@ -40,6 +40,7 @@ __all__ = ["LiveCall"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
+_WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
 
 
@@ -163,7 +164,15 @@ class LiveCall:
     @property
     def is_noted(self) -> bool:
         """Whether the store of its run has to know when it begins and ends, and lets one of its copies begin."""
-        return self.grant is not None and self.noted != "ended" and self.run.approvals is not None
+        if self.run.approvals is None or self.noted == "ended":
+            return False
+        return self.grant is not None or self.has_noted_effect
+
+    @property
+    def has_noted_effect(self) -> bool:
+        """Whether the store of its run has to know of it though it needs no approval."""
+        options = self.plan.tool.options
+        return self.run.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
 
     @property
     def waits_for_post_hooks(self) -> bool:

@@ -12,7 +12,7 @@ from toolcrib.calls import jsonable
 from toolcrib.errors import ApprovalRequired, ResultNotSerializable
 from toolcrib.pipeline._live_call import LiveCall
 
-__all__ = ["BegunBefore", "note_begin", "note_end", "note_interruption"]
+__all__ = ["BegunBefore", "forget_begin", "note_begin", "note_end", "note_interruption"]
 
 _MOST_CHARS = 1_000_000  # of a result that is stored, as JSON
 
@@ -32,7 +32,7 @@ async def note_begin(call: LiveCall) -> None:
         BegunBefore: It may not.
     """
     store, request = call.run.approvals, call.request
-    if store is None or request is None or call.noted is not None:
+    if store is None or request is None:
         return
     begun = await store.begin(request, call.grant, again=call.plan.tool.options.idempotent)
     if begun is not None:
@@ -57,6 +57,14 @@ async def note_interruption(call: LiveCall) -> None:
     if store is not None and request is not None and call.noted == "begun":
         call.noted = "ended"
         await asyncio.shield(asyncio.ensure_future(store.break_off(request, call.grant)))
+
+
+async def forget_begin(call: LiveCall) -> None:
+    """Note that a call without approval has not begun: its tool asked for approval before it did anything."""
+    store, request = call.run.approvals, call.request
+    if store is not None and request is not None and call.noted == "begun" and call.grant is None:
+        call.noted = None
+        await store.undo(request)
 
 
 def _result_of(call: LiveCall) -> Mapping[str, Any] | None:

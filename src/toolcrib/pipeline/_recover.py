@@ -162,7 +162,8 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
     refused = await _offered_again(call)
     if refused is not None:
         return refused
-    if given is not None and given.call_id not in (None, call.id):
+    asked_as = call.id if call.request is None else call.request.call_id
+    if given is not None and given.call_id not in (None, call.id, asked_as):
         error = ApprovalError(call.name, f"it answers the call {given.call_id}, and this is {call.id}")
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     if waits_for_consent(call):

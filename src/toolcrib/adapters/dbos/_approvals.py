@@ -37,7 +37,9 @@ POSTGRES_APPROVAL_TABLES = StoreTables(
         ("CREATE TABLE toolcrib_approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
         (
             "ALTER TABLE toolcrib_requests ADD COLUMN execution TEXT",
+            "ALTER TABLE toolcrib_requests ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
             "ALTER TABLE toolcrib_requests ADD COLUMN unended INTEGER NOT NULL DEFAULT 0",
+            "CREATE INDEX toolcrib_requests_begun ON toolcrib_requests (digest) WHERE execution IS NOT NULL",
             "CREATE INDEX toolcrib_requests_unended ON toolcrib_requests (number) WHERE unended = 1",
             "CREATE TABLE toolcrib_claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
         ),
