@@ -181,7 +181,7 @@ async def test_of_two_that_take_up_one_call_one_executes_it_and_the_other_is_tol
     leave.set()
 
     assert isinstance(second, Suspended)
-    assert "is executed now" in second.request.reason
+    assert "is executed now, since" in second.text()
     assert (await first).text() == (await pipeline.run(call, Run(approvals=store))).text() == "paid"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, runtime_checkable
 
 from typing_extensions import TypeVar
 
 from toolcrib.calls._approval import ApprovalRequest
-from toolcrib.calls._json import Tables, lenient
+from toolcrib.calls._json import Tables, lenient, parse_time
 from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import revived
 from toolcrib.calls._render import Rendered, render_value
@@ -166,16 +167,21 @@ class Suspended:
         request: What they are asked.
         call: The call as far as it got, from which it is resumed; as JSON it holds the real arguments, so it
             belongs in safe keeping and never in a log.
+        executed_since: Since when another process or task executes the call; None where nothing runs.
     """
 
     tool: str
     call_id: str
     request: ApprovalRequest
     call: SupportsToDict | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    executed_since: datetime | None = None
     kind: ClassVar[Literal["suspended"]] = "suspended"
 
     def text(self) -> str:
         """Return what a model is shown."""
+        if self.executed_since is not None:
+            at = self.executed_since.isoformat(timespec="seconds")
+            return f"`{self.tool}` is executed now, since {at} (request {self.request.id}); it has no result yet."
         since = "it may have been done" if self.request.in_doubt else "it has not run"
         consent = self.request.consent
         if consent is not None:
@@ -194,10 +200,11 @@ class Suspended:
             "call_id": self.call_id,
             "request": self.request.to_dict(),
             "call": _state(self.call),
+            **({} if self.executed_since is None else {"executed_since": self.executed_since.isoformat()}),
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Suspended, (self.tool, self.call_id, self.request, _state(self.call)))
+        return (Suspended, (self.tool, self.call_id, self.request, _state(self.call), self.executed_since))
 
 
 def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -290,4 +297,5 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
         values["problems"] = tuple(FieldProblem(**StoredFields(FieldProblem, p)) for p in values.get("problems", ()))
     elif kind is Suspended:
         values["request"] = ApprovalRequest.from_dict(values["request"])
+        values["executed_since"] = parse_time(values.get("executed_since"))
     return kind(**values)

@@ -104,9 +104,9 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
         approvals=approvals,
         answered_in=file.answered_in or f"the console, or the approvals of {shown_name(given.database)}",
         wait=given.wait or 0.0,
-        run=None if policy is None and store is None else lambda principal: Run(
-            limits=file.limits, provenance=policy, store=store
-        ),
+        run=None
+        if policy is None and store is None
+        else lambda principal: Run(limits=file.limits, provenance=policy, store=store),
         limits=file.limits,
         sinks=sinks,
         code_mode=given.code_mode,

@@ -226,9 +226,8 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
         call.executed(value, None if error is None else stored_error(error))
         return None
     if state == "running":
-        since = execution.begun_at.isoformat(timespec="seconds")
-        call.request = replace(request, reason=f"the call is executed now, since {since}; ask again for its result")
-        return _suspended(call, call.request)
+        call.request = request
+        return replace(_suspended(call, request), executed_since=execution.begun_at)
     if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
         return entry.answer
     call.doubts += 1

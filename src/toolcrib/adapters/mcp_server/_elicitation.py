@@ -57,11 +57,13 @@ class Suspension:
         requests: The approval requests that it waits for.
         state: The state it continues from, as JSON shapes; it holds the real arguments.
         text: The text for the model.
+        executed: Whether it waits for nobody, as another process or task executes it now.
     """
 
     requests: tuple[ApprovalRequest, ...]
     state: Mapping[str, Any]
     text: str
+    executed: bool = False
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -169,7 +171,7 @@ def suspended_result(suspension: Suspension, answered_in: str, *, because: str =
     is_consent = all(request.consent is not None for request in suspension.requests)
     where = f"{because}A person answers it in {answered_in}; no tool and no command of yours does. "
     text = (
-        f"{suspension.text}\n{'' if is_consent else where}"
+        f"{suspension.text}\n{'' if is_consent or suspension.executed else where}"
         "Make exactly the same call again after that: it goes on from here, and runs once."
     )
     asked = [

@@ -155,7 +155,8 @@ class DirectToolServer(ToolServer):
     def _result(self, request: ToolRequest, outcome: Outcome, original: Any = None) -> CallReply | Suspension:
         if isinstance(outcome, Suspended):
             self._suspending.add(outcome.tool)  # also a tool that raised ApprovalRequired
-            return Suspension((outcome.request,), outcome.to_dict(), outcome.text())
+            executed = outcome.executed_since is not None
+            return Suspension((outcome.request,), outcome.to_dict(), outcome.text(), executed)
         if isinstance(outcome, Completed):
             request.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
         _require_capability(request, outcome)
