@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
-from toolcrib.formats._chat_stream import KINDS, TEXTS, calls_in, first_choice, gathered_chat, kind_of
+from toolcrib.formats._chat_stream import KINDS, TEXTS, calls_in, first_choice, gathered_chat, id_of, kind_of
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._json_reading import (
     fields_of,
@@ -140,7 +140,7 @@ class ChatFormat(ProviderFormat):
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
         kind = kind_of(call)
-        said, id = object_or_empty(call.get(kind)), text_or_empty(call.get("id"))
+        said, id = object_or_empty(call.get(kind)), id_of(call)
         name = text_or_empty(said.get("name"))
         if kind == "function":
             return WireCall(id, name, raw_arguments(said.get("arguments")))
@@ -161,7 +161,7 @@ class ChatFormat(ProviderFormat):
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
         if item.get("role") != "assistant":
             return []
-        keys: list[CallKey] = [text_or_empty(call.get("id")) for call in objects_in(item.get("tool_calls"))]
+        keys: list[CallKey] = [*map(id_of, objects_in(item.get("tool_calls")))]
         legacy = item.get("function_call")
         return [*keys, _legacy_id(legacy)] if legacy else keys
 
@@ -219,7 +219,7 @@ def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
     said, place = object_or_empty(call.get(kind)), call.get("index", position)
     sent: object = said.get(TEXTS.get(kind, "arguments"))
     return CallPiece(
-        text_or_empty(call.get("id")),
+        id_of(call),
         text_or_empty(said.get("name")),
         kind,
         place if isinstance(place, int) else position,
