@@ -127,6 +127,10 @@ class _Responses(ProviderFormat):
             made["output_schema"] = dict(tool.returns)
         return {**made, **beside}
 
+    def wrap(self, definitions: list[Item]) -> list[Item]:
+        deferred = any(tool.get("defer_loading") for tool in definitions)
+        return [*definitions, {"type": "tool_search"}] if deferred else definitions
+
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
@@ -151,7 +155,7 @@ class _Responses(ProviderFormat):
             item = object_or_empty(chunk.get("item"))
             [call] = self.calls_of(item) or [WireCall("", "", "")]
             text = text_or_empty(item.get(_NAMED.get(text_or_empty(item.get("type")), "")))
-            return (CallPiece(call.id, call.name, call.kind, place, text, begins=True),)
+            return (CallPiece(call.id, call.name, call.kind, place, text, begins=True, namespace=call.namespace),)
         if kind in _DELTAS:
             return (CallPiece(place=place, text=text_or_empty(chunk.get("delta"))),)
         return (CallPiece(place=place, ends=True),) if kind == "response.output_item.done" else ()
