@@ -85,7 +85,17 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     asks = frozenset({"tool_use"})
     carried = frozenset(_CARRIED)
     client = ProviderClient(  # its API wants to know how long an answer may be
-        "anthropic", "AsyncAnthropic", ("messages", "create"), settings={"max_tokens": 8192}
+        "anthropic",
+        "AsyncAnthropic",
+        ("messages", "create"),
+        settings={"max_tokens": 8192},
+        options={
+            "messages": "transcript=",
+            "system": "system=",
+            "tools": "provider_tools=",
+            "tool_choice": "require=",
+            "output_config": "output=",
+        },
     )
     provider = "anthropic"
     prices = "anthropic"

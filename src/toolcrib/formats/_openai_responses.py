@@ -25,7 +25,7 @@ from toolcrib.formats._json_reading import (
     objects_in,
     text_or_empty,
 )
-from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, answer_schema, free_text
+from toolcrib.formats._openai import CHOICE_MODES, CHOICE_OPTIONS, OPENAI_STRICT, answer_schema, free_text
 from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
@@ -98,7 +98,12 @@ class _Responses(ProviderFormat):
     carried = frozenset(_CARRIED)
     free_texts = frozenset({"custom_tool_call"})
     callers = frozenset({"direct", "programmatic"})
-    client = ProviderClient("openai", "AsyncOpenAI", ("responses", "create"))
+    client = ProviderClient(
+        "openai",
+        "AsyncOpenAI",
+        ("responses", "create"),
+        options={**CHOICE_OPTIONS, "input": "transcript=", "instructions": "system=", "text": "output="},
+    )
     provider = "openai"
     prices = "openai"
     usage = UsageKeys(
