@@ -67,7 +67,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     names_rule = "up to 128 letters, digits, `_` and `-`"
     parameter_names = ANTHROPIC_NAMES
     callers = frozenset({"direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"})
-    layout = Layout("next", unique=True)
+    layout = Layout("next", unique=True, joins=True)  # "consecutive turns are combined", says the API reference
     stops = MappingProxyType[str, StopKind](
         {
             "end_turn": "finished",

@@ -174,27 +174,27 @@ class TranscriptRules(ABC):
         Returns:
             None when anything may be wrong with the items; `check` says what.
         """
-        later, unique = self.layout.place == "later", self.layout.unique
+        later, unique, joins = self.layout.place == "later", self.layout.unique, self.layout.joins
         waiting: list[CallKey] = []
         seen: set[CallKey] = set()
         for item in items:
-            answered = self.result_keys(item)
+            answered, asked = self.result_keys(item), self.call_keys(item)
             if answered:
                 rest = self.still_unanswered(waiting, answered)
                 if rest is None or (rest and self.layout.place == "next"):
                     return None
                 waiting = rest
-            elif answered is None or (waiting and not later):
+            elif answered is None or (waiting and not later and not (joins and asked)):
                 return None
-            asked = self.call_keys(item)
             if not asked:
                 continue
-            if (answered and not later) or (waiting and not later) or not self.answerable(asked):
+            turn = [*waiting, *asked] if joins else asked
+            if (answered and not later) or (waiting and not (later or joins)) or not self.answerable(turn):
                 return None
             if unique and any(key in seen or key in taken for key in asked):
                 return None
             seen.update(asked)
-            waiting = waiting + asked if later else asked
+            waiting = waiting + asked if later else turn
         return waiting
 
     def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
@@ -330,20 +330,23 @@ class TranscriptRules(ABC):
         """Yield the items with each result at its call, and the place where each of them was or belongs."""
         asked = _by_item(pairing)
         shared = self.layout.place == "next"
-        done: set[int] = set()
+        answered = {found.index for found in pairing.results}
+        done, owed = set[int](), list[CallSpot]()
         for index, item in enumerate(items):
             if index in done:
                 continue
             kept = self.rest_of(item) if self.raw_results(item) else item
             if kept is not None:
                 yield index, self._with_ids(kept, asked.get(index, ()), renamed)
-            if index in asked:
+            owed += asked.get(index, ())
+            if owed and not self.layout.goes_on(index, asked, answered):
                 rest = None
                 if shared and index + 1 < len(items) and self.leading(items[index + 1]):
                     rest = self.rest_of(items[index + 1])
                     done.add(index + 1)
-                packed = self.pack([self._raw_answer(spot, renamed) for spot in asked[index]], rest)
+                packed = self.pack([self._raw_answer(spot, renamed) for spot in owed], rest)
                 yield from ((index + 1, one) for one in packed)
+                owed = []
 
     def _mend_later(
         self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]
