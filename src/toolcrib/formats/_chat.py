@@ -41,7 +41,7 @@ class ChatFormat(ProviderFormat):
 
     result_roles: ClassVar[tuple[str, ...]] = ("tool", "function")
     usage = UsageKeys(
-        places=(("usage",),),
+        places=(("usage",), ("x_groq", "usage")),  # Groq's last chunk has it in a part of its own
         input=(("prompt_tokens",),),
         output=(("completion_tokens",),),
         cached=(("prompt_tokens_details", "cached_tokens"),),
