@@ -8,7 +8,16 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
-from toolcrib.formats._chat_stream import KINDS, TEXTS, calls_in, first_choice, gathered_chat, id_of, kind_of
+from toolcrib.formats._chat_stream import (
+    KINDS,
+    TEXTS,
+    calls_in,
+    first_choice,
+    gathered_chat,
+    id_of,
+    kind_of,
+    legacy_call,
+)
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._json_reading import (
     fields_of,
@@ -162,7 +171,7 @@ class ChatFormat(ProviderFormat):
         if item.get("role") != "assistant":
             return []
         keys: list[CallKey] = [*map(id_of, objects_in(item.get("tool_calls")))]
-        legacy = item.get("function_call")
+        legacy = legacy_call(item, [])
         return [*keys, _legacy_id(legacy)] if legacy else keys
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
@@ -174,12 +183,11 @@ class ChatFormat(ProviderFormat):
         if item.get("role") != "assistant":
             return ()
         calls = tuple(map(self.read_call, objects_in(item.get("tool_calls"))))
-        legacy = item.get("function_call")
+        legacy = legacy_call(item, [])
         if not legacy:
             return calls
-        said = object_or_empty(legacy)
-        name, sent = text_or_empty(said.get("name")), raw_arguments(said.get("arguments"))
-        return (*calls, WireCall(_legacy_id(legacy), name, sent, _LEGACY, sent=said))
+        name, sent = text_or_empty(legacy.get("name")), raw_arguments(legacy.get("arguments"))
+        return (*calls, WireCall(_legacy_id(legacy), name, sent, _LEGACY, sent=legacy))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         if item.get("role") not in self.result_roles:

@@ -19,7 +19,17 @@ from toolcrib.formats._json_reading import (
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = ["KINDS", "TEXTS", "ChatStream", "calls_in", "first_choice", "gathered_chat", "id_of", "kind_of"]
+__all__ = [
+    "KINDS",
+    "TEXTS",
+    "ChatStream",
+    "calls_in",
+    "first_choice",
+    "gathered_chat",
+    "id_of",
+    "kind_of",
+    "legacy_call",
+]
 
 _KNOWN = frozenset({"role", "content", "refusal", "tool_calls", "function_call"})
 TEXTS = {"custom": "input"}  # where a call of this kind has its text; the others have it in `arguments`
@@ -86,8 +96,17 @@ def calls_in(message: Mapping[str, Any], misread: list[str]) -> list[Mapping[str
 
     The call of a server that writes it as the API did before there were tools comes as it is written now.
     """
-    calls, legacy = objects_at(message, "tool_calls", misread), object_at(message, "function_call", misread)
+    calls, legacy = objects_at(message, "tool_calls", misread), legacy_call(message, misread)
     return calls or ([{"type": "function", "function": legacy}] if legacy else [])
+
+
+def legacy_call(message: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any]:
+    """Return the call that a message has as the API wrote one before there were tools; empty where it has none.
+
+    Some servers write an empty one into each message.
+    """
+    legacy = object_at(message, "function_call", misread)
+    return legacy if any(legacy.values()) else {}
 
 
 def _add_rest(message: Item, delta: Mapping[str, Any]) -> None:

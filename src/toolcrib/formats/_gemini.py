@@ -197,7 +197,8 @@ class _Gemini(OptionalIds):
             return []
         parts = objects_in(item.get("parts"))
         sent = [object_or_empty(part["functionCall"]) for part in parts if "functionCall" in part]
-        return [(text_or_empty(call.get("id")), text_or_empty(call.get("name")), call.get("args")) for call in sent]
+        # The API leaves `args` out where they are empty.
+        return [(text_or_empty(call.get("id")), text_or_empty(call.get("name")), call.get("args", {})) for call in sent]
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(map(_read_result, _responses(item)))
