@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
+from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
 from toolcrib.formats._user_words import UserWords, user_words
 from toolcrib.formats._wire import Item, ProblemKind, TranscriptProblem, WireCall, WireResult
@@ -133,6 +134,10 @@ class TranscriptRules(ABC):
         """Return whose turns the provider wants between two neighbours; `before` is None for the first item."""
         return ()
 
+    def joined(self, before: Mapping[str, Any], item: Mapping[str, Any]) -> Item | None:
+        """Return two neighbours as the one item that the provider wants of them; None where it takes both."""
+        return None
+
     def may_precede(self, item: Mapping[str, Any], following: Mapping[str, Any] | None) -> bool:
         """Return whether the provider takes an item before the one that follows, None for the end."""
         return True
@@ -196,6 +201,21 @@ class TranscriptRules(ABC):
             seen.update(asked)
             waiting = waiting + asked if later else turn
         return waiting
+
+    def add_user(self, transcript: list[Any], text: str) -> None:
+        """Add what a user says to a transcript, as the provider takes it after what stands there.
+
+        That may be a word of the user's, or results, to which no answer is in the transcript: it joins them, or a turn
+        of the assistant's before it says so.
+        """
+        for item in self.user(text):
+            before = json_shape(transcript[-1]) if transcript else None
+            if before is not None and (joined := self.joined(before, item)) is not None:
+                transcript[-1] = joined
+                continue
+            for _ in self.missing_turns(before, item):
+                transcript += self.assistant(_LEFT_OUT["assistant"])
+            transcript.append(item)
 
     def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
         """Return what the provider would refuse: results without a call, calls without a result, turns out of order.

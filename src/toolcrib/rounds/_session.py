@@ -88,7 +88,7 @@ class Session:
     def say(self, text: str) -> Session:
         """Add what the user says to the transcript, and return the session."""
         self._require_settled()
-        self.transcript.extend(PROVIDERS[self.format].user(text))
+        PROVIDERS[self.format].add_user(self.transcript, text)
         self.host_run.hear(text)
         return self
 
