@@ -26,6 +26,7 @@ from openai.types.responses import (
     Response,
     ResponseInputItemParam,
     ResponseStreamEvent,
+    ToolSearchToolParam,
 )
 from openai.types.responses.response_create_params import ToolChoice as ResponsesToolChoice
 from pydantic import BaseModel, TypeAdapter
@@ -326,7 +327,7 @@ _ITEM: dict[WireFormat, Any] = {
 }
 _TOOL: dict[WireFormat, Any] = {
     "openai": ChatCompletionFunctionToolParam | ChatCompletionCustomToolParam,
-    "openai_responses": FunctionToolParam | CustomToolParam,
+    "openai_responses": FunctionToolParam | CustomToolParam | ToolSearchToolParam,
     "anthropic": ToolParam,
     "gemini": gemini.Tool,
     "mistral": mistral.Tool,

@@ -203,7 +203,9 @@ def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         kinds = [block["type"] for block in blocks]
         answers = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        if sorted(answers) != sorted(waiting):
+        uses = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        goes_on = bool(waiting and uses and not answers)  # "consecutive turns are combined", says the API reference
+        if not goes_on and sorted(answers) != sorted(waiting):
             yield f"{at}: the results {answers} are not one for each of the calls {waiting} just before"
         if "tool_result" in kinds[len(answers) :]:
             yield f"{at}: the results are not the first blocks"
@@ -211,10 +213,10 @@ def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
             yield f"{at}: results of the {message['role']}"
         yield from _blocks(at, message["role"], blocks)
         yield from own.read(at, message["role"], map(_own_block, blocks))
-        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        if len(seen.union(waiting)) < len(seen) + len(waiting):
-            yield f"{at}: the ids {waiting} are not unique"
-        seen.update(waiting)
+        if len(seen.union(uses)) < len(seen) + len(uses):
+            yield f"{at}: the ids {uses} are not unique"
+        waiting = [*waiting, *uses] if goes_on else uses
+        seen.update(uses)
     if waiting:
         yield f"the end: no results for {waiting}"
 
@@ -296,25 +298,27 @@ def _gemini(transcript: Sequence[Item]) -> Iterator[str]:
         data = [part.keys() - {"thought", "thoughtSignature"} for part in parts]  # a part is more than a mark
         if not parts or not all(data) or role not in ("user", "model"):
             yield f"{at}: form: no content"
-        if len(answers) != len(calls):
+        asked = [part["functionCall"] for part in parts if "functionCall" in part]
+        goes_on = bool(calls and asked and not answers)  # recorded: calls in two turns, then all responses
+        if not goes_on and len(answers) != len(calls):
             yield f"{at}: {len(answers)} function response parts for {len(calls)} function call parts"
         if any("functionResponse" not in part for part in parts[: len(answers)]):
             yield f"{at}: the function responses do not come first"
-        if sorted(map(_known_by, answers)) != sorted(map(_known_by, calls)):
+        if not goes_on and sorted(map(_known_by, answers)) != sorted(map(_known_by, calls)):
             yield f"{at}: the responses are not one for each of the calls just before"
         if not all(isinstance(answer["response"], dict) for answer in answers):
             yield f"{at}: form: the response is no object"
-        calls = [part["functionCall"] for part in parts if "functionCall" in part]
-        if role == "model" and (before is None or (calls and before != "user")):
+        if role == "model" and (before is None or (asked and before != "user" and not goes_on)):
             yield f"{at}: order: a function call turn comes right after a user turn or a function response turn"
-        if calls and role != "model":
+        if asked and role != "model":
             yield f"{at}: form: calls of the {role}'s"
-        for call in calls:
+        for call in asked:
             if "willContinue" in call or "partialArgs" in call:
                 yield f"{at}: form: a call that is not whole"
             if not isinstance(call.get("args", {}), dict):
                 yield f"{at}: form: the arguments are no object"
             yield from _named(at, call["name"], r"[a-zA-Z0-9_.:-]{1,128}")
+        calls = [*calls, *asked] if goes_on else asked
         before = role
     if calls:
         yield f"the end: no function response parts for {len(calls)} function call parts"

@@ -194,6 +194,9 @@ def _with_wrong_kind(value: Any, random: Random) -> Any:
 def _arguments(value: Any) -> list[Any]:
     """Return whatever stands in the place of arguments."""
     found = [value[key] for key in value if key in _HOLDERS] if isinstance(value, dict) else []
+    call = value.get("functionCall") if isinstance(value, dict) else None
+    if isinstance(call, dict) and call.get("args") is None and not (call.get("willContinue") or "partialArgs" in call):
+        found += [{}] if "name" in call else []  # Gemini leaves out what is empty
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return found + [one for part in inner for one in _arguments(part)]
 

@@ -74,6 +74,25 @@ def deepened(value: Any) -> Any:
     return [deepened(part) for part in value] if isinstance(value, list) else value
 
 
+# --- a call from before there were tools
+
+
+@pytest.mark.parametrize("content", ["4", ""])
+@each_mode
+@of_chat
+async def test_an_empty_call_from_before_there_were_tools_is_none(format: str, mode: str, content: str) -> None:
+    said = {"role": "assistant", "content": content, "function_call": {"name": "", "arguments": ""}, "tool_calls": None}
+    ends = {"index": 0, "finish_reason": "stop"}
+    sent: Any = {"choices": [{**ends, "message": said}]}
+    if mode == "streamed":
+        sent = [{"choices": [{"index": 0, "delta": said}]}, {"choices": [{**ends, "delta": {}}]}]
+
+    round = decode(purging([]), sent, format=RULES[format])
+
+    assert (round.stop_kind, round.text, round.has_calls) == ("finished", content, False)
+    assert RULES[format].check([*begins(format), said]) == []
+
+
 # --- errors
 
 

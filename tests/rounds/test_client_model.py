@@ -22,7 +22,7 @@ from pydantic import BaseModel, TypeAdapter
 from toolcrib import Pipeline, Session, Toolset, decode, ez_tool
 from toolcrib.calls import ToolCall
 from toolcrib.errors import MissingExtraError
-from toolcrib.formats import WireFormat
+from toolcrib.formats import PROVIDERS, WireFormat
 from toolcrib.rounds import ClientModel, Finished, Usage, client_model
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.toolsets import ToolRequirement
@@ -218,6 +218,117 @@ async def test_a_required_tool_and_one_call_at_a_time_are_asked_for_in_the_provi
         await session.say("Go.").step()
 
     assert asked[0]["tool_choice"] == {"type": "tool", "name": "weather", "disable_parallel_tool_use": True}
+
+
+PROVIDER_TOOLS: dict[WireFormat, dict[str, Any]] = {
+    "openai": {"type": "custom", "custom": {"name": "sql"}},
+    "openai_responses": {"type": "web_search"},
+    "anthropic": {"type": "web_search_20250305", "name": "web_search"},
+}
+
+
+def given_to_client(model: Any, format: WireFormat) -> Session:
+    own = [PROVIDER_TOOLS[format]]
+    return Session(client_model(model, "m", format=format, provider_tools=own), tools=[weather])
+
+
+def given_to_session(model: Any, format: WireFormat) -> Session:
+    return Session(model, model_name="m", format=format, tools=[weather], provider_tools=[PROVIDER_TOOLS[format]])
+
+
+@each_format
+@pytest.mark.parametrize("given", [given_to_client, given_to_session])
+async def test_a_provider_s_own_tools_are_offered_beside_the_session_s(
+    format: WireFormat, given: Callable[[Any, WireFormat], Session]
+) -> None:
+    call = ToolCall("weather", {"city": "Oslo"}, "call_abcdefgh1")
+    with provider(reply(format, [call]), reply(format, text="Sun.")) as (url, asked):
+        done = await given(client(format, url, is_async=True), format).say("How is Oslo?").run()
+
+    offered = [*Toolset([weather]).definitions(format=format), PROVIDER_TOOLS[format]]
+    assert isinstance(done, Finished)
+    assert [request["tools"] for request in asked] == [offered, offered]
+    for request in asked:
+        TypeAdapter(PARAMETERS[format]).validate_python(request)
+
+
+@each_format
+async def test_a_provider_s_own_tools_may_be_the_only_ones(format: WireFormat) -> None:
+    with provider(reply(format, text="Sun.")) as (url, asked):
+        session = Session(client(format, url, is_async=True), model_name="m", format=format)
+        await session.say("Go.").step(provider_tools=[PROVIDER_TOOLS[format]])
+
+    assert asked[0]["tools"] == [PROVIDER_TOOLS[format]]
+    assert "tool_choice" not in asked[0]
+
+
+async def test_a_tool_gives_way_to_the_provider_s_of_its_name_and_takes_its_calls() -> None:
+    @ez_tool
+    def bash(command: str) -> str:
+        """Run a command."""
+        return f"ran {command}"
+
+    shell = {"type": "bash_20250124", "name": "bash"}
+    call = ToolCall("bash", {"command": "ls"}, "toolu_abcdefgh1")
+    with provider(reply("anthropic", [call]), reply("anthropic", text="Done.")) as (url, asked):
+        session = Session(client("anthropic", url, is_async=True), model_name="m", tools=[weather, bash])
+        await session.say("List.").run(provider_tools=[shell])
+
+    assert [tool["name"] for tool in asked[0]["tools"]] == ["weather", "bash"]
+    assert asked[0]["tools"][1] == shell
+    assert "ran ls" in json.dumps(asked[1]["messages"])
+
+
+async def test_a_provider_s_own_tool_does_not_displace_a_tool_that_has_the_name_of_its_type() -> None:
+    @ez_tool
+    def web_search(query: str) -> str:
+        """Search."""
+        return query
+
+    model = ScriptedModel("Hi.")
+    session = Session(model, tools=[web_search], format="openai_responses")
+    await session.say("Go.").step(provider_tools=[{"type": "web_search"}])
+
+    assert [tool["type"] for tool in model.requests[0].tools] == ["function", "web_search"]
+
+
+ALWAYS = {"messages", "input", "tools", "tool_choice"}  # what a session makes for each request
+SETTINGS: list[tuple[WireFormat, str]] = [
+    (format, name) for format in PARAMETERS for name in getattr(PROVIDERS[format].client, "options", ())
+]
+
+
+@pytest.mark.parametrize(("format", "name"), SETTINGS)
+async def test_a_setting_that_would_replace_what_a_session_makes_is_an_error_that_names_the_option(
+    format: WireFormat, name: str
+) -> None:
+    opened = client(format, "http://127.0.0.1:9", is_async=True)
+    require = ToolRequirement.optional(parallel=False)
+    options: Any = {"system": "Be brief.", "tools": [weather], "require": require, "output": City}
+
+    async def ask() -> object:
+        model = client_model(opened, "m", format=format, **{name: "another"})
+        return await Session(model, **options).say("Hi.").step()
+
+    with pytest.raises(TypeError if name in ALWAYS else ValueError, match=rf"`{name}` would replace .* give `\w+=`"):
+        await ask()
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "setting"),
+    [
+        ("openai_responses", "text", {"verbosity": "low"}),
+        ("anthropic", "output_config", {"effort": "low"}),
+    ],
+)
+async def test_a_setting_is_sent_beside_what_the_session_makes(
+    format: WireFormat, name: str, setting: dict[str, str]
+) -> None:
+    with provider(reply(format, text='{"name": "Oslo"}')) as (url, asked):
+        model = client_model(client(format, url, is_async=True), "m", format=format, **{name: setting})
+        await Session(model).say("Where?").run(output=City)
+
+    assert asked[0][name].keys() == {*setting, "format"}
 
 
 async def test_an_answer_comes_in_pieces_with_its_usage() -> None:

@@ -7,12 +7,14 @@ from enum import Enum
 from typing import Annotated, Any, Literal
 
 import pytest
+from mistralai.client import models as mistral
+from openai.types.chat import ChatCompletionChunk
 from pydantic import BaseModel, Field
 
 from tests.formats.replies import NAMES, Asked, pieces, sdk_accepts, sdk_chunk, sdk_reply, whole
 from toolcrib.calls import ToolCall
 from toolcrib.formats import PROVIDERS, WireFormat
-from toolcrib.rounds import ToolRound, Transcript, decode, decode_stream
+from toolcrib.rounds import CallProgress, ToolRound, Transcript, decode, decode_stream
 from toolcrib.testing import wire_reply
 from toolcrib.tools import ez_tool, tool_input
 
@@ -113,3 +115,53 @@ def test_a_choice_that_does_not_fit_names_the_field(provider: WireFormat) -> Non
 def test_a_choice_that_is_no_object_is_refused_where_it_is_declared() -> None:
     with pytest.raises(TypeError, match=r"make it one with a RootModel: `class Input\(RootModel\[Unit\]\)`"):
         tool_input("unit")(Unit)
+
+
+def incremental(*pieces: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a stream of Chat Completions with one piece of a call in each chunk."""
+    deltas = [({"content": "", "tool_calls": [piece]}, None) for piece in pieces]
+    base = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return [
+        {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": stop}]}
+        for delta, stop in [*deltas, ({"content": ""}, "tool_calls")]
+    ]
+
+
+def piece(index: int, name: str = "", arguments: str = "", **id: str) -> dict[str, Any]:
+    return {"index": index, "type": "function", "function": {"name": name, "arguments": arguments}, **id}
+
+
+BEGUN = piece(0, "look", id="abcdefgh1")
+OTHER = piece(1, "look", '{"city": "Rome"}', id="abcdefgh2")
+PIECES: dict[str, list[dict[str, Any]]] = {
+    "in two": [BEGUN, piece(0, arguments='{"city": "Oslo"}')],
+    "bit by bit": [BEGUN, piece(0, arguments='{"city": '), piece(0, arguments='"Oslo"}')],
+    "by turns": [BEGUN, OTHER, piece(0, arguments='{"city": "Oslo"}')],
+    "empty at the end": [piece(0, "look", '{"city": "Oslo"}', id="abcdefgh1"), piece(0)],
+    "empty elsewhere": [piece(0, "look", '{"city": "Oslo"}', id="abcdefgh1"), piece(1)],
+}
+CHUNKS: dict[str, tuple[WireFormat, Any]] = {
+    "dicts of OpenAI": ("openai", dict),
+    "objects of OpenAI": ("openai", ChatCompletionChunk.model_validate),
+    "dicts of Mistral": ("mistral", dict),
+    "objects of Mistral": ("mistral", mistral.CompletionChunk.model_validate),
+    "events of Mistral": ("mistral", lambda chunk: mistral.CompletionEvent.model_validate({"data": chunk})),
+}
+
+
+@pytest.mark.parametrize("kind", CHUNKS)
+@pytest.mark.parametrize("name", PIECES)
+async def test_a_call_in_pieces_runs_though_later_pieces_have_no_id(name: str, kind: str) -> None:
+    format, read = CHUNKS[kind]
+    shown: list[CallProgress] = []
+
+    async def stream() -> AsyncIterator[Any]:
+        for chunk in incremental(*PIECES[name]):
+            yield read(chunk)
+
+    round = await decode_stream([look], stream(), format=format, on_call=shown.append)
+
+    cities = ["Oslo", "Rome"] if name == "by turns" else ["Oslo"]
+    assert ([call.input.city for call in round.tool_calls], round.recoverable_issues) == (cities, [])
+    assert [one.arguments["city"] for one in shown if one.is_whole] == cities
+    assert "sun in Oslo" in str(await committed(format, round))

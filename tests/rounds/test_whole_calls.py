@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from google.genai import types as gemini
 
 from tests.rounds.endings import ALL, MODES, RULES, begins, reply, words_of
 from toolcrib.formats import FINISHED, WireCall, WireReply
@@ -122,14 +123,28 @@ async def test_text_that_is_not_one_object_is_refused(format: str, mode: str, ar
 @pytest.mark.parametrize("format", sorted(RULES.keys() - {"pydantic_ai"}))  # whose types hold text and objects alone
 @pytest.mark.parametrize("arguments", [["/srv/x"], 5, True, None])
 async def test_another_kind_of_json_is_refused(format: str, mode: str, arguments: Any) -> None:
-    if arguments is None and mode == "streamed" and format not in ("gemini", "openai_responses"):
-        return  # a stream grows from nothing
+    if arguments is None and (format == "gemini" or (mode == "streamed" and format != "openai_responses")):
+        return  # a stream grows from nothing, and Gemini leaves out what is empty
     ran: list[str] = []
 
     round = decode([purging(ran)], reply(format, mode, "purge", arguments), format=RULES[format])
 
     assert "Rejected: InvalidArguments" in await told(round, format)
     assert ran == []
+
+
+@each_mode
+@pytest.mark.parametrize("kind", [dict, gemini.GenerateContentResponse.model_validate])
+@pytest.mark.parametrize("call", [{"name": "purge"}, {"name": "purge", "args": None}, {"name": "purge", "args": {}}])
+async def test_arguments_that_gemini_leaves_out_are_empty(call: dict[str, Any], kind: Any, mode: str) -> None:
+    ran: list[str] = []
+    content = {"role": "model", "parts": [{"functionCall": call}]}
+    sent = kind({"candidates": [{"content": content, "finishReason": "STOP"}]})
+
+    round = decode([purging(ran)], [sent] if mode == "streamed" else sent, format="gemini")
+    await told(round, "gemini")
+
+    assert ran == ["*"]
 
 
 @each_mode

@@ -67,7 +67,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     names_rule = "up to 128 letters, digits, `_` and `-`"
     parameter_names = ANTHROPIC_NAMES
     callers = frozenset({"direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"})
-    layout = Layout("next", unique=True)
+    layout = Layout("next", unique=True, joins=True)  # "consecutive turns are combined", says the API reference
     stops = MappingProxyType[str, StopKind](
         {
             "end_turn": "finished",
@@ -85,7 +85,17 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     asks = frozenset({"tool_use"})
     carried = frozenset(_CARRIED)
     client = ProviderClient(  # its API wants to know how long an answer may be
-        "anthropic", "AsyncAnthropic", ("messages", "create"), settings={"max_tokens": 8192}
+        "anthropic",
+        "AsyncAnthropic",
+        ("messages", "create"),
+        settings={"max_tokens": 8192},
+        options={
+            "messages": "transcript=",
+            "system": "system=",
+            "tools": "provider_tools=",
+            "tool_choice": "require=",
+            "output_config": "output=",
+        },
     )
     provider = "anthropic"
     prices = "anthropic"

@@ -239,6 +239,11 @@ class _Bedrock(MessageBlocks, ProviderFormat):
             return ()
         return ("assistant",) if role == "user" else ("user",)
 
+    def joined(self, before: Mapping[str, Any], item: Mapping[str, Any]) -> Item | None:
+        if before.get("role") != "user" or item.get("role") != "user":
+            return None
+        return {**before, "content": [*objects_in(before.get("content")), *objects_in(item.get("content"))]}
+
     def make_id(self, seed: str) -> str:
         return super().make_id(seed).replace("call_", "tooluse_")
 

@@ -8,7 +8,16 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from toolcrib.formats._canonical_json import arguments_text, raw_arguments, typed
-from toolcrib.formats._chat_stream import KINDS, TEXTS, calls_in, first_choice, gathered_chat, kind_of
+from toolcrib.formats._chat_stream import (
+    KINDS,
+    TEXTS,
+    calls_in,
+    first_choice,
+    gathered_chat,
+    id_of,
+    kind_of,
+    legacy_call,
+)
 from toolcrib.formats._format import ProviderFormat
 from toolcrib.formats._json_reading import (
     fields_of,
@@ -41,7 +50,7 @@ class ChatFormat(ProviderFormat):
 
     result_roles: ClassVar[tuple[str, ...]] = ("tool", "function")
     usage = UsageKeys(
-        places=(("usage",),),
+        places=(("usage",), ("x_groq", "usage")),  # Groq's last chunk has it in a part of its own
         input=(("prompt_tokens",),),
         output=(("completion_tokens",),),
         cached=(("prompt_tokens_details", "cached_tokens"),),
@@ -140,7 +149,7 @@ class ChatFormat(ProviderFormat):
     def read_call(self, call: Mapping[str, Any]) -> WireCall:
         """Return one of a message's calls."""
         kind = kind_of(call)
-        said, id = object_or_empty(call.get(kind)), text_or_empty(call.get("id"))
+        said, id = object_or_empty(call.get(kind)), id_of(call)
         name = text_or_empty(said.get("name"))
         if kind == "function":
             return WireCall(id, name, raw_arguments(said.get("arguments")))
@@ -161,8 +170,8 @@ class ChatFormat(ProviderFormat):
     def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
         if item.get("role") != "assistant":
             return []
-        keys: list[CallKey] = [text_or_empty(call.get("id")) for call in objects_in(item.get("tool_calls"))]
-        legacy = item.get("function_call")
+        keys: list[CallKey] = [*map(id_of, objects_in(item.get("tool_calls")))]
+        legacy = legacy_call(item, [])
         return [*keys, _legacy_id(legacy)] if legacy else keys
 
     def result_keys(self, item: Mapping[str, Any]) -> list[CallKey] | None:
@@ -174,12 +183,11 @@ class ChatFormat(ProviderFormat):
         if item.get("role") != "assistant":
             return ()
         calls = tuple(map(self.read_call, objects_in(item.get("tool_calls"))))
-        legacy = item.get("function_call")
+        legacy = legacy_call(item, [])
         if not legacy:
             return calls
-        said = object_or_empty(legacy)
-        name, sent = text_or_empty(said.get("name")), raw_arguments(said.get("arguments"))
-        return (*calls, WireCall(_legacy_id(legacy), name, sent, _LEGACY, sent=said))
+        name, sent = text_or_empty(legacy.get("name")), raw_arguments(legacy.get("arguments"))
+        return (*calls, WireCall(_legacy_id(legacy), name, sent, _LEGACY, sent=legacy))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         if item.get("role") not in self.result_roles:
@@ -219,7 +227,7 @@ def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
     said, place = object_or_empty(call.get(kind)), call.get("index", position)
     sent: object = said.get(TEXTS.get(kind, "arguments"))
     return CallPiece(
-        text_or_empty(call.get("id")),
+        id_of(call),
         text_or_empty(said.get("name")),
         kind,
         place if isinstance(place, int) else position,

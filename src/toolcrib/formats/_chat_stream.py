@@ -19,7 +19,17 @@ from toolcrib.formats._json_reading import (
 from toolcrib.formats._stop_kinds import StreamEnd, error_in
 from toolcrib.formats._wire import Item
 
-__all__ = ["KINDS", "TEXTS", "ChatStream", "calls_in", "first_choice", "gathered_chat", "kind_of"]
+__all__ = [
+    "KINDS",
+    "TEXTS",
+    "ChatStream",
+    "calls_in",
+    "first_choice",
+    "gathered_chat",
+    "id_of",
+    "kind_of",
+    "legacy_call",
+]
 
 _KNOWN = frozenset({"role", "content", "refusal", "tool_calls", "function_call"})
 TEXTS = {"custom": "input"}  # where a call of this kind has its text; the others have it in `arguments`
@@ -75,13 +85,28 @@ def kind_of(call: Mapping[str, Any]) -> str:
     return kind if kind and (kind in call or "function" not in call) else "function"
 
 
+def id_of(call: Mapping[str, Any]) -> str:
+    """Return the id of a call, or of a piece of one; empty where it has none, for which Mistral's SDK writes `null`."""
+    id = text_or_empty(call.get("id"))
+    return "" if id == "null" else id
+
+
 def calls_in(message: Mapping[str, Any], misread: list[str]) -> list[Mapping[str, Any]]:
     """Return the calls in a message or a piece of one; `misread` as for `object_at`.
 
     The call of a server that writes it as the API did before there were tools comes as it is written now.
     """
-    calls, legacy = objects_at(message, "tool_calls", misread), object_at(message, "function_call", misread)
+    calls, legacy = objects_at(message, "tool_calls", misread), legacy_call(message, misread)
     return calls or ([{"type": "function", "function": legacy}] if legacy else [])
+
+
+def legacy_call(message: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any]:
+    """Return the call that a message has as the API wrote one before there were tools; empty where it has none.
+
+    Some servers write an empty one into each message.
+    """
+    legacy = object_at(message, "function_call", misread)
+    return legacy if any(legacy.values()) else {}
 
 
 def _add_rest(message: Item, delta: Mapping[str, Any]) -> None:
@@ -133,12 +158,23 @@ def _add_call(
     index: int,
     misread: list[str],
 ) -> None:
-    """Add a piece to the call that it belongs to: the one of its index, unless it begins another."""
+    """Add a piece to the call that it belongs to: the one of its index, unless it begins another.
+
+    A piece that says nothing, as some servers send at the end, begins none.
+    """
     call = current.get(index)
+    if call is None and _is_empty(piece):
+        return
     if call is None or call.ends_before(piece):
         call = current[index] = _StreamedCall(piece)
         calls.append(call)
     call.add(piece, misread)
+
+
+def _is_empty(piece: Mapping[str, Any]) -> bool:
+    """Return whether a piece of a call has neither an id nor anything in the part of its kind."""
+    kind = kind_of(piece)
+    return kind in piece and not id_of(piece) and not any(object_or_empty(piece[kind]).values())
 
 
 class _StreamedCall:
@@ -161,14 +197,14 @@ class _StreamedCall:
 
     def ends_before(self, piece: Mapping[str, Any]) -> bool:
         """Return whether a piece with its index begins another call: some servers say index 0 for each."""
-        id, name = text_or_empty(piece.get("id")), text_or_empty(object_or_empty(piece.get(self.kind)).get("name"))
+        id, name = id_of(piece), text_or_empty(object_or_empty(piece.get(self.kind)).get("name"))
         if id and self._id:
             return id != self._id
         return bool(name and self._name and name != self._name) and self._is_whole()
 
     def add(self, piece: Mapping[str, Any], misread: list[str]) -> None:
         """Take up a piece; `misread` as for `object_at`."""
-        self._id = self._id or text_or_empty(piece.get("id"))
+        self._id = self._id or id_of(piece)
         strange = next((kind for kind in (*KINDS, kind_of(piece)) if kind != self.kind and piece.get(kind)), "")
         if strange:
             self.fault = self.fault or f"a piece of it is of the kind `{strange}`"

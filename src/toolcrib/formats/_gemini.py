@@ -76,7 +76,7 @@ class _Gemini(OptionalIds):
     parameter_names = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
     strict = False
     returns = True
-    layout = Layout("next", needs_ids=False)
+    layout = Layout("next", needs_ids=False, joins=True)  # it was recorded to take several turns with calls in a row
     stops = MappingProxyType[str, StopKind](
         {
             "STOP": "finished",
@@ -197,7 +197,8 @@ class _Gemini(OptionalIds):
             return []
         parts = objects_in(item.get("parts"))
         sent = [object_or_empty(part["functionCall"]) for part in parts if "functionCall" in part]
-        return [(text_or_empty(call.get("id")), text_or_empty(call.get("name")), call.get("args")) for call in sent]
+        # The API leaves `args` out where they are empty.
+        return [(text_or_empty(call.get("id")), text_or_empty(call.get("name")), call.get("args", {})) for call in sent]
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(map(_read_result, _responses(item)))
@@ -233,8 +234,10 @@ class _Gemini(OptionalIds):
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         if item.get("role") != "model":
             return ()
-        goes_on = before is not None and (before.get("role") != "model" or not self.call_keys(item))
-        return () if goes_on else ("user",)
+        # In the API's own words a turn with calls follows one of the user's; several in a row were taken, too.
+        if before is None or (before.get("role") == "model" and self.call_keys(item) and not self.call_keys(before)):
+            return ("user",)
+        return ()
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         new = iter(ids)

@@ -82,8 +82,8 @@ class PartialCall:
         self.open = bool(call.get("willContinue"))
 
     def close(self) -> Item:
-        """Write what came of the call into its part, and return that."""
-        self.part["functionCall"] = {**self._rest, "args": self._arguments.read()} if self._came else self._rest
+        """Write what came of the call into its part, and return that; arguments that never came are no object."""
+        self.part["functionCall"] = {**self._rest, "args": self._arguments.read() if self._came else ""}
         return self.part
 
 

@@ -17,8 +17,8 @@ from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_at
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey, Speaker
-from toolcrib.formats._wire import Choice, Item, WireCall, WireResult
+from toolcrib.formats._transcript_rules import Speaker
+from toolcrib.formats._wire import Choice, Item, WireResult
 
 __all__ = ["MISTRAL", "MistralFunction", "MistralTool"]
 
@@ -79,13 +79,6 @@ class _Mistral(ChatFormat):
 
     def chunk_of(self, event: Mapping[str, Any], misread: list[str]) -> Mapping[str, Any]:
         return object_at(event, "data", misread) or event  # the SDK puts each chunk into an event
-
-    def read_call(self, call: Mapping[str, Any]) -> WireCall:
-        read = super().read_call(call)
-        return WireCall("", read.name, read.arguments, read.kind) if read.id == "null" else read  # the SDK's "none"
-
-    def call_keys(self, item: Mapping[str, Any]) -> list[CallKey]:
-        return ["" if key == "null" else key for key in super().call_keys(item)]
 
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         return _BETWEEN.get((None if before is None else str(before.get("role")), str(item.get("role"))), ())

@@ -19,7 +19,16 @@ from toolcrib.formats._provider_options import text_parameter
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
 
-__all__ = ["CHOICE_MODES", "OPENAI", "OPENAI_STRICT", "OpenAIFunction", "OpenAITool", "answer_schema", "free_text"]
+__all__ = [
+    "CHOICE_MODES",
+    "CHOICE_OPTIONS",
+    "OPENAI",
+    "OPENAI_STRICT",
+    "OpenAIFunction",
+    "OpenAITool",
+    "answer_schema",
+    "free_text",
+]
 
 # Source: https://platform.openai.com/docs/guides/structured-outputs, supported schemas.
 OPENAI_STRICT = StrictRules(
@@ -28,6 +37,7 @@ OPENAI_STRICT = StrictRules(
     limits=SchemaLimits(properties=5000, depth=10, text=120_000, values=1000, long_enum=250, long_enum_text=15_000),
 )
 ANSWER = "answer"
+CHOICE_OPTIONS = {"tools": "provider_tools=", "tool_choice": "require=", "parallel_tool_calls": "require="}
 CHOICE_MODES = {"optional": "auto", "validated": "auto", "at_least_one": "required", "none": "none"}
 _SAID = ("content", "refusal", "tool_calls")
 _READ = frozenset(  # keys that have a rule here, or that the provider does not take back
@@ -61,6 +71,7 @@ class _OpenAI(ChatFormat):
         "AsyncOpenAI",
         ("chat", "completions", "create"),
         streaming={"stream": True, "stream_options": {"include_usage": True}},
+        options={**CHOICE_OPTIONS, "messages": "transcript=", "response_format": "output="},
     )
     provider = "openai"
     prices = "openai"

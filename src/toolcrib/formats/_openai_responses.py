@@ -25,7 +25,7 @@ from toolcrib.formats._json_reading import (
     objects_in,
     text_or_empty,
 )
-from toolcrib.formats._openai import CHOICE_MODES, OPENAI_STRICT, answer_schema, free_text
+from toolcrib.formats._openai import CHOICE_MODES, CHOICE_OPTIONS, OPENAI_STRICT, answer_schema, free_text
 from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
@@ -98,7 +98,12 @@ class _Responses(ProviderFormat):
     carried = frozenset(_CARRIED)
     free_texts = frozenset({"custom_tool_call"})
     callers = frozenset({"direct", "programmatic"})
-    client = ProviderClient("openai", "AsyncOpenAI", ("responses", "create"))
+    client = ProviderClient(
+        "openai",
+        "AsyncOpenAI",
+        ("responses", "create"),
+        options={**CHOICE_OPTIONS, "input": "transcript=", "instructions": "system=", "text": "output="},
+    )
     provider = "openai"
     prices = "openai"
     usage = UsageKeys(
@@ -127,6 +132,10 @@ class _Responses(ProviderFormat):
             made["output_schema"] = dict(tool.returns)
         return {**made, **beside}
 
+    def wrap(self, definitions: list[Item]) -> list[Item]:
+        deferred = any(tool.get("defer_loading") for tool in definitions)
+        return [*definitions, {"type": "tool_search"}] if deferred else definitions
+
     # --- replies
 
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
@@ -151,7 +160,7 @@ class _Responses(ProviderFormat):
             item = object_or_empty(chunk.get("item"))
             [call] = self.calls_of(item) or [WireCall("", "", "")]
             text = text_or_empty(item.get(_NAMED.get(text_or_empty(item.get("type")), "")))
-            return (CallPiece(call.id, call.name, call.kind, place, text, begins=True),)
+            return (CallPiece(call.id, call.name, call.kind, place, text, begins=True, namespace=call.namespace),)
         if kind in _DELTAS:
             return (CallPiece(place=place, text=text_or_empty(chunk.get("delta"))),)
         return (CallPiece(place=place, ends=True),) if kind == "response.output_item.done" else ()

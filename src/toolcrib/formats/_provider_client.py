@@ -20,6 +20,7 @@ class ProviderClient:
         endpoint: The path of the method that takes a request.
         settings: What every request needs, unless the host says otherwise.
         streaming: What a request for a stream needs.
+        options: The options of a session that make parameters of a request, by the parameter.
     """
 
     package: str
@@ -27,3 +28,4 @@ class ProviderClient:
     endpoint: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType[str, Any]({}))
     streaming: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType[str, Any]({"stream": True}))
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType[str, str]({}))

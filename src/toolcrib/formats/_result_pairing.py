@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -45,11 +45,23 @@ class Layout:
             after the call.
         unique: Whether an id names one call of the whole transcript, and not only of one reply.
         needs_ids: Whether a call without an id cannot be answered.
+        joins: Whether items with calls that follow on each other are one turn, with all results after the last of them.
     """
 
     place: Literal["run", "next", "later"]
     unique: bool = False
     needs_ids: bool = True
+    joins: bool = False
+
+    def goes_on(self, index: int, asked: Collection[int], answered: Collection[int]) -> bool:
+        """Return whether the turn of an item with calls goes on in the next item.
+
+        Args:
+            index: The item's.
+            asked: The items with calls.
+            answered: The items with results.
+        """
+        return self.joins and index + 1 in asked and index + 1 not in answered
 
 
 @dataclass(slots=True)
@@ -136,16 +148,21 @@ def _pair_in_place(calls: list[CallSpot], results: list[ResultSpot], layout: Lay
     asked: dict[int, list[CallSpot]] = {}
     for spot in calls:
         asked.setdefault(spot.index, []).append(spot)
+    waiting = list[CallSpot]()
     for index, spots in asked.items():
+        waiting += spots
+        if layout.goes_on(index, asked, by_item):
+            continue
         near, following = list[ResultSpot](), index + 1
         while following in by_item:
             near += [found for found in by_item[following] if found.leading]
             following += 1
             if layout.place == "next":
                 break
-        _give(near, spots, by_name=False)
+        _give(near, waiting, by_name=False)
         if not layout.needs_ids:
-            _give_by_name(near, spots)
+            _give_by_name(near, waiting)
+        waiting = []
 
 
 def _give_by_name(near: Sequence[ResultSpot], spots: Sequence[CallSpot]) -> None:

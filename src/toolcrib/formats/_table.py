@@ -132,11 +132,14 @@ def text_delta(chunk: object, format: WireFormat | None = None) -> str:
     return PROVIDERS[name].text_delta(json_shape(chunk))
 
 
-def tokens_in(reply: object, format: WireFormat) -> Tokens | None:
-    """Return the tokens that a reply or a chunk says were used; None for one that says nothing."""
+def tokens_in(reply: object, format: WireFormat, before: Tokens | None = None) -> Tokens | None:
+    """Return the tokens that a reply or a chunk says were used, `before` being what earlier chunks of the reply said.
+
+    It is None for one that says nothing.
+    """
     keys = PROVIDERS[format].usage
     try:
-        return keys.read(json_shape(reply)) if keys.may_be_in(reply) else None
+        return keys.read(json_shape(reply), before) if keys.may_be_in(reply) else None
     except TypeError:  # no reply at all, which is for `decode` to refuse
         return None
 

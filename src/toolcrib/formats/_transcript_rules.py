@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
+from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
 from toolcrib.formats._user_words import UserWords, user_words
 from toolcrib.formats._wire import Item, ProblemKind, TranscriptProblem, WireCall, WireResult
@@ -133,6 +134,10 @@ class TranscriptRules(ABC):
         """Return whose turns the provider wants between two neighbours; `before` is None for the first item."""
         return ()
 
+    def joined(self, before: Mapping[str, Any], item: Mapping[str, Any]) -> Item | None:
+        """Return two neighbours as the one item that the provider wants of them; None where it takes both."""
+        return None
+
     def may_precede(self, item: Mapping[str, Any], following: Mapping[str, Any] | None) -> bool:
         """Return whether the provider takes an item before the one that follows, None for the end."""
         return True
@@ -174,28 +179,43 @@ class TranscriptRules(ABC):
         Returns:
             None when anything may be wrong with the items; `check` says what.
         """
-        later, unique = self.layout.place == "later", self.layout.unique
+        later, unique, joins = self.layout.place == "later", self.layout.unique, self.layout.joins
         waiting: list[CallKey] = []
         seen: set[CallKey] = set()
         for item in items:
-            answered = self.result_keys(item)
+            answered, asked = self.result_keys(item), self.call_keys(item)
             if answered:
                 rest = self.still_unanswered(waiting, answered)
                 if rest is None or (rest and self.layout.place == "next"):
                     return None
                 waiting = rest
-            elif answered is None or (waiting and not later):
+            elif answered is None or (waiting and not later and not (joins and asked)):
                 return None
-            asked = self.call_keys(item)
             if not asked:
                 continue
-            if (answered and not later) or (waiting and not later) or not self.answerable(asked):
+            turn = [*waiting, *asked] if joins else asked
+            if (answered and not later) or (waiting and not (later or joins)) or not self.answerable(turn):
                 return None
             if unique and any(key in seen or key in taken for key in asked):
                 return None
             seen.update(asked)
-            waiting = waiting + asked if later else asked
+            waiting = waiting + asked if later else turn
         return waiting
+
+    def add_user(self, transcript: list[Any], text: str) -> None:
+        """Add what a user says to a transcript, as the provider takes it after what stands there.
+
+        That may be a word of the user's, or results, to which no answer is in the transcript: it joins them, or a turn
+        of the assistant's before it says so.
+        """
+        for item in self.user(text):
+            before = json_shape(transcript[-1]) if transcript else None
+            if before is not None and (joined := self.joined(before, item)) is not None:
+                transcript[-1] = joined
+                continue
+            for _ in self.missing_turns(before, item):
+                transcript += self.assistant(_LEFT_OUT["assistant"])
+            transcript.append(item)
 
     def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
         """Return what the provider would refuse: results without a call, calls without a result, turns out of order.
@@ -330,20 +350,23 @@ class TranscriptRules(ABC):
         """Yield the items with each result at its call, and the place where each of them was or belongs."""
         asked = _by_item(pairing)
         shared = self.layout.place == "next"
-        done: set[int] = set()
+        answered = {found.index for found in pairing.results}
+        done, owed = set[int](), list[CallSpot]()
         for index, item in enumerate(items):
             if index in done:
                 continue
             kept = self.rest_of(item) if self.raw_results(item) else item
             if kept is not None:
                 yield index, self._with_ids(kept, asked.get(index, ()), renamed)
-            if index in asked:
+            owed += asked.get(index, ())
+            if owed and not self.layout.goes_on(index, asked, answered):
                 rest = None
                 if shared and index + 1 < len(items) and self.leading(items[index + 1]):
                     rest = self.rest_of(items[index + 1])
                     done.add(index + 1)
-                packed = self.pack([self._raw_answer(spot, renamed) for spot in asked[index]], rest)
+                packed = self.pack([self._raw_answer(spot, renamed) for spot in owed], rest)
                 yield from ((index + 1, one) for one in packed)
+                owed = []
 
     def _mend_later(
         self, items: list[Item], pairing: Pairing, renamed: Mapping[CallSpot, str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from toolcrib.formats._json_reading import object_or_empty, text_or_empty
@@ -24,6 +24,7 @@ class Tokens:
         cache_written: How many of the input were written into one.
         reasoning: How much of the output were thoughts.
         model: The name of the model that answered; empty where it is not said.
+        counts: What they were made of: the provider's own counts, by their path.
     """
 
     input: int = 0
@@ -32,17 +33,7 @@ class Tokens:
     cache_written: int = 0
     reasoning: int = 0
     model: str = ""
-
-    def later(self, other: Tokens) -> Tokens:
-        """Return what is known after another chunk: providers count up while a reply comes."""
-        return Tokens(
-            max(self.input, other.input),
-            max(self.output, other.output),
-            max(self.cached, other.cached),
-            max(self.cache_written, other.cache_written),
-            max(self.reasoning, other.reasoning),
-            self.model or other.model,
-        )
+    counts: Mapping[Path, int] = field(default_factory=dict[Path, int], repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +63,40 @@ class UsageKeys:
         first = {path[0] for path in (*self.places, *self.input) if path}
         return any(getattr(reply, name, None) is not None for name in first)
 
-    def read(self, shape: Mapping[str, Any]) -> Tokens | None:
-        """Return what a reply or a chunk says; None for one that says nothing."""
+    def read(self, shape: Mapping[str, Any], before: Tokens | None = None) -> Tokens | None:
+        """Return what a reply or a chunk says; None for one that says nothing.
+
+        Args:
+            shape: The reply or chunk.
+            before: What earlier chunks said. A count that is said again takes the place of the one before, as each
+                chunk says what was used so far: Gemini corrects a count downwards, too.
+        """
         for place in self.places:
             said = object_or_empty(_at(shape, place))
             if any(_at(said, path) is not None for path in (*self.input, *self.output)):
-                return Tokens(
-                    _total(said, self.input),
-                    _total(said, self.output),
-                    _total(said, self.cached),
-                    _total(said, self.cache_written),
-                    _total(said, self.reasoning),
-                    _model(object_or_empty(_at(shape, place[:-1]))),
-                )
+                known = Tokens() if before is None else before
+                model = _model(object_or_empty(_at(shape, place[:-1]))) or _model(shape)
+                return self._tokens({**known.counts, **self._counts(said)}, known.model or model)
         return None
+
+    def _counts(self, said: Mapping[str, Any]) -> dict[Path, int]:
+        paths = {*self.input, *self.output, *self.cached, *self.cache_written, *self.reasoning}
+        found = {path: _at(said, path) for path in paths}
+        return {path: count for path, count in found.items() if type(count) is int and count > 0}
+
+    def _tokens(self, counts: Mapping[Path, int], model: str) -> Tokens:
+        def total(paths: tuple[Path, ...]) -> int:
+            return sum(counts.get(path, 0) for path in paths)
+
+        return Tokens(
+            total(self.input),
+            total(self.output),
+            total(self.cached),
+            total(self.cache_written),
+            total(self.reasoning),
+            model,
+            counts,
+        )
 
 
 def _model(said: Mapping[str, Any]) -> str:
@@ -97,8 +108,3 @@ def _at(shape: Mapping[str, Any], path: Path) -> Any:
     for key in path:
         found = object_or_empty(found).get(key)
     return found
-
-
-def _total(shape: Mapping[str, Any], paths: tuple[Path, ...]) -> int:
-    values = (_at(shape, path) for path in paths)
-    return sum(value for value in values if type(value) is int and value > 0)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls import Media, cut, value_class
 from toolcrib.formats._growing_object import PlacedValue
+from toolcrib.formats._json_reading import text_or_empty
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending, worst
 
 __all__ = [
@@ -54,6 +55,11 @@ class WireCall:
     fault: str = ""
     sent: Mapping[str, Any] | None = None
     caller: str = "direct"
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the called tool, in the provider's word; empty where the call has none."""
+        return text_or_empty((self.sent or {}).get("namespace"))
 
 
 @value_class
@@ -118,6 +124,7 @@ class CallPiece:
         placed: Arguments that came with the path to their place.
         begins: Whether what came before in this place was of another call, or of none.
         ends: Whether it is the call's last piece.
+        namespace: As for a `WireCall`.
     """
 
     id: str = ""
@@ -129,6 +136,7 @@ class CallPiece:
     placed: Sequence[PlacedValue] = ()
     begins: bool = False
     ends: bool = False
+    namespace: str = ""
 
 
 @value_class

@@ -24,7 +24,7 @@ from toolcrib.formats import (
     raw_arguments,
     well_formed,
 )
-from toolcrib.rounds._round_call import RoundCall, as_defined
+from toolcrib.rounds._round_call import RoundCall, as_defined, tool_kind
 from toolcrib.toolsets import Toolset
 
 __all__ = ["CallListener", "CallProgress", "CallWatcher"]
@@ -87,7 +87,12 @@ class CallWatcher:
             if call is None:
                 continue
             call.add(piece)
-            if call.place is None and call.name and (call.kind == "function" or call.kind in format.free_texts):
+            if (
+                call.place is None
+                and call.name
+                and (kind := tool_kind(self._toolset, format, call.kind, call.name, call.namespace))
+            ):
+                call.kind = kind
                 if self._calls:
                     self._report_rest(self._calls[-1], format)
                 call.place = len(self._calls)
@@ -121,7 +126,7 @@ class CallWatcher:
         self._current.pop(piece.place, None)
         if not (piece.id or piece.name):
             return None
-        made = self._current[piece.place] = _ArrivingCall(piece.kind)
+        made = self._current[piece.place] = _ArrivingCall(piece.kind, piece.namespace)
         return made
 
     def _report_rest(self, call: _ArrivingCall, format: ProviderFormat) -> None:
@@ -144,14 +149,14 @@ class _ArrivingCall:
     """A call of which pieces still come.
 
     Attributes:
-        id: As of a `WireCall`, as far as it is known; so are `name` and `kind`.
+        id: As of a `WireCall`, as far as it is known; so are `name`, `kind` and `namespace`.
         place: As of a `CallProgress`; None until the call is known to be one of a tool.
         shown: The arguments that were reported last.
         is_over: Whether the call seemed to be over once.
     """
 
-    def __init__(self, kind: str) -> None:
-        self.id, self.name, self.kind = "", "", kind
+    def __init__(self, kind: str, namespace: str) -> None:
+        self.id, self.name, self.kind, self.namespace = "", "", kind, namespace
         self.place: int | None = None
         self.shown: Mapping[str, Any] | None = None
         self.is_over = False

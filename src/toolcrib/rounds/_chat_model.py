@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from toolcrib.formats import Item, WireFormat
 
-__all__ = ["ChatModel", "ChatRequest"]
+__all__ = ["ChatModel", "ChatRequest", "joined_tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class ChatRequest:
         format: The wire format of everything in it.
         messages: The transcript.
         system: The instructions.
-        tools: What the provider's `tools` parameter takes; empty when none are offered.
-        tool_choice: What its parameter for the choice of a tool takes; None when no tools are offered.
+        tools: What the provider's `tools` parameter takes, the provider's own tools last; empty when none are offered.
+        tool_choice: What its parameter for the choice of a tool takes; None when no tools of the session's are offered.
         output: The JSON schema of the answer, an object; None for text. Where the type that was asked for is no object,
             the answer stands in one, under `value`; a reply without that object is read, too.
         parallel: Whether the model may make several calls in its answer.
@@ -41,6 +41,24 @@ class ChatRequest:
         """Return the text that asks the model for `output`, where the provider cannot hold it to a schema."""
         schema = json.dumps(self.output, ensure_ascii=False)
         return "" if self.output is None else f"Answer with JSON alone, which fits this schema: {schema}"
+
+
+def joined_tools(tools: Iterable[Item], provider_tools: Iterable[Mapping[str, Any]]) -> tuple[Item, ...]:
+    """Return definitions of tools, and after them the provider's own tools.
+
+    A definition gives way to a provider's tool of the same name, which the model then calls by that name, and to one of
+    the same type where neither has a name.
+    """
+    own = [dict(tool) for tool in provider_tools]
+    keys = [_key(tool) for tool in own]
+    return (*(tool for tool in tools if _key(tool) not in keys), *own)
+
+
+def _key(tool: Mapping[str, Any]) -> object:
+    """Return what no two tools of a request may share; for a tool that has neither name nor type, itself."""
+    function: Mapping[str, Any] = tool.get("function") or {}
+    name = tool.get("name") or function.get("name")
+    return ("name", name) if name else ("type", tool["type"]) if "type" in tool else tool
 
 
 class ChatModel(Protocol):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from importlib import import_module
 from typing import Any, cast
 
 from toolcrib.errors import FormatError, MissingExtraError
 from toolcrib.formats import PROVIDERS, Item, ProviderClient, WireFormat
-from toolcrib.rounds._chat_model import ChatModel, ChatRequest
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
 
 __all__ = ["ClientModel", "as_chat_model", "client_model"]
 
 
 def client_model(
-    client: Any, model: str = "", *, format: WireFormat | None = None, stream: bool = False, **settings: Any
+    client: Any,
+    model: str = "",
+    *,
+    format: WireFormat | None = None,
+    stream: bool = False,
+    provider_tools: Sequence[Mapping[str, Any]] = (),
+    **settings: Any,
 ) -> ClientModel:
     """Return a `ChatModel` that asks a provider through its own client.
 
@@ -27,10 +33,12 @@ def client_model(
         model: The model's name, where `client` is a client.
         format: `openai_responses` for OpenAI's Responses API; its Chat Completions when None.
         stream: Have the answer come in pieces, for the `on_text` of a step. It takes an async client.
+        provider_tools: Tools of the provider's own, as it describes them, which are offered beside the session's:
+            `[{"type": "web_search_20250305", "name": "web_search"}]`.
         settings: What every request is sent with, as the client takes it: `temperature=0`, `max_tokens=2000`.
 
     Raises:
-        TypeError: The client is of another package.
+        TypeError: The client is of another package, or a setting is what a session makes itself.
         ValueError: No model is named, or the provider is not known.
         MissingExtraError: The provider's package is not installed.
     """
@@ -51,7 +59,12 @@ def client_model(
         raise ValueError(f"{made}: give a client of that format, or for a new session format={known}")
     if stream and not _is_async(client):
         raise ValueError(f"an answer comes in pieces from an async client: give Async{type(client).__name__}()")
-    return ClientModel(client, model, chosen, formats[chosen], stream=stream, settings=settings)
+    known = formats[chosen]
+    always = {*PROVIDERS[chosen].request((), "", None), "tools", "tool_choice"}
+    if replaced := [key for key in settings if key in always]:
+        raise TypeError(_conflict(replaced[0], known))
+    made = {**known.settings, **(known.streaming if stream else {}), **settings}
+    return ClientModel(client, model, chosen, known, settings=made, provider_tools=provider_tools)
 
 
 class ClientModel:
@@ -70,23 +83,23 @@ class ClientModel:
         format: WireFormat,
         known: ProviderClient,
         *,
-        stream: bool,
         settings: Mapping[str, Any],
+        provider_tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.format: WireFormat = format
-        self.model, self.provider = model, known.package
+        self.model, self.provider, self._known = model, known.package, known
         self._create, self._is_async = reduce(getattr, known.endpoint, client), _is_async(client)
-        self._settings = {**known.settings, **(known.streaming if stream else {}), **settings}
+        self._settings, self._provider_tools = settings, provider_tools
 
     async def reply(self, request: ChatRequest) -> object:
         """Ask the model once, and return what the client returned.
 
         Raises:
-            ValueError: The session has another format than the client.
+            ValueError: The session has another format than the client, or makes what is a setting of the client's.
         """
         if request.format != self.format:
             raise ValueError(f"the session's format is {request.format!r}, and the client's {self.format!r}")
-        sent = {"model": self.model, **self._parameters(request), **self._settings}
+        sent = {"model": self.model, **self._parameters(request)}
         if not self._is_async:
             return await asyncio.to_thread(self._create, **sent)
         return await self._create(**sent)
@@ -97,11 +110,31 @@ class ClientModel:
             made = rules.request(request.messages, request.system, request.output)
         except FormatError:  # the provider cannot be held to this schema: the model is shown it
             made = rules.request(request.messages, f"{request.system}\n\n{request.output_text()}".strip(), None)
-        if request.tools:
-            choice = request.tool_choice
-            made |= {"tools": [*request.tools]}
+        if tools := joined_tools(request.tools, self._provider_tools):
+            made |= {"tools": [*tools]}
+        if (choice := request.tool_choice) is not None:
             made |= rules.choice_parameters(choice) if request.parallel else rules.one_call(choice)
-        return {**made, "container": request.container} if request.container else made
+        sent = {**made, **self._settings}
+        for key in made.keys() & self._settings.keys():
+            sent[key] = _joined(made[key], self._settings[key])
+            if sent[key] is None:
+                raise ValueError(_conflict(key, self._known))
+        return {"container": request.container, **sent} if request.container else sent
+
+
+def _joined(made: Any, setting: Any) -> Any:
+    """Return a parameter that a session makes with the parts that a setting adds; None where they contradict."""
+    if made == setting:
+        return made
+    if not (isinstance(made, Mapping) and isinstance(setting, Mapping)):
+        return None
+    parts, added = cast("Item", made), cast("Item", setting)
+    return None if any(added[key] != parts[key] for key in parts.keys() & added.keys()) else {**parts, **added}
+
+
+def _conflict(setting: str, client: ProviderClient) -> str:
+    mend = f"give `{client.options[setting]}` in its place"
+    return f"the setting `{setting}` would replace what the session makes itself: {mend}"
 
 
 def as_chat_model(model: Any, name: str, format: WireFormat | None) -> ChatModel:

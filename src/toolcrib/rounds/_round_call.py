@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 from toolcrib.approvals import digest
@@ -26,7 +27,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.toolsets import Toolset
 
-__all__ = ["Group", "RoundCall", "as_defined", "calls_of_tools"]
+__all__ = ["Group", "RoundCall", "as_defined", "calls_of_tools", "tool_kind"]
 
 Group: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
 """The part of a plan that a call is in."""
@@ -223,17 +224,28 @@ class RoundCall:
 
 
 def calls_of_tools(reply: WireReply, format: ProviderFormat, toolset: Toolset) -> list[WireCall]:
-    """Return the calls in a reply that are of tools: by name, and with a free text of a tool that takes one text."""
-    return [call for call in reply.calls if call.kind == "function" or _is_free_text(call, format, toolset)]
+    """Return the calls in a reply that are of tools, each of the kind that its tool takes."""
+    kinds = [(call, tool_kind(toolset, format, call.kind, call.name, call.namespace)) for call in reply.calls]
+    return [call if call.kind == kind else replace(call, kind=kind) for call, kind in kinds if kind]
 
 
-def _is_free_text(call: WireCall, format: ProviderFormat, toolset: Toolset) -> bool:
-    if call.kind not in format.free_texts or call.name not in toolset or (call.sent or {}).get("namespace"):
-        return False
+def tool_kind(toolset: Toolset, format: ProviderFormat, kind: str, name: str, namespace: str) -> str:
+    """Return the kind of a call as its tool takes it: `function`, or that of a free text for a tool that takes one.
+
+    It is empty where the call is the host's to answer. One in a namespace is, unless that has the name of a tool that
+    is offered deferred: the provider puts each of those into a namespace of its own.
+    """
+    if kind == "function":
+        return kind
+    entry = toolset.entries.get(name)
+    if entry is None or (namespace and not (namespace == name and entry.provider.defer_loading)):
+        return ""
+    if kind not in format.free_texts:
+        return "function" if namespace else ""
     try:
-        return text_parameter(toolset[call.name].parameters) is not None
+        return kind if text_parameter(entry.tool.parameters) is not None else ""
     except SchemaError:
-        return False
+        return ""
 
 
 def as_defined(toolset: Toolset, call: WireCall, format: ProviderFormat, strict: bool) -> str | Mapping[str, Any]:

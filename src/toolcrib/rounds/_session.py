@@ -21,7 +21,7 @@ from toolcrib.formats import (
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import RoundHooks
 from toolcrib.rounds._call_progress import CallListener
-from toolcrib.rounds._chat_model import ChatModel, ChatRequest
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._recalled import recall_transcript
@@ -88,7 +88,7 @@ class Session:
     def say(self, text: str) -> Session:
         """Add what the user says to the transcript, and return the session."""
         self._require_settled()
-        self.transcript.extend(PROVIDERS[self.format].user(text))
+        PROVIDERS[self.format].add_user(self.transcript, text)
         self.host_run.hear(text)
         return self
 
@@ -435,7 +435,7 @@ class Session:
             format=self.format,
             messages=tuple(dict(json_shape(item)) for item in self.transcript),
             system=self.system,
-            tools=tuple(tools),
+            tools=joined_tools(tools, asked.get("provider_tools", ())),
             tool_choice=require.tool_choice(self.format) if tools else None,
             output=answer_schema(output),
             parallel=require.parallel,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 
@@ -23,6 +23,7 @@ class StepOptions(TypedDict, total=False):
 
     Attributes:
         tools: The tools; none when left out.
+        provider_tools: Tools of the provider's own, as it describes them, which are offered beside `tools`.
         available: Which of them are offered.
         require: Which of them the model has to call, if any.
         describe: Descriptions in place of the tools' own, by selector or name.
@@ -32,6 +33,7 @@ class StepOptions(TypedDict, total=False):
     """
 
     tools: Pipeline | ToolsetLike
+    provider_tools: Sequence[Mapping[str, Any]]
     available: ToolAvailability
     require: ToolRequirement
     describe: Mapping[Any, str]

@@ -76,9 +76,7 @@ class UsageCounter:
 
     def count(self, shape: object) -> None:
         """Take up what a reply or a chunk says."""
-        said = tokens_in(shape, self._format)
-        if said is not None:
-            self._tokens = said if self._tokens is None else self._tokens.later(said)
+        self._tokens = tokens_in(shape, self._format, self._tokens) or self._tokens
 
     async def counted(self, chunks: AsyncIterable[object]) -> AsyncIterator[object]:
         """Pass a reply's chunks on, and count them."""

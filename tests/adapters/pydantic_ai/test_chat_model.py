@@ -225,6 +225,7 @@ async def test_a_model_is_named_like_for_an_agent() -> None:
         ({"format": "anthropic"}, "format='openai'"),
         ({"transcript": [{"role": "function", "content": "x"}]}, "'function'"),
         ({"transcript": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "'input_audio'"),
+        ({"provider_tools": [{"type": "web_search"}]}, "provider_tools"),
     ],
 )
 async def test_what_cannot_be_translated_is_an_error(options: dict[str, Any], mend: str) -> None:

@@ -114,7 +114,10 @@ class PydanticChatModel:
         yield {**last, "model": answer["model"], "usage": answer["usage"]}
 
     def _parameters(self, request: ChatRequest) -> ModelRequestParameters:
-        functions = [tool["function"] for tool in request.tools]
+        functions = [tool["function"] for tool in request.tools if tool.get("type") == "function"]
+        if len(functions) < len(request.tools):
+            mend = "leave out `provider_tools`, and tools with a free text"
+            raise ValueError(f"a model of Pydantic AI is offered functions alone here: {mend}")
         tools = [
             ToolDefinition(
                 name=f["name"],
