@@ -433,7 +433,7 @@ class LiveCall:
             CallStateError: It was executed before, or did not pass its gates.
         """
         first = self.original
-        by_store = self.is_noted
+        by_store = self.run.approvals is not None and self.is_noted
         if self.state != "admitted" or (first is not None and first.begun and not by_store):
             begun = self.begun or (first is not None and first.begun)
             raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)

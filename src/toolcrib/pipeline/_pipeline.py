@@ -108,7 +108,9 @@ class Pipeline:
         outcome = None if made.state == "executed" else await execute(made)
         if outcome is not None:
             return outcome
-        return await self.finish(made) if made.plan.awaited or made.is_noted else self._concluded(made)
+        if made.plan.awaited or (made.run.approvals is not None and made.is_noted):
+            return await self.finish(made)
+        return self._concluded(made)
 
     def run_sync(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
