@@ -16,6 +16,7 @@ from toolcrib.calls import now
 __all__ = ["Execution", "ExecutionState", "Heartbeat", "active_executions"]
 
 ExecutionState: TypeAlias = Literal["running", "ended", "in doubt"]
+"""The state of an execution: its process is at it, it has ended, or neither is known."""
 
 _log = logging.getLogger("toolcrib.approvals")
 

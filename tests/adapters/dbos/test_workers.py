@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from toolcrib._sqlite import sqlite3
 from toolcrib.adapters.dbos import (
     Client,
     DurableAgent,
@@ -35,10 +36,10 @@ from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended, ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.errors import ApprovalError, EngineError, WorkerError
+from toolcrib.errors import EngineError, WorkerError
 from toolcrib.pipeline import Pipeline
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool, tool
@@ -316,21 +317,19 @@ async def test_an_engine_that_cannot_start_leaves_room_for_the_next(tmp_path: Pa
         _ = engine.client
 
 
-async def test_an_answer_is_given_again_to_the_work_that_used_it_up_and_to_no_other() -> None:
+async def test_an_answer_is_given_again_until_its_call_has_begun() -> None:
     request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d", created_at=datetime(2030, 1, 1, tzinfo=UTC))
     store = MemoryApprovalStore()
     await store.put(request)
     await store.answer(request.grant("ann"))
     waiting = Suspended("pay", "call_1", request)
 
-    first = await WorkStore(store, TurnExecution("work", waiting)).take(request)
-    again = await WorkStore(store, TurnExecution("work", waiting)).take(
-        request
-    )  # its worker died before it was written down
+    taken = [await WorkStore(store, TurnExecution("work", waiting)).take(request) for _ in range(2)]
+    assert isinstance(taken[0], Grant)
+    began = [await WorkStore(store, TurnExecution("work", waiting)).begin(request, taken[0]) for _ in range(2)]
 
-    assert first == again
-    with pytest.raises(ApprovalError, match="used before"):
-        await WorkStore(store, TurnExecution("other", None)).take(request)
+    assert taken[0] == taken[1]
+    assert [entry is None for entry in began] == [True, False]
 
 
 async def test_an_execution_whose_work_was_handed_over_asks_about_nothing() -> None:
@@ -503,3 +502,26 @@ async def test_a_worker_says_once_that_it_cannot_run_what_waits_for_long(
 
     (said,) = caplog.messages
     assert said.startswith(f"{work_id} waits for a worker that has the agent `gone` since 1970-01-01 00:00:01+00:00")
+
+
+async def test_a_begin_that_heard_no_reply_is_its_own_when_it_is_tried_again() -> None:
+    class Away(MemoryApprovalStore):
+        """A store whose first reply is lost, though it began the call."""
+
+        lost = False
+
+        async def begin(
+            self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
+        ) -> ApprovalEntry | None:
+            began = await super().begin(request, grant, again=again)
+            if not self.lost:
+                self.lost = True
+                self._forget(request.id)
+                raise sqlite3.OperationalError("database is locked")
+            return began
+
+    request = ApprovalRequest("ask_1", "call_1", "pay", {}, "d")
+
+    began = await WorkStore(Away()).begin(request, request.grant("ann"))
+
+    assert began is None

@@ -283,7 +283,7 @@ async def test_an_override_without_metadata_suspends_again(override: dict[str, A
 
 async def test_a_store_entry_lets_an_approval_without_metadata_run() -> None:
     store = MemoryApprovalStore()
-    waiting = await desk(scope=lambda ctx: Run(approvals=store))
+    waiting = await desk(scope=lambda ctx: Run(approvals=store, conversation_id="monday"))
     [request] = approval_requests(waiting.asked)
     await store.answer(request.grant("ann"))
 
