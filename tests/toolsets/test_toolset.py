@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from toolcrib.approvals import AgentContext
-from toolcrib.calls import Completed, Failed, ToolCall
+from toolcrib.calls import Completed, Failed, Suspended, ToolCall
 from toolcrib.errors import DuplicateNameError, UnknownTool
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline
@@ -178,6 +178,25 @@ async def test_an_object_is_a_toolset_of_its_methods() -> None:
     assert (written.value, read.value) == (2, "hi")
     assert isinstance(missing, Failed)
     assert missing.error_type == "KeyError"
+
+
+class OtherFiles(Files): ...
+
+
+@pytest.mark.parametrize(
+    ("item", "identity", "kind"),
+    [(Files(), "a", Completed), (Files(), "b", Suspended), (OtherFiles(), "a", Suspended)],
+    ids=["same", "other object", "other class"],
+)
+async def test_an_approval_is_for_the_object_whose_method_it_is(item: object, identity: str, kind: type) -> None:
+    first = Toolset.from_object(Files(), identity="a", requires_approval=True)
+    asked = await Pipeline(first).run(ToolCall("write", {"path": "a", "text": "hi"}))
+    assert isinstance(asked, Suspended)
+
+    second = Toolset.from_object(item, identity=identity, requires_approval=True)
+    outcome = await Pipeline(second).run(asked, grant=asked.request.grant("ann"))
+
+    assert type(outcome) is kind
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
         return f"it was given on behalf of {given}, and this call is of {asked}"
     if grant.definition is not None and grant.definition != request.definition:
-        return (
-            "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
-        )
+        return _other_definition(grant.definition, request.definition or "")
     if request.consent is not None and (grant.standing or grant.override_args is not None):
         return "the principal's consent is needed, which is for one call as it is"
     if request.in_doubt and grant.standing:
@@ -124,6 +122,13 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
         return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
     return ""
+
+
+def _other_definition(given: str, now: str) -> str:
+    """Return why a grant for one definition does not fit another; the server's identity follows the tool's."""
+    if given.partition("@")[2] != now.partition("@")[2]:
+        return "the server or object behind the tool is another one than that it was given for. Ask again"
+    return "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
 
 
 def _other_values(grant: Grant, request: ApprovalRequest) -> str:
@@ -183,7 +188,8 @@ def _close_outdated(ledger: Ledger, request: ApprovalRequest, why: str) -> None:
 
 
 def _is_outdated(older: ApprovalRequest, newer: ApprovalRequest) -> bool:
-    same = ("tool", "principal", "digest")
+    has_gained = older.arguments.items() < newer.arguments.items()  # a parameter with a default, in the tool
+    same = ("tool", "principal") if older.id == newer.replaces or has_gained else ("tool", "principal", "digest")
     return older.definition != newer.definition and all(getattr(older, n) == getattr(newer, n) for n in same)
 
 

@@ -51,8 +51,8 @@ class ApprovalRequest:
         reason: Why approval is needed.
         metadata: What the tool or a hook adds for the person to see.
         parameters: The JSON schema of the arguments, for a form in which a person edits them; None when there is none.
-        definition: A digest of what the tool says that it is and takes; None for one without a schema. A grant holds
-            for this definition alone.
+        definition: A digest of what the tool says that it is and takes, and one of the server behind it; None for a
+            tool without a schema. A grant holds for this definition alone.
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
         returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
         approvers: How many people have to approve it; each approves it as it is.
@@ -68,6 +68,7 @@ class ApprovalRequest:
             `override_args`, or else as `user_input`, is what the person filled in.
         consent: What the principal has to do elsewhere first; None for a question that an approver can answer. A grant
             then lets nothing happen that the principal has not consented to, and answers no question about approval.
+        replaces: The id of the request about the same call that this one replaces, as the tool has changed since.
     """
 
     id: str
@@ -93,6 +94,7 @@ class ApprovalRequest:
     values_alone: bool = False
     asked_by: str | None = None
     consent: Consent | None = None
+    replaces: str | None = None
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -206,6 +208,7 @@ class ApprovalRequest:
             **({"values_alone": True} if self.values_alone else {}),
             **({} if self.asked_by is None else {"asked_by": self.asked_by}),
             **({} if self.consent is None else {"consent": self.consent.to_dict()}),
+            **({} if self.replaces is None else {"replaces": self.replaces}),
         }
 
     def to_record(self) -> dict[str, Any]:

@@ -119,7 +119,11 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
     try:
         host, reading = call.received.origin == "host", data.get("reading", "json")
         call.bound = call.plan.read_json(given, host=host, reading=reading)
-        if data["state"] not in ("executed", "closed") and call.digest() != data["digest"]:
+        if (
+            data["state"] not in ("executed", "closed")
+            and call.digest() != data["digest"]
+            and not _asked_anew(call, data)
+        ):
             raise changed_since(call.plan, data["arguments"], call.canonical().values)
     except (InvalidArguments, SchemaError) as error:
         begun = data["state"] in ("executing", "executed", "closed") or data.get("doubts", 0) > 0
@@ -130,6 +134,13 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
             raise
         changed = f"the tool or the arguments have changed since it was asked ({error})"
         raise ApprovalError(call.name, changed) from error
+
+
+def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
+    """Return whether a person is asked about the arguments again: the tool has changed since they were asked."""
+    asked = data["request"] or {}
+    waits = data["state"] == "suspended" and data.get("doubts", 0) == 0 and asked.get("consent") is None
+    return waits and bool(asked) and asked.get("definition") != call.plan.definition
 
 
 def _error_from(data: Mapping[str, str]) -> Exception:

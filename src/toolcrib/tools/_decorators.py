@@ -226,7 +226,7 @@ def _first_paragraph(text: str | None) -> str:
     return " ".join((text or "").strip().split("\n\n")[0].split())
 
 
-def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator[Tool[..., Any]]:
+def object_tools(item: object, *, prefix: str = "", identity: str = "", **keywords: Any) -> Iterator[Tool[..., Any]]:
     """Yield a tool for every public method of an object, in the order they are written; `keywords` are options for all.
 
     Methods are found on the class, so that no property is read; names with a leading underscore are private, and those
@@ -250,4 +250,6 @@ def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator
             if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
                 seen.add(name)
                 options, merged = split_keywords({**keywords, "name": prefix + name}, None)
-                yield _function_tool(getattr(item, name), options, merged)
+                made = _function_tool(getattr(item, name), options, merged)
+                made.identity = {"class": cls.__qualname__, "object": identity}
+                yield made

@@ -154,9 +154,15 @@ class Toolset:
             self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))
 
     @classmethod
-    def from_object(cls, item: object, *, prefix: str = "", **keywords: Any) -> Self:
-        """Return a toolset of every public method of an object; `keywords` are options of `@tool` for all of them."""
-        return cls(object_tools(item, prefix=prefix, **keywords))
+    def from_object(cls, item: object, *, prefix: str = "", identity: str = "", **keywords: Any) -> Self:
+        """Return a toolset of every public method of an object; `keywords` are options of `@tool` for all of them.
+
+        Args:
+            prefix: What every name begins with.
+            identity: What tells the object from others of its class, such as the URL of its database: an approval holds
+                for the class and this text. It is kept as a digest.
+        """
+        return cls(object_tools(item, prefix=prefix, identity=identity, **keywords))
 
     @classmethod
     def of(cls, tools: ToolsetLike) -> Toolset:
