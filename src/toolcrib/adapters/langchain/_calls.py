@@ -18,6 +18,7 @@ from langchain_core.messages.content import (
 from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
+from typing_extensions import TypeIs
 
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.langchain._answers import KEY
@@ -61,14 +62,20 @@ class CallOfGraph:
         suspended, known = await self._begin()
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
-        return await self._answered(self._ask(suspended.request, known))
+        outcome = await self._answered(self._ask(suspended.request, known))
+        if _is_asked_anew(suspended, outcome):
+            outcome = await self._answered(self._ask(outcome.request, known))
+        return outcome
 
     def outcome_now(self) -> Outcome:
         """Do the same in a thread that runs no event loop."""
         suspended, known = run_sync(self._begin())
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
-        return run_sync(self._answered(self._ask(suspended.request, known)))
+        outcome = run_sync(self._answered(self._ask(suspended.request, known)))
+        if _is_asked_anew(suspended, outcome):
+            outcome = run_sync(self._answered(self._ask(outcome.request, known)))
+        return outcome
 
     # --- inside
 
@@ -86,6 +93,8 @@ class CallOfGraph:
         """Interrupt the graph, or return the answer that it is resumed with."""
         value = _value_of(request, self._call.id)
         said = interrupt(value)
+        if request.replaces is not None and not _is_for(request, said):
+            said = interrupt(value)  # the first answer may be that to the request before, and shows other arguments
         if (
             not known
             and not isinstance(answer_of(request, said), Denial)
@@ -118,6 +127,17 @@ def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
         "description": request.text(),
         KEY: request.to_dict(),
     }
+
+
+def _is_asked_anew(suspended: Suspended, outcome: Outcome) -> TypeIs[Suspended]:
+    """Return whether a call is suspended again, as its tool has changed since its request was made."""
+    return isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id
+
+
+def _is_for(request: ApprovalRequest, said: Any) -> bool:
+    """Return whether an answer names the request that it is for."""
+    named: Any = cast("dict[str, Any]", said).get("request_id") if isinstance(said, dict) else None
+    return named == request.id or (isinstance(said, Grant | Denial) and said.request_id == request.id)
 
 
 def _is_bound(said: Any) -> bool:
