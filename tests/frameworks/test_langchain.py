@@ -220,8 +220,10 @@ async def test_a_plain_yes_is_no_answer_about_a_tool_that_has_changed_since(stor
     )
     asked = await agent(book_for).ainvoke(Command(resume={"type": "approve"}), where)
     [request] = approval_requests(asked["__interrupt__"])
+    for again in (None, Command(resume={"type": "approve"})):
+        asked = await agent(book_for).ainvoke(again, where)
     before = [*ran]
-    await agent(book_for).ainvoke(Command(resume={"type": "approve"}), where)
+    await agent(book_for).ainvoke(Command(resume=answers(asked["__interrupt__"], request.grant("ann"))), where)
 
     assert (before, request.arguments) == ([], {"city": "Oslo", "nights": 7})
     assert ran == [("Oslo", 7)]

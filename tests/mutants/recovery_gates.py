@@ -430,15 +430,22 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "identity of the server in a definition",
         "pipeline/_plan.py",
-        'return stated if identity is None else f"{stated}@',
-        'return stated if True else f"{stated}@',
+        "{'tool': identity, 'toolset'",
+        "{'toolset'",
         ("tests/pipeline/test_approve.py",),
+    ),
+    Gate(
+        "identity that the host gives a toolset",
+        "pipeline/_plan.py",
+        "list(self.entry.identities)",
+        "[]",
+        ("tests/toolsets/test_toolset.py",),
     ),
     Gate(
         "identity of the object whose method a tool is",
         "tools/_decorators.py",
-        '{"class": cls.__qualname__, "object": identity}',
-        '{"class": "", "object": identity}',
+        '{"class": cls.__qualname__}',
+        '{"class": ""}',
         ("tests/toolsets/test_toolset.py",),
     ),
     Gate(

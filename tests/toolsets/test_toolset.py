@@ -185,15 +185,23 @@ class OtherFiles(Files): ...
 
 @pytest.mark.parametrize(
     ("item", "identity", "kind"),
-    [(Files(), "a", Completed), (Files(), "b", Suspended), (OtherFiles(), "a", Suspended)],
-    ids=["same", "other object", "other class"],
+    [
+        (Files(), ["a"], Completed),
+        (Files(), ["b"], Suspended),
+        (Files(), ["a", "b"], Suspended),
+        (Files(), [], Suspended),
+        (OtherFiles(), ["a"], Suspended),
+    ],
+    ids=["same", "other object", "more said", "nothing said", "other class"],
 )
-async def test_an_approval_is_for_the_object_whose_method_it_is(item: object, identity: str, kind: type) -> None:
-    first = Toolset.from_object(Files(), identity="a", requires_approval=True)
+async def test_an_approval_is_for_the_object_whose_method_it_is(item: object, identity: list[str], kind: type) -> None:
+    first = Toolset.from_object(Files(), requires_approval=True).with_identity("a")
     asked = await Pipeline(first).run(ToolCall("write", {"path": "a", "text": "hi"}))
     assert isinstance(asked, Suspended)
 
-    second = Toolset.from_object(item, identity=identity, requires_approval=True)
+    second = Toolset.from_object(item, requires_approval=True)
+    for text in identity:
+        second = second.with_identity(text)
     outcome = await Pipeline(second).run(asked, grant=asked.request.grant("ann"))
 
     assert type(outcome) is kind

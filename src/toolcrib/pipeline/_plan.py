@@ -150,7 +150,7 @@ class Plan:
     def definition(self) -> str | None:
         """The digest of what the tool says that it is and takes, which a grant holds for; None without a schema.
 
-        Where a server or an object is behind the tool, the digest of its identity follows after an `@`.
+        Where the server or the object behind the tool is known, the digest of its identity follows after an `@`.
         """
         source = self.tool.source
         try:
@@ -160,7 +160,9 @@ class Plan:
         definition["third party"] = None if source is None else source.get_definition()
         identity = self.tool.identity if source is None else source.get_identity()
         stated = digest(self.name, definition)
-        return stated if identity is None else f"{stated}@{digest(self.name, identity)}"
+        if identity is None and not self.entry.identities:
+            return stated
+        return f"{stated}@{digest(self.name, {'tool': identity, 'toolset': list(self.entry.identities)})}"
 
     def decisions(self) -> list[DecisionHook]:
         """Return the decision hooks, in order; asked anew, because a hook may be registered at any time."""

@@ -138,9 +138,9 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
 
 def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
     """Return whether a person is asked about the arguments again: the tool has changed since they were asked."""
-    asked = data["request"] or {}
+    asked: Mapping[str, Any] = data["request"] or {}
     waits = data["state"] == "suspended" and data.get("doubts", 0) == 0 and asked.get("consent") is None
-    return waits and bool(asked) and asked.get("definition") != call.plan.definition
+    return waits and len(asked) > 0 and asked.get("definition") != call.plan.definition
 
 
 def _error_from(data: Mapping[str, str]) -> Exception:

@@ -226,7 +226,7 @@ def _first_paragraph(text: str | None) -> str:
     return " ".join((text or "").strip().split("\n\n")[0].split())
 
 
-def object_tools(item: object, *, prefix: str = "", identity: str = "", **keywords: Any) -> Iterator[Tool[..., Any]]:
+def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator[Tool[..., Any]]:
     """Yield a tool for every public method of an object, in the order they are written; `keywords` are options for all.
 
     Methods are found on the class, so that no property is read; names with a leading underscore are private, and those
@@ -251,5 +251,5 @@ def object_tools(item: object, *, prefix: str = "", identity: str = "", **keywor
                 seen.add(name)
                 options, merged = split_keywords({**keywords, "name": prefix + name}, None)
                 made = _function_tool(getattr(item, name), options, merged)
-                made.identity = {"class": cls.__qualname__, "object": identity}
+                made.identity = {"class": cls.__qualname__}
                 yield made

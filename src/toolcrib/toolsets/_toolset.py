@@ -154,15 +154,9 @@ class Toolset:
             self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))
 
     @classmethod
-    def from_object(cls, item: object, *, prefix: str = "", identity: str = "", **keywords: Any) -> Self:
-        """Return a toolset of every public method of an object; `keywords` are options of `@tool` for all of them.
-
-        Args:
-            prefix: What every name begins with.
-            identity: What tells the object from others of its class, such as the URL of its database: an approval holds
-                for the class and this text. It is kept as a digest.
-        """
-        return cls(object_tools(item, prefix=prefix, identity=identity, **keywords))
+    def from_object(cls, item: object, *, prefix: str = "", **keywords: Any) -> Self:
+        """Return a toolset of every public method of an object; `keywords` are options of `@tool` for all of them."""
+        return cls(object_tools(item, prefix=prefix, **keywords))
 
     @classmethod
     def of(cls, tools: ToolsetLike) -> Toolset:
@@ -407,6 +401,13 @@ class Toolset:
             lambda entries: (e.with_approval(policy) if chosen is None or e.name in chosen else e for e in entries),
             chosen or (),
         )
+
+    def with_identity(self, text: str) -> Toolset:
+        """Return the toolset whose approvals hold for what this text names alone, such as the URL of a database.
+
+        It tells two servers or objects apart that have the same tools. It is kept as a digest.
+        """
+        return self._view(lambda entries: (e.with_identity(text) for e in entries))
 
     def with_scopes(self, scopes: Mapping[str, str | Sequence[str]]) -> Toolset:
         """Return the toolset whose tools need scopes of the token, beside those that they need already.

@@ -35,7 +35,7 @@ def commanded(**options: Any) -> Toolset:
     return connect(Client(parameters), approval=True)
 
 
-async def outcome(tools: Toolset, call: ToolCall | Outcome = ADD, run: Run | None = None, **options: Any) -> Outcome:
+async def outcome(tools: Toolset, call: ToolCall | Suspended = ADD, run: Run | None = None, **options: Any) -> Outcome:
     async with tools.open() as opened:
         return await Pipeline(opened).run(call, run, **options)
 
@@ -48,6 +48,10 @@ OTHERS: dict[str, tuple[Toolset, Toolset]] = {
     "object under the name": (started(name="small"), connect(small_server(), name="small", approval=True)),
     "client": (commanded(env={"DATABASE": "staging"}), commanded(env={"DATABASE": "production"})),
     "object": (connect(small_server("one"), approval=True), connect(small_server("two"), approval=True)),
+    "what the host says": (
+        connect(small_server(), approval=True).with_identity("staging").prefixed(""),
+        connect(small_server(), approval=True).with_identity("production"),
+    ),
     "name": (started(name="one"), started(name="two")),
 }
 

@@ -18,7 +18,6 @@ from langchain_core.messages.content import (
 from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
-from typing_extensions import TypeIs
 
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.langchain._answers import KEY
@@ -63,7 +62,7 @@ class CallOfGraph:
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
         outcome = await self._answered(self._ask(suspended.request, known))
-        if _is_asked_anew(suspended, outcome):
+        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
             outcome = await self._answered(self._ask(outcome.request, known))
         return outcome
 
@@ -73,7 +72,7 @@ class CallOfGraph:
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
         outcome = run_sync(self._answered(self._ask(suspended.request, known)))
-        if _is_asked_anew(suspended, outcome):
+        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
             outcome = run_sync(self._answered(self._ask(outcome.request, known)))
         return outcome
 
@@ -90,11 +89,14 @@ class CallOfGraph:
         return outcome, found is not None
 
     def _ask(self, request: ApprovalRequest, known: bool) -> Grant | Denial:
-        """Interrupt the graph, or return the answer that it is resumed with."""
+        """Interrupt the graph, or return the answer that it is resumed with.
+
+        A yes to a request that has replaced another one, as the tool has changed, has to name it, as `answers` does.
+        """
         value = _value_of(request, self._call.id)
         said = interrupt(value)
-        if request.replaces is not None and not _is_for(request, said):
-            said = interrupt(value)  # the first answer may be that to the request before, and shows other arguments
+        while request.replaces is not None and not (_is_for(request, said) or _denies(request, said)):
+            said = interrupt(value)  # a plain yes may be that to the request before, which LangGraph gives again
         if (
             not known
             and not isinstance(answer_of(request, said), Denial)
@@ -129,15 +131,14 @@ def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
     }
 
 
-def _is_asked_anew(suspended: Suspended, outcome: Outcome) -> TypeIs[Suspended]:
-    """Return whether a call is suspended again, as its tool has changed since its request was made."""
-    return isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id
-
-
 def _is_for(request: ApprovalRequest, said: Any) -> bool:
     """Return whether an answer names the request that it is for."""
     named: Any = cast("dict[str, Any]", said).get("request_id") if isinstance(said, dict) else None
     return named == request.id or (isinstance(said, Grant | Denial) and said.request_id == request.id)
+
+
+def _denies(request: ApprovalRequest, said: Any) -> bool:
+    return isinstance(answer_of(request, said), Denial)
 
 
 def _is_bound(said: Any) -> bool:
