@@ -294,8 +294,9 @@ def _in_place_of(before: ApprovalRequest, request: ApprovalRequest) -> ApprovalR
 
 def _is_outdated(given: Grant | Denial | None, request: ApprovalRequest) -> bool:
     """Return whether a grant that came with the call is for a request that this one replaces, and does not fit it."""
-    replaced = isinstance(given, Grant) and given.request_id is not None and given.request_id == request.replaces
-    return replaced and bool(misfit(given, request))
+    if not isinstance(given, Grant) or given.request_id is None:
+        return False
+    return given.request_id == request.replaces and bool(misfit(given, request))
 
 
 def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None, bool]:
