@@ -963,6 +963,61 @@ async def test_a_call_is_resumed_from_json_without_its_hooks(way: Way) -> None:
     assert (ran, asked) == ([("x", 2)], ["asked"])
 
 
+def brief(**options: Any) -> Tool[..., Any]:
+    """Return a tool as it was before `append` had its second parameter."""
+
+    @ez_tool(**options)
+    async def append(text: str) -> str:
+        """Append a text."""
+        return text
+
+    return append
+
+
+@ways("answer")
+async def test_a_call_whose_tool_has_gained_a_parameter_is_asked_about_again(way: Way) -> None:
+    ran: list[Any] = []
+    waiting = await way([brief(requires_approval=True)]).call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    restored = outcome_from_dict(json.loads(json.dumps(waiting.to_dict())))
+
+    again = await way([appending(ran, requires_approval=True)]).answer(restored, waiting.request.grant("ann"))
+
+    assert isinstance(again, Suspended), again
+    assert (again.request.replaces, again.request.arguments) == (waiting.request.id, {"text": "x", "times": 1})
+    assert ran == []
+
+
+@ways("answer")
+async def test_a_call_whose_tool_has_gained_a_parameter_runs_by_an_answer_to_the_new_request(way: Way) -> None:
+    if way.title == "google_adk":
+        pytest.skip("ADK drops a second answer to one call")
+    ran: list[Any] = []
+    waiting = await way([brief(requires_approval=True)]).call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+    caller = way([appending(ran, requires_approval=True)])
+    again = await caller.answer(waiting, waiting.request.grant("ann"))
+    assert isinstance(again, Suspended)
+
+    done = await caller.answer(again, again.request.grant("ben"))
+
+    assert isinstance(done, Completed), done
+    assert ran == [("x", 1)]
+
+
+@ways("answer", "run", "id")
+async def test_the_old_request_of_a_call_whose_tool_has_changed_is_closed(way: Way) -> None:
+    store = MemoryApprovalStore()
+    waiting = await way([brief(requires_approval=True)], approvals=store).call("append", {"text": "x"})
+    assert isinstance(waiting, Suspended)
+
+    caller = way([appending([], requires_approval=True)], approvals=store)
+    again = await caller.answer(waiting, waiting.request.grant("ann"))
+
+    assert isinstance(again, Suspended)
+    assert [entry.request for entry in await store.list(pending=True)] == [again.request]
+
+
 @ways("answer")
 async def test_a_resumed_tool_must_still_be_available(way: Way) -> None:
     ran: list[Any] = []

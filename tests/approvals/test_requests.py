@@ -132,6 +132,8 @@ def test_a_grant_fits_what_the_tool_was_said_to_be() -> None:
     assert [misfit(grant, said) for grant in (asked({}).always(), by_name)] == ["", ""]
     for other in (replace(said, definition="d8"), replace(said, definition=None)):
         assert "the tool has changed after it was given" in misfit(kept, other)
+    for other in (replace(said, definition="d7@s1"), replace(said, definition="d8@s1")):
+        assert "the server or object behind the tool is another one" in misfit(kept, other)
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,12 @@ async def test_putting_a_request_again_changes_nothing(store: Store) -> None:
     [
         ({"definition": "v2"}, True),
         ({}, False),
+        ({"definition": "v2", "digest": "d6", "arguments": {"cents": 5, "currency": "EUR"}}, True),
+        ({"definition": "v2", "digest": "d6", "arguments": {"cents": 6}, "replaces": "ask_1"}, True),
+        ({"definition": "v2", "digest": "d6", "arguments": {"cents": 6, "currency": "EUR"}}, False),
+        ({"digest": "d6", "replaces": "ask_1"}, False),
+        ({"definition": "v2", "tool": "pay", "replaces": "ask_1"}, False),
+        ({"definition": "v2", "principal": "bob", "replaces": "ask_1"}, False),
         ({"definition": "v2", "call_id": "call_2"}, False),
         ({"definition": "v2", "digest": "d6"}, False),
         ({"definition": "v2", "principal": "bob"}, False),

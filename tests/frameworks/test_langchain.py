@@ -20,13 +20,14 @@ from langgraph.types import Command, interrupt
 
 from tests.frameworks.scripted import Scripted
 from toolcrib.adapters.langchain import GuardMiddleware, answers, approval_requests, as_tools, from_tools, guard
+from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, MemorySuspendedCalls
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -196,6 +197,36 @@ async def test_an_approval_in_a_process_that_lost_the_call_is_none_of_edited_arg
 
     [request] = approval_requests(asked["__interrupt__"])
     assert (request.arguments, ran) == ({"city": "Paris"}, [])
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["in memory", "in a store"])
+async def test_a_plain_yes_is_no_answer_about_a_tool_that_has_changed_since(stored: bool) -> None:
+    ran: list[Any] = []
+    saver, where, calls = InMemorySaver(), config(), MemorySuspendedCalls()
+    run = Run(approvals=MemoryApprovalStore()) if stored else Run()
+
+    @ez_tool(name="book", requires_approval=True)
+    async def book_for(city: str, nights: int = 7) -> str:
+        """Book a room."""
+        ran.append((city, nights))
+        return f"booked {city}"
+
+    def agent(tool: Any, *script: AIMessage) -> Any:
+        tools = as_tools([tool], run=lambda runtime: run, suspended=calls)
+        return create_agent(Scripted(responses=[*script, AIMessage("done")]), tools=tools, checkpointer=saver)
+
+    await agent(booking([], requires_approval=True), calling(("book", {"city": "Oslo"}))).ainvoke(
+        {"messages": "go"}, where
+    )
+    asked = await agent(book_for).ainvoke(Command(resume={"type": "approve"}), where)
+    [request] = approval_requests(asked["__interrupt__"])
+    for again in (None, Command(resume={"type": "approve"})):
+        asked = await agent(book_for).ainvoke(again, where)
+    before = [*ran]
+    await agent(book_for).ainvoke(Command(resume=answers(asked["__interrupt__"], request.grant("ann"))), where)
+
+    assert (before, request.arguments) == ([], {"city": "Oslo", "nights": 7})
+    assert ran == [("Oslo", 7)]
 
 
 async def test_outside_a_graph_nobody_can_be_asked() -> None:

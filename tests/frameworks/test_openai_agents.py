@@ -35,7 +35,7 @@ from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy
+from toolcrib.serving import GuardPolicy, MemorySuspendedCalls
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -116,6 +116,35 @@ async def test_their_own_yes_and_no_do_as_well() -> None:
     done = await Runner.run(agent, state, run_config=UNTRACED)
 
     assert (ran, outputs(done)) == (["Oslo"], ["booked Oslo", "not there"])
+
+
+async def test_a_state_asks_anew_about_a_tool_that_has_changed_and_an_old_no_is_still_one() -> None:
+    ran: list[Any] = []
+    run, calls = Run(approvals=MemoryApprovalStore()), MemorySuspendedCalls()
+
+    @ez_tool(name="book", requires_approval=True)
+    async def book_for(city: str, nights: int = 7) -> None:
+        """Book a room."""
+        ran.append((city, nights))
+
+    def agent(tool: Any, *turns: Any) -> Agent[Any]:
+        tools = as_tools([tool], run=lambda ctx: run, suspended=calls)
+        return Agent(name="trips", tools=[*tools], model=saying(*turns))
+
+    first = agent(booking([], requires_approval=True), [("book", {"city": "Oslo"})])
+    state = (await Runner.run(first, "go", run_config=UNTRACED)).to_state()
+    [before] = await approval_requests(state)
+    state = await type(state).from_json(agent(book_for), json.loads(json.dumps(state.to_json())))
+    [request] = await approval_requests(state)
+    await answer(state, before.grant("ann"))
+    still = await Runner.run(state._current_agent, state, run_config=UNTRACED)
+    state = still.to_state()
+    await answer(state, before.deny("too far", "ann"))
+    done = await Runner.run(state._current_agent, state, run_config=UNTRACED)
+
+    assert (request.replaces, request.arguments) == (before.id, {"city": "Oslo", "nights": 7})
+    assert len(still.interruptions) == 1
+    assert (outputs(done), ran) == (["Rejected: too far"], [])
 
 
 async def test_always_approve_holds_for_later_calls_of_the_tool() -> None:

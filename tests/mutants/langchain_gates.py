@@ -28,15 +28,22 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "a call of LangGraph that waits",
         _CALLS,
-        "return await self._answered(self._ask(suspended.request, known))",
-        "return await self._answered(suspended.request.grant())",
+        "outcome = await self._answered(self._ask(suspended.request, known))",
+        "outcome = await self._answered(suspended.request.grant())",
         _TESTS,
     ),
     Gate(
         "a call of LangGraph that waits in a thread",
         _CALLS,
-        "return run_sync(self._answered(self._ask(suspended.request, known)))",
-        "return run_sync(self._answered(suspended.request.grant()))",
+        "outcome = run_sync(self._answered(self._ask(suspended.request, known)))",
+        "outcome = run_sync(self._answered(suspended.request.grant()))",
+        _TESTS,
+    ),
+    Gate(
+        "a yes of LangGraph to the request before",
+        _CALLS,
+        "while request.replaces is not None and not (",
+        "while False and not (",
         _TESTS,
     ),
     Gate(

@@ -25,6 +25,7 @@ _OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
 _OF_PINS = ("tests/adapters/mcp_client/test_pins.py",)
 _OF_TRUST = ("tests/adapters/mcp_client/test_trust.py",)
 _OF_FILES = ("tests/cli/test_servers.py",)
+_OF_IDENTITY = (f"{_HERE}/test_identity.py",)
 _OF_HOSTILE = (f"{_HERE}/test_hostile.py",)
 
 MCP_CLIENT_GATES: tuple[Gate, ...] = (
@@ -311,6 +312,34 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         '"parameters": self.parameters, "hints": hints}',
         '"parameters": self.parameters}',
         _OF_HOSTILE,
+    ),
+    Gate(
+        "the server's description in what a tool was said to be",
+        "adapters/mcp_client/_values.py",
+        '"kind": self.kind, **texts,',
+        '"kind": self.kind,',
+        _OF_HOSTILE,
+    ),
+    Gate(
+        "the environment of a command in what tells a server from others",
+        "adapters/mcp_client/_options.py",
+        '"env": target.env or {}',
+        '"env": {}',
+        _OF_IDENTITY,
+    ),
+    Gate(
+        "the folder of a command in what tells a server from others",
+        "adapters/mcp_client/_options.py",
+        '"cwd": folder}',
+        '"cwd": None}',
+        _OF_IDENTITY,
+    ),
+    Gate(
+        "the server that a client of the SDK is for",
+        "adapters/mcp_client/_options.py",
+        "return identity_of(target.server)",
+        'return {"object": server_name(target)}',
+        _OF_IDENTITY,
     ),
     # --- how much a server may say
     Gate(

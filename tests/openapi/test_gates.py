@@ -39,6 +39,38 @@ def test_the_host_says_what_an_operation_does_in_the_place_of_its_method() -> No
 
 
 @pytest.mark.parametrize(
+    ("now", "kind"),
+    [
+        ({}, Completed),
+        ({"server": "http://production.test/v1"}, Suspended),
+        ({"server": "http://api.test/v2"}, Suspended),
+    ],
+    ids=["same", "host", "path"],
+)
+async def test_a_grant_is_for_the_address_of_the_api(now: dict[str, Any], kind: type) -> None:
+    server = StandIn(document(ALL), checks=False)
+    asked = await Pipeline(server.tools(approval=True)).run(ToolCall("post", {}))
+    assert isinstance(asked, Suspended)
+
+    outcome = await Pipeline(server.tools(approval=True, **now)).run(asked, grant=asked.request.grant("ann"))
+
+    assert type(outcome) is kind
+
+
+async def test_a_grant_is_for_what_the_document_says_of_the_operation() -> None:
+    first, second = (
+        StandIn(document({"/x": {"post": operation("post", description=text)}}), checks=False)
+        for text in ("Delete a draft.", "Delete an account.")
+    )
+    asked = await Pipeline(first.tools(approval=True)).run(ToolCall("post", {}))
+    assert isinstance(asked, Suspended)
+
+    outcome = await Pipeline(second.tools(approval=True)).run(asked, grant=asked.request.grant("ann"))
+
+    assert isinstance(outcome, Suspended)
+
+
+@pytest.mark.parametrize(
     ("approval", "asked"),
     [
         (False, set[str]()),

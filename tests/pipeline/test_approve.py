@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from tests.pipeline.calling import pay, suspended
 from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all
 from toolcrib.calls import (
+    ApprovalRequest,
     Ask,
     Completed,
     Failed,
@@ -576,6 +577,112 @@ async def test_a_standing_grant_holds_for_the_tool_as_it_was_defined() -> None:
 
     assert isinstance(same, Completed)
     assert isinstance(other, Suspended)
+
+
+def erasing(description: str = "Erase.", parameter: str = "Which.", more: bool = False) -> Tool[..., Any]:
+    async def erase(id: Annotated[str, Field(description=parameter)]) -> str:
+        return id
+
+    async def erase_all(id: Annotated[str, Field(description=parameter)], force: bool = True) -> str:
+        return f"{id} {force}"
+
+    return ez_tool(name="erase", description=description, requires_approval=True)(erase_all if more else erase)
+
+
+@pytest.mark.parametrize(
+    "now",
+    [{"description": "Erase all."}, {"parameter": "The account."}, {"more": True}],
+    ids=["description", "description of a parameter", "parameter with a default"],
+)
+async def test_a_call_whose_tool_has_changed_is_asked_about_again_and_an_old_yes_is_none(now: dict[str, Any]) -> None:
+    run = Run(approvals=MemoryApprovalStore())
+    waiting = await Pipeline([erasing()]).run(ToolCall("erase", {"id": "7"}), run)
+    assert isinstance(waiting, Suspended)
+    changed, state = Pipeline([erasing(**now)]), json.loads(json.dumps(waiting.to_dict()))["call"]
+
+    again = await changed.recover(state, run, grant=waiting.request.grant("ann"))
+    once_more = await changed.recover(state, run)
+    assert isinstance(again, Suspended)
+    assert isinstance(once_more, Suspended)
+    done = await changed.run(again, run, grant=again.request.grant("ann"))
+
+    assert (again.request.id, again.request.replaces) == (once_more.request.id, waiting.request.id)
+    assert isinstance(done, Completed)
+    assert {entry.state for entry in await run.approvals.list()} == {"used"}
+
+
+async def test_a_grant_of_the_hosts_own_for_any_definition_holds_when_the_tool_has_changed() -> None:
+    waiting = await Pipeline([erasing()]).run(ToolCall("erase", {"id": "7"}))
+    assert isinstance(waiting, Suspended)
+
+    done = await Pipeline([erasing("Erase all.")]).run(waiting, grant=waiting.request.grant(definition=None))
+
+    assert isinstance(done, Completed)
+
+
+async def test_arguments_that_were_edited_in_a_stored_call_are_not_taken_for_a_tool_that_has_changed() -> None:
+    waiting = await Pipeline([erasing()]).run(ToolCall("erase", {"id": "7"}))
+    assert isinstance(waiting, Suspended)
+    state = json.loads(json.dumps(waiting.to_dict()))["call"]
+    state["arguments"]["id"] = "8"
+
+    refused = await Pipeline([erasing()]).recover(state)
+
+    assert isinstance(refused, Failed)
+    assert refused.code == "approval_error"
+
+
+class Erase(BaseTool):
+    requires_approval = True
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def call(self, ctx: RunContext, id: str) -> str:
+        return f"{id} at {self._url}"
+
+    def get_identity(self) -> dict[str, Any]:
+        return {"url": self._url}
+
+
+@pytest.mark.parametrize(("url", "kind"), [("db://staging", Completed), ("db://production", Suspended)])
+async def test_a_grant_is_for_the_server_behind_the_tool(url: str, kind: type) -> None:
+    waiting = await Pipeline([Erase("db://staging")]).run(ToolCall("erase", {"id": "7"}))
+    assert isinstance(waiting, Suspended)
+
+    outcome = await Pipeline([Erase(url)]).run(waiting, grant=waiting.request.grant("ann"))
+
+    assert type(outcome) is kind
+    assert "staging" not in json.dumps(waiting.request.to_dict())
+
+
+class Settled(BaseTool):
+    name = "erase"
+
+    async def call(self, ctx: RunContext, id: str) -> str:
+        return id
+
+    async def get_settler(self, request: ApprovalRequest) -> str:
+        return "ann"
+
+
+class SettledWithMore(Settled):
+    name = "erase"
+
+    async def call(self, ctx: RunContext, id: str, force: bool = True) -> str:  # type: ignore[override]
+        return f"{id} {force}"
+
+
+@pytest.mark.parametrize(("now", "kind"), [(Settled, Completed), (SettledWithMore, Suspended)])
+async def test_what_was_settled_by_other_means_is_settled_for_the_arguments_that_were_shown(
+    now: type[BaseTool], kind: type
+) -> None:
+    waiting = await Pipeline(Toolset([Settled]).with_approval()).run(ToolCall("erase", {"id": "7"}))
+    assert isinstance(waiting, Suspended)
+
+    outcome = await Pipeline([now()]).run(outcome_from_dict(waiting.to_dict()))
+
+    assert type(outcome) is kind
 
 
 @pytest.mark.parametrize("raw", ['{"to": "ann", "cents": 2}', {"to": "ann", "cents": 2}])

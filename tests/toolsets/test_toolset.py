@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from toolcrib.approvals import AgentContext
-from toolcrib.calls import Completed, Failed, ToolCall
+from toolcrib.calls import Completed, Failed, Suspended, ToolCall
 from toolcrib.errors import DuplicateNameError, UnknownTool
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline
@@ -178,6 +178,33 @@ async def test_an_object_is_a_toolset_of_its_methods() -> None:
     assert (written.value, read.value) == (2, "hi")
     assert isinstance(missing, Failed)
     assert missing.error_type == "KeyError"
+
+
+class OtherFiles(Files): ...
+
+
+@pytest.mark.parametrize(
+    ("item", "identity", "kind"),
+    [
+        (Files(), ["a"], Completed),
+        (Files(), ["b"], Suspended),
+        (Files(), ["a", "b"], Suspended),
+        (Files(), [], Suspended),
+        (OtherFiles(), ["a"], Suspended),
+    ],
+    ids=["same", "other object", "more said", "nothing said", "other class"],
+)
+async def test_an_approval_is_for_the_object_whose_method_it_is(item: object, identity: list[str], kind: type) -> None:
+    first = Toolset.from_object(Files(), requires_approval=True).with_identity("a")
+    asked = await Pipeline(first).run(ToolCall("write", {"path": "a", "text": "hi"}))
+    assert isinstance(asked, Suspended)
+
+    second = Toolset.from_object(item, requires_approval=True)
+    for text in identity:
+        second = second.with_identity(text)
+    outcome = await Pipeline(second).run(asked, grant=asked.request.grant("ann"))
+
+    assert type(outcome) is kind
 
 
 @pytest.mark.parametrize(

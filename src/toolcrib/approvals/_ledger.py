@@ -138,9 +138,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
         return f"it was given on behalf of {given}, and this call is of {asked}"
     if grant.definition is not None and grant.definition != request.definition:
-        return (
-            "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
-        )
+        return _other_definition(grant.definition, request.definition or "")
     if request.consent is not None and (grant.standing or grant.override_args is not None):
         return "the principal's consent is needed, which is for one call as it is"
     if request.in_doubt and grant.standing:
@@ -160,6 +158,13 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
         return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
     return ""
+
+
+def _other_definition(given: str, now: str) -> str:
+    """Return why a grant for one definition does not fit another; the server's identity follows the tool's."""
+    if given.partition("@")[2] != now.partition("@")[2]:
+        return "the server or object behind the tool is another one than that it was given for. Ask again"
+    return "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
 
 
 def _other_values(grant: Grant, request: ApprovalRequest) -> str:
@@ -213,13 +218,15 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
 
 def _close_outdated(ledger: Ledger, request: ApprovalRequest, why: str) -> None:
     for older in ledger.entries_of(request.call_id):
-        if older.used_at is None and _is_outdated(older.request, request):
+        is_same = _is_same_call(older.request, request)
+        if older.used_at is None and is_same and _is_outdated(older.request, request):
             answer = older.answer if older.state == "answered" else older.request.deny(why, "a newer request")
             ledger.write(replace(older, answer=answer, used_at=now()))
 
 
 def _is_outdated(older: ApprovalRequest, newer: ApprovalRequest) -> bool:
-    same = ("tool", "principal", "digest")
+    has_gained = older.arguments.items() < newer.arguments.items()  # a parameter with a default, in the tool
+    same = ("tool", "principal") if older.id == newer.replaces or has_gained else ("tool", "principal", "digest")
     return older.definition != newer.definition and all(getattr(older, n) == getattr(newer, n) for n in same)
 
 
@@ -487,7 +494,7 @@ def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | Non
 
 def _is_same_call(asked: ApprovalRequest, request: ApprovalRequest) -> bool:
     """Return whether two requests with one call id are of the same call: an id is unique in a run or conversation."""
-    if asked.id == request.id:
+    if asked.id in (request.id, request.replaces):
         return True
     if (asked.tool, asked.principal) != (request.tool, request.principal):
         return False

@@ -51,8 +51,8 @@ class ApprovalRequest:
         reason: Why approval is needed.
         metadata: What the tool or a hook adds for the person to see.
         parameters: The JSON schema of the arguments, for a form in which a person edits them; None when there is none.
-        definition: A digest of what the tool says that it is and takes; None for one without a schema. A grant holds
-            for this definition alone.
+        definition: A digest of what the tool says that it is and takes, and one of the server behind it; None for a
+            tool without a schema. A grant holds for this definition alone.
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
         follows: Of a call in doubt, the request by whose answer it began, where that is known.
         returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
@@ -69,6 +69,7 @@ class ApprovalRequest:
             `override_args`, or else as `user_input`, is what the person filled in.
         consent: What the principal has to do elsewhere first; None for a question that an approver can answer. A grant
             then lets nothing happen that the principal has not consented to, and answers no question about approval.
+        replaces: The id of the request about the same call that this one replaces, as the tool has changed since.
     """
 
     id: str
@@ -95,6 +96,7 @@ class ApprovalRequest:
     asked_by: str | None = None
     consent: Consent | None = None
     follows: str | None = None
+    replaces: str | None = None
 
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
@@ -209,6 +211,7 @@ class ApprovalRequest:
             **({} if self.asked_by is None else {"asked_by": self.asked_by}),
             **({} if self.consent is None else {"consent": self.consent.to_dict()}),
             **({} if self.follows is None else {"follows": self.follows}),
+            **({} if self.replaces is None else {"replaces": self.replaces}),
         }
 
     def to_record(self) -> dict[str, Any]:

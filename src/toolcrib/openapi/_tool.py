@@ -97,8 +97,13 @@ class OperationTool(BaseTool):
         return made
 
     def get_definition(self) -> Mapping[str, Any]:
-        """Return the request that it makes, and the schema of its arguments."""
-        return {"request": self._request_line(), "parameters": self._shown}
+        """Return the request that it makes, and what the document says of it."""
+        spec = self._route.spec
+        return {"request": self._request_line(), "texts": [spec.get("summary"), spec.get("description")]}
+
+    def get_identity(self) -> Mapping[str, Any]:
+        """Return the address of the API."""
+        return {"url": self._server}
 
     @property
     def may_need_consent(self) -> bool:

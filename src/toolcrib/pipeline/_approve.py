@@ -155,7 +155,7 @@ async def _ask(
     try:
         call.validate()
         call.request = request = request_for(call, reasons)
-        answer, stored = given, False
+        answer, stored = None if _is_outdated(given, request) else given, False
         if run.approvals is not None:
             who = run.approvals
             found = await run.approvals.take(request)
@@ -168,6 +168,7 @@ async def _ask(
         if answer is None and used is not None and not misfit(used, request):
             _note(call, request, used)
             return used
+        lapsed = lapsed and before is not None and before.digest == request.digest
         if answer is None and lapsed and before is not None and (source := call.plan.tool.source) is not None:
             who = "get_settler"
             by = await source.get_settler(before)
@@ -372,9 +373,27 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     )
     before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
-    if before is None or not known or _bound_to(before) != _bound_to(request):
+    if before is None or not known:
         return request
-    return replace(request, id=before.id, created_at=before.created_at)  # a recovered call asks what it asked before
+    if _bound_to(before) == _bound_to(request):  # a recovered call asks what it asked before
+        reason = request.reason if before.replaces is None else before.reason
+        return replace(request, id=before.id, created_at=before.created_at, reason=reason, replaces=before.replaces)
+    return _in_place_of(before, request) if before.definition != request.definition else request
+
+
+def _in_place_of(before: ApprovalRequest, request: ApprovalRequest) -> ApprovalRequest:
+    """Return the request about a tool that has changed, the same however often the call comes back."""
+    changed = f"toolcrib:changed:{before.id}:{request.definition}:{request.digest}:{request.principal}"
+    why = "the tool, or the server behind it, has changed since this was asked before"
+    reason = "; ".join(part for part in (request.reason, why) if part)
+    return replace(request, id=f"ask_{uuid5(NAMESPACE_URL, changed).hex}", reason=reason, replaces=before.id)
+
+
+def _is_outdated(given: Grant | Denial | None, request: ApprovalRequest) -> bool:
+    """Return whether a grant that came with the call is for a request that this one replaces, and does not fit it."""
+    if not isinstance(given, Grant) or given.request_id is None:
+        return False
+    return given.request_id == request.replaces and bool(misfit(given, request))
 
 
 def _followed(before: ApprovalRequest | None) -> str | None:

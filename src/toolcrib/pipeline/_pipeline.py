@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, overload
 from typing_extensions import TypeIs
 
 from toolcrib._run_sync import run_sync
-from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
@@ -328,6 +328,11 @@ class Pipeline:
         plan = self._plan(name)
         if plan is not None and isinstance(answer, Grant) and answer.done is not None:
             checked_output(plan.tool, plan.name, answer.done.value)
+
+    def is_current(self, request: ApprovalRequest) -> bool:
+        """Return whether a request is about the tool as it is now; a tool that is gone has not changed."""
+        plan = self._plan(request.tool)
+        return plan is None or plan.definition == request.definition
 
     # --- execute: step 6
 

@@ -148,15 +148,21 @@ class Plan:
 
     @cached_property
     def definition(self) -> str | None:
-        """The digest of what the tool says that it is and takes, which a grant holds for; None without a schema."""
+        """The digest of what the tool says that it is and takes, which a grant holds for; None without a schema.
+
+        Where the server or the object behind the tool is known, the digest of its identity follows after an `@`.
+        """
         source = self.tool.source
-        definition = source.get_definition() if source is not None else None
-        if definition is None:
-            try:
-                definition = {"description": self.spec.description, "parameters": self.spec.parameters}
-            except SchemaError:  # a host may pass what has no schema
-                return None
-        return digest(self.name, definition)
+        try:
+            definition: dict[str, Any] = {"description": self.spec.description, "parameters": self.spec.parameters}
+        except SchemaError:  # a host may pass what has no schema
+            return None
+        definition["third party"] = None if source is None else source.get_definition()
+        identity = self.tool.identity if source is None else source.get_identity()
+        stated = digest(self.name, definition)
+        if identity is None and not self.entry.identities:
+            return stated
+        return f"{stated}@{digest(self.name, {'tool': identity, 'toolset': list(self.entry.identities)})}"
 
     def decisions(self) -> list[DecisionHook]:
         """Return the decision hooks, in order; asked anew, because a hook may be registered at any time."""

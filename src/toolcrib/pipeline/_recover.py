@@ -112,7 +112,11 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
     try:
         host, reading = call.received.origin == "host", data.get("reading", "json")
         call.bound = call.plan.read_json(given, host=host, reading=reading)
-        if data["state"] not in ("executed", "closed") and call.digest() != data["digest"]:
+        if (
+            data["state"] not in ("executed", "closed")
+            and call.digest() != data["digest"]
+            and not _asked_anew(call, data)
+        ):
             raise changed_since(call.plan, data["arguments"], call.canonical().values)
     except (InvalidArguments, SchemaError) as error:
         begun = data["state"] in ("executing", "executed", "closed") or data.get("doubts", 0) > 0
@@ -123,6 +127,13 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
             raise
         changed = f"the tool or the arguments have changed since it was asked ({error})"
         raise ApprovalError(call.name, changed) from error
+
+
+def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
+    """Return whether a person is asked about the arguments again: the tool has changed since they were asked."""
+    asked: Mapping[str, Any] = data["request"] or {}
+    waits = data["state"] == "suspended" and data.get("doubts", 0) == 0 and asked.get("consent") is None
+    return waits and len(asked) > 0 and asked.get("definition") != call.plan.definition
 
 
 async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Call | Outcome:

@@ -33,9 +33,6 @@ class FrameworkMember(BaseTool):
         spec = ToolSpec.from_schema(self._call, self._parameters, name=self._name, description=self._description)
         return Tool(spec, ToolOptions(**options), source=self)
 
-    def get_definition(self) -> Mapping[str, Any]:
-        return {"name": self._name, "description": self._description, "parameters": self._parameters}
-
     @abstractmethod
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         """Run their tool, and return its value."""

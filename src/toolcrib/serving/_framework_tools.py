@@ -154,6 +154,18 @@ class FrameworkTools:
         outcome = None if found is None else outcome_from_dict(found.state)
         return outcome if isinstance(outcome, Suspended) else None
 
+    async def find_current(self, call: ToolCall, run: Run) -> Suspended | None:
+        """Return the suspended call that an equal one goes on with; one whose tool has changed is asked about anew."""
+        found = await self.find_suspended(call, run)
+        if found is None or self.pipeline.is_current(found.request):
+            return found
+        made = await self.pipeline.admit(found, run)
+        if not isinstance(made, Suspended):
+            self._admitted[self._key(call, run)] = made
+            return found
+        await self._keep(self._key(call, run), made, run)
+        return made
+
     async def admit(self, call: ToolCall, run: Run, *, answer: Answer | None = None) -> Suspended | None:
         """Take a call through every gate before its tool, for a framework that asks first whether a person has to.
 

@@ -148,7 +148,10 @@ class DurableWay(Way):
         if request.answer is None:
             return await handle.outcome()
         try:
-            return request.ended(await _answered(durable.client, request.answer, ended))
+            outcome = request.ended(await _answered(durable.client, request.answer, ended))
+            if isinstance(outcome, Suspended):
+                self._stopped[outcome.request.id] = durable.name, turn_id
+            return outcome
         except ApprovalError as error:
             return _not_taken(waiting, error)
 
@@ -206,7 +209,10 @@ class DurableProgramWay(Way):
             result = await _answered(toolkit.client, request.answer, ended)
         except ApprovalError as error:
             return _not_taken(waiting, error)
-        return outcome_of(replace(request, call=paused.first.new), paused.watch, result)
+        outcome = outcome_of(replace(request, call=paused.first.new), paused.watch, result)
+        if isinstance(outcome, Suspended):
+            self._paused[outcome.request.id] = paused
+        return outcome
 
 
 durable_ways: tuple[Way, ...] = (DurableWay(), DurableProgramWay())

@@ -134,7 +134,10 @@ class McpWay(Way):
         if isinstance(request.call, Suspended):
             return await self._answered(request, request.call)
         store = self._stores.setdefault(request.run.id, _Store())
-        outcome = await self._called(request, store, None)
+        return await self._kept(request, store, await self._called(request, store, None))
+
+    async def _kept(self, request: WayRequest, store: _Store, outcome: Outcome) -> Outcome:
+        """Return the outcome; of a call that was suspended, as the server has kept it."""
         if not isinstance(outcome, Suspended):
             return outcome
         kept = await store.calls.find_request(request.run.principal or "ann", outcome.request.id)
@@ -153,9 +156,10 @@ class McpWay(Way):
                 await store.answer(request.answer)
         except ApprovalError as error:
             refused = error
-        outcome = await self._called(replace(request, call=first.new), store, waiting.request.id)
+        again = replace(request, call=first.new)
+        outcome = await self._called(again, store, waiting.request.id)
         if refused is None or isinstance(outcome, Completed):
-            return outcome
+            return await self._kept(again, store, outcome)
         return Failed(waiting.tool, waiting.call_id, refused.code, str(refused), "ApprovalError", exception=refused)
 
     async def _called(self, request: WayRequest, store: _Store, continues: str | None) -> Outcome:

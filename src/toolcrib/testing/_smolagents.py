@@ -67,7 +67,8 @@ class SmolagentsWay(FrameworkWay):
             return Conversation(calls, requests=requests)
         steps = [step for step in agent.memory.steps[1:] if isinstance(step, ActionStep)]
         told = [str(step.observations) + str(step.error or "") for step in steps]
-        return Conversation(calls, shown="\n".join([str(agent.task), *told]))
+        requests = tuple(approval_requests(agent))  # of calls that are suspended again
+        return Conversation(calls, requests=requests, shown="\n".join([str(agent.task), *told]))
 
 
 class SmolagentsCodeWay(SmolagentsWay):

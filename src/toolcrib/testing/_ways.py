@@ -322,10 +322,7 @@ class AgentWay(Way):
             await agent.put(turn)
         except UnknownTool as error:
             return unknown_of(request, error)
-        outcome = await self._run(request, agent, turn)
-        if isinstance(outcome, Suspended):
-            self._stopped[outcome.request.id] = agent
-        return outcome
+        return await self._run(request, agent, turn)
 
     def _take_up(self, request: WayRequest, waiting: Suspended) -> Agent:
         """Return the agent that keeps the turn of a suspended call, with the call as it is given, and its answer."""
@@ -350,7 +347,10 @@ class AgentWay(Way):
         except Exception:
             if turn.outcome is None:
                 raise
-        return request.ended(_outcome_of(turn))
+        outcome = request.ended(_outcome_of(turn))
+        if isinstance(outcome, Suspended):
+            self._stopped[outcome.request.id] = agent
+        return outcome
 
 
 def _outcome_of(turn: Turn[Any]) -> Outcome:

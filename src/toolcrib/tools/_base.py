@@ -76,9 +76,17 @@ class BaseTool:
         return None
 
     def get_definition(self) -> Mapping[str, Any] | None:
-        """Return how a third party, such as a server, describes the tool, as JSON shapes; None for the host's own code.
+        """Return what a third party, such as a server, says of the tool beside description and parameters.
 
-        An approval holds for this definition: when it changes, a person is asked again.
+        These are JSON shapes; None for the host's own code. An approval holds for this definition, and for description
+        and parameters: when one of them changes, a person is asked again.
+        """
+        return None
+
+    def get_identity(self) -> Mapping[str, Any] | None:
+        """Return what tells the server behind the tool from others, as JSON shapes; None for the host's own code.
+
+        An approval holds for this server alone. It is kept as a digest, and shown to nobody.
         """
         return None
 

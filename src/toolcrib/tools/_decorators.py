@@ -250,4 +250,6 @@ def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator
             if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
                 seen.add(name)
                 options, merged = split_keywords({**keywords, "name": prefix + name}, None)
-                yield _function_tool(getattr(item, name), options, merged)
+                made = _function_tool(getattr(item, name), options, merged)
+                made.identity = {"class": cls.__qualname__}
+                yield made

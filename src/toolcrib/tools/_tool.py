@@ -60,6 +60,7 @@ class Tool(Observed, Generic[P, R]):
         options: How it is run and offered.
         metadata: Name, description, schemas and the times of the last run.
         subtools: The tools attached with `subtool()`.
+        identity: What tells the object whose method it is from others, as JSON shapes; None for a function.
     """
 
     __code__: CodeType  # of what a call runs: by its flags `inspect` knows a coroutine function
@@ -96,6 +97,7 @@ class Tool(Observed, Generic[P, R]):
         self.metadata = ToolMetadata(spec, self.__name__.rpartition(".")[2])
         self.subtools: list[Tool[..., Any]] = []
         self.origin = _origin(spec, source)
+        self.identity: Mapping[str, Any] | None = None
         unknown = next((key for key in self.fixed if not spec.accepts(key)), None)
         if unknown is not None:
             raise TypeError(

@@ -70,6 +70,7 @@ class ToolEntry:
         results: Where a result is kept that is too long for a model; None cuts it.
         scopes: The scopes that the token of a request needs for a call, where the request has a token.
         toolsets: The ids of the toolsets that it is in; of a tool of an MCP server the server's name is one.
+        identities: What tells what is behind it from others, as the host says.
     """
 
     name: str
@@ -90,6 +91,7 @@ class ToolEntry:
     results: ResultStore | None = None
     toolsets: tuple[str, ...] = ()
     scopes: frozenset[str] = frozenset()
+    identities: tuple[str, ...] = ()
 
     @property
     def max_result_chars(self) -> int | None:
@@ -129,6 +131,10 @@ class ToolEntry:
         if callable(policy):
             require_parameters("approval policy", policy, "arguments", "ctx")
         return replace(self, approvals=(*self.approvals, policy))
+
+    def with_identity(self, text: str) -> ToolEntry:
+        """Return the entry with one more text that tells what is behind the tool from others."""
+        return replace(self, identities=(*self.identities, text))
 
     def with_availability(self, predicate: Availability) -> ToolEntry:
         """Return the entry with one more condition for being available; TypeError for one of other parameters."""

@@ -402,6 +402,13 @@ class Toolset:
             chosen or (),
         )
 
+    def with_identity(self, text: str) -> Toolset:
+        """Return the toolset whose approvals hold for what this text names alone, such as the URL of a database.
+
+        It tells two servers or objects apart that have the same tools. It is kept as a digest.
+        """
+        return self._view(lambda entries: (e.with_identity(text) for e in entries))
+
     def with_scopes(self, scopes: Mapping[str, str | Sequence[str]]) -> Toolset:
         """Return the toolset whose tools need scopes of the token, beside those that they need already.
 

@@ -356,11 +356,13 @@ async def test_a_tool_that_is_described_otherwise_is_told_of(caplog: pytest.LogC
 @pytest.mark.parametrize(
     ("now", "kind"),
     [
-        ({"description": "Adds numbers, and how."}, Completed),
+        ({}, Completed),
+        ({"description": "Adds numbers, and how."}, Suspended),
+        ({"title": "Subtract"}, Suspended),
         ({"input_schema": {"type": "object", "properties": {"to": {"type": "string"}}}}, Suspended),
         ({"annotations": types.ToolAnnotations(destructive_hint=True)}, Suspended),
     ],
-    ids=["words", "arguments", "hints"],
+    ids=["nothing", "description", "title", "arguments", "hints"],
 )
 async def test_a_standing_grant_is_for_what_the_tool_was_said_to_be(now: dict[str, Any], kind: type) -> None:
     first: dict[str, Any] = {"description": "Adds numbers.", "input_schema": {"type": "object"}}
@@ -397,7 +399,8 @@ async def test_a_grant_for_one_call_is_for_what_the_tool_was_said_to_be() -> Non
     async with connect(telling({**schema, "properties": {"to": {}}}), approval=True).open() as tools:
         outcome = await Pipeline(tools).run(asked, grant=asked.request.grant())
 
-    assert "the tool has changed after it was given" in outcome.text()
+    assert isinstance(outcome, Suspended)
+    assert outcome.request.replaces == asked.request.id
 
 
 def having(*names: str) -> Server[Any]:

@@ -61,14 +61,20 @@ class CallOfGraph:
         suspended, known = await self._begin()
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
-        return await self._answered(self._ask(suspended.request, known))
+        outcome = await self._answered(self._ask(suspended.request, known))
+        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
+            outcome = await self._answered(self._ask(outcome.request, known))
+        return outcome
 
     def outcome_now(self) -> Outcome:
         """Do the same in a thread that runs no event loop."""
         suspended, known = run_sync(self._begin())
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
-        return run_sync(self._answered(self._ask(suspended.request, known)))
+        outcome = run_sync(self._answered(self._ask(suspended.request, known)))
+        if isinstance(outcome, Suspended) and outcome.request.replaces == suspended.request.id:
+            outcome = run_sync(self._answered(self._ask(outcome.request, known)))
+        return outcome
 
     # --- inside
 
@@ -83,9 +89,14 @@ class CallOfGraph:
         return outcome, found is not None
 
     def _ask(self, request: ApprovalRequest, known: bool) -> Grant | Denial:
-        """Interrupt the graph, or return the answer that it is resumed with."""
+        """Interrupt the graph, or return the answer that it is resumed with.
+
+        A yes to a request that has replaced another one, as the tool has changed, has to name it, as `answers` does.
+        """
         value = _value_of(request, self._call.id)
         said = interrupt(value)
+        while request.replaces is not None and not (_is_for(request, said) or _denies(request, said)):
+            said = interrupt(value)  # a plain yes may be that to the request before, which LangGraph gives again
         if (
             not known
             and not isinstance(answer_of(request, said), Denial)
@@ -118,6 +129,16 @@ def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
         "description": request.text(),
         KEY: request.to_dict(),
     }
+
+
+def _is_for(request: ApprovalRequest, said: Any) -> bool:
+    """Return whether an answer names the request that it is for."""
+    named: Any = cast("dict[str, Any]", said).get("request_id") if isinstance(said, dict) else None
+    return named == request.id or (isinstance(said, Grant | Denial) and said.request_id == request.id)
+
+
+def _denies(request: ApprovalRequest, said: Any) -> bool:
+    return isinstance(answer_of(request, said), Denial)
 
 
 def _is_bound(said: Any) -> bool:

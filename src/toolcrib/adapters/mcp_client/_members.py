@@ -147,8 +147,12 @@ class Member(Offering):
         return self.listed
 
     def get_definition(self) -> Mapping[str, Any]:
-        """Return the server's schema of its arguments and its hints, without its texts for models; all of a change."""
+        """Return what the server says of it; all of a change."""
         return self.about.definition() if self.change is None else {"listed": self.change.now}
+
+    def get_identity(self) -> Mapping[str, Any]:
+        """Return what tells the server from others."""
+        return self._remote.identity
 
     @property
     def may_need_consent(self) -> bool:

@@ -34,6 +34,7 @@ __all__ = [
     "Options",
     "Source",
     "ToolLabels",
+    "identity_of",
     "pinned_name",
     "read_source",
     "server_name",
@@ -278,15 +279,35 @@ def server_name(target: Any) -> str:
             return "session"
 
 
-def pinned_name(target: Any, options: Options) -> str:
-    """Return the name by which a server is known where its tools are pinned: of its own, or by all of its source."""
+def identity_of(target: Any) -> dict[str, Any]:
+    """Return what tells a server from others: its URL, its command with environment and folder, or its own name.
+
+    Headers are left out: they carry credentials, which are renewed. The values may be secret.
+    """
     match target:
-        case _ if options.name:
-            return options.name
         case str():
-            whole = target
+            return {"url": target}
         case StdioServerParameters():
-            whole = json.dumps([target.command, *target.args])
+            folder = None if target.cwd is None else str(target.cwd)
+            return {"command": [target.command, *target.args], "env": target.env or {}, "cwd": folder}
+        case Client():
+            return identity_of(target.server)
+        case _:
+            return {"object": server_name(target)}
+
+
+def pinned_name(target: Any, options: Options) -> str:
+    """Return the name by which a server is known where its tools are pinned: of its own, or by all of its source.
+
+    Environment and folder do not count here: with a new token in the environment, pins would begin anew in silence.
+    """
+    if options.name:
+        return options.name
+    match identity_of(target):
+        case {"url": str(whole)}:
+            pass
+        case {"command": command}:
+            whole = json.dumps(command)
         case _:
             return server_name(target)
     return f"{server_name(target)} {hashlib.sha256(whole.encode()).hexdigest()[:12]}"  # some of it may be secret

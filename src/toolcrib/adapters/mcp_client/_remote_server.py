@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.adapters.mcp_client._kept_connection import KeptConnection
 from toolcrib.adapters.mcp_client._listing import Listing, pages
-from toolcrib.adapters.mcp_client._options import Options
+from toolcrib.adapters.mcp_client._options import Options, identity_of
 from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TaskCall
@@ -43,12 +43,13 @@ class RemoteServer:
 
     Attributes:
         name: The server's name in messages.
+        identity: What tells the server from others, which an approval holds for.
         kept: The connection to it, and its listing.
         listeners: What hears of its resources that were subscribed to, and are updated.
     """
 
     def __init__(self, target: Any, name: str, options: Options) -> None:
-        self.name = name
+        self.name, self.identity = name, identity_of(target)
         self.listeners: WeakSet[ResourceListener] = WeakSet()
         self._requests = ServerRequests(name, options)
         self._as_tasks = options.tasks

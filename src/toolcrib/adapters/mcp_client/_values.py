@@ -78,9 +78,10 @@ class RemoteTool:
     open_world: bool | None = None
 
     def definition(self) -> dict[str, Any]:
-        """Return its parameters and hints, without its texts for models and people."""
+        """Return what the server says of it: texts, parameters and hints."""
         hints = (self.read_only, self.destructive, self.idempotent, self.open_world)
-        return {"server": self.server, "kind": self.kind, "parameters": self.parameters, "hints": hints}
+        texts = {"title": self.title, "description": self.description}
+        return {"server": self.server, "kind": self.kind, **texts, "parameters": self.parameters, "hints": hints}
 
     def tags(self) -> frozenset[str]:
         """Return its hints as tags, which hooks select by."""

@@ -25,20 +25,24 @@ async def answer(state: RunState[Any, Any], *answers: Grant | Denial) -> None:
     """Give the answers of a person to a state, which goes on with `Runner.run(agent, state)`.
 
     `state.approve` and `state.reject` do for a plain yes or no, too. A grant says who gave it, and may hold for other
-    arguments or for later calls; a denial that is given here is in the record.
+    arguments or for later calls; a denial that is given here is in the record. A grant for a request that another one
+    has replaced, as the tool has changed, leaves the call suspended.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked, or a request was answered before.
     """
     waiting = [(one, one[2].request) for one in await _waiting(state)]
     for each in answers:
-        for item, invocation, suspended in meant_by(each, waiting):
+        replaced = [one for one, request in waiting if each.request_id and each.request_id == request.replaces]
+        for item, invocation, suspended in replaced or meant_by(each, waiting):
             if isinstance(each, Grant):
-                invocation.tools.runs.give(suspended.request, each)
-                state.approve(item)
+                if not replaced:
+                    invocation.tools.runs.give(suspended.request, each)
+                    state.approve(item)
             else:
                 run = invocation.run_of(_context(state), suspended.request.run_id)
-                outcome = await invocation.tools.deny(suspended, each, run)
+                denial = suspended.request.deny(each.message, each.approver) if replaced else each
+                outcome = await invocation.tools.deny(suspended, denial, run)
                 state.reject(item, rejection_message=outcome.text())
 
 
@@ -50,7 +54,7 @@ async def _waiting(state: RunState[Any, Any]) -> list[tuple[ToolApprovalItem, In
         if invocation is None or not isinstance(raw, ResponseFunctionToolCall):
             continue
         call = ToolCall(invocation.name, normal(raw.arguments), raw.call_id)
-        suspended = await invocation.tools.find_suspended(call, invocation.run_of(_context(state)))
+        suspended = await invocation.tools.find_current(call, invocation.run_of(_context(state)))
         if suspended is not None:
             found.append((item, invocation, suspended))
     return found
