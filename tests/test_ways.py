@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+import sys
 import threading
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -225,6 +226,33 @@ async def test_what_a_tool_raises_is_a_failure_with_its_words(way: Way) -> None:
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.error_type, outcome.message) == ("tool_error", "FileNotFoundError", "no file a.txt")
+
+
+async def quits() -> None:
+    sys.exit(2)
+
+
+def quits_in_a_thread() -> None:
+    sys.exit(2)
+
+
+async def quits_after_a_value() -> AsyncIterator[int]:
+    yield 1
+    sys.exit(2)
+
+
+@every_way
+@pytest.mark.parametrize("fn", [quits, quits_in_a_thread, quits_after_a_value])
+async def test_a_tool_that_exits_is_a_failed_call(way: Way, fn: Callable[..., Any]) -> None:
+    ran: list[Any] = []
+    caller = way([ez_tool(fn), appending(ran)])
+
+    outcome = await caller.call(fn.__name__)
+    following = await caller.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert "it raised SystemExit(2), which ends a process and not a call" in outcome.message
+    assert isinstance(following, Completed)
 
 
 @every_way

@@ -178,9 +178,37 @@ GATES: tuple[Gate, ...] = (
         "pass",
     ),
     Gate(
+        "exit of a tool",
+        "pipeline/_execute.py",
+        "            except BaseException as error:\n                _fail(call, error)",
+        "            except Exception as error:\n                _fail(call, error)",
+        ("tests/pipeline/test_exits.py",),
+    ),
+    Gate(
+        "exit of a hook",
+        "pipeline/_failures.py",
+        "error = exception_of(raised)",
+        "error = raised",
+        ("tests/pipeline/test_exits.py",),
+    ),
+    Gate(
+        "signal of an engine",
+        "errors/_calls.py",
+        "    if isinstance(error, _signals) or (",
+        "    if False or (",
+        ("tests/pipeline/test_exits.py",),
+    ),
+    Gate(
+        "misspelt option",
+        "hooks/_parameters.py",
+        "if name not in written and (near",
+        "if False and (near",
+        ("tests/tools/test_fixed.py",),
+    ),
+    Gate(
         "decision hook that fails",
         "pipeline/_decide.py",
-        "        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut\n"
+        "        except BaseException as error:  # a decision hook is the user's code; a gate that fails is shut\n"
         '            return hook_failure(plan, call.id, call.run, "decision hook", name, error)',
         "        except Exception:\n            continue",
     ),
@@ -199,7 +227,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "pre hook that fails",
         "pipeline/_middleware.py",
-        "        except Exception as error:  # middleware is the user's code; a gate that fails is shut\n"
+        "        except BaseException as error:  # middleware is the user's code; a gate that fails is shut\n"
         '            return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)',
         "        except Exception:\n            continue",
     ),

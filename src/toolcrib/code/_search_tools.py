@@ -12,7 +12,7 @@ from typing import Any
 
 from toolcrib.calls import new_call_id
 from toolcrib.code._listing import Detail, Listing
-from toolcrib.errors import MissingExtraError, closest
+from toolcrib.errors import MissingExtraError, closest, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Emit, Host, OutputStream, Raised, Reply, Value
 from toolcrib.schema import RunContext
@@ -69,8 +69,9 @@ class Lookup:
             if name == self._describe:
                 return await self._described(text, run)
             return Value([self._line(found) for found in await self._found(text, limit, run)])
-        except Exception as error:  # a condition of availability is the user's code; a gate that fails is shut
-            return Raised("RuntimeError", f"it cannot be said which functions are available ({type(error).__name__})")
+        except BaseException as error:  # a condition of availability is the user's code; a gate that fails is shut
+            name = type(exception_of(error)).__name__
+            return Raised("RuntimeError", f"it cannot be said which functions are available ({name})")
 
     # --- describe
 

@@ -29,7 +29,7 @@ from toolcrib.hooks._observers import (
     hook,
     tag_set,
 )
-from toolcrib.hooks._parameters import require_parameters
+from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_parameters
 
 __all__ = [
     "AgentHook",
@@ -59,7 +59,9 @@ __all__ = [
     "ambient_context",
     "fire",
     "hook",
+    "near_option",
     "per_value",
+    "refuse_misspelt_options",
     "require_middleware",
     "require_parameters",
     "several",

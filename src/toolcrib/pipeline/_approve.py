@@ -46,7 +46,7 @@ async def reasons_for(call: LiveCall) -> list[str] | Failed:
             try:
                 answer = policy(call.own_copy(), call.ctx)
                 answer = await answer if isawaitable(answer) else answer
-            except Exception as error:  # the policy is the user's code; a gate that fails is shut
+            except BaseException as error:  # the policy is the user's code; a gate that fails is shut
                 return hook_failure(plan, call.id, call.run, "approval policy", policy, error)
         if answer:
             reasons.append(answer if isinstance(answer, str) else "")
@@ -111,7 +111,7 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
     try:
         made = source.process_user_input(ctx, grant.user_input)
         ctx.user_input = await made if isinstance(made, Awaitable) else made
-    except Exception as error:  # the tool's own code, before it runs: the call fails and nothing was done
+    except BaseException as error:  # the tool's own code, before it runs: the call fails and nothing was done
         return hook_failure(call.plan, call.id, call.run, "method", "process_user_input", error)
     return None
 
@@ -165,7 +165,7 @@ async def _ask(
         return failure(call.plan, call.id, run, error)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-    except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
+    except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, call.run, "approval", who, error)
     if isinstance(answer, Grant):
         return answer

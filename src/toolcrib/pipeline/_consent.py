@@ -44,7 +44,7 @@ async def consent_lacking(call: LiveCall) -> Outcome | None:
             await run.approvals.put(request)
             if await _lacking(call) is None:  # they consented while it was put there: it would stay without an answer
                 return await _used(call, request, request.grant(_BY_CONSENT))
-    except Exception as error:  # store and approver are the user's code; a gate that fails is shut
+    except BaseException as error:  # store and approver are the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, run, "approval", run.approvals or run.approver, error)
     return _suspended(call, request)
 
@@ -75,7 +75,7 @@ async def consent_given(call: LiveCall, given: Grant | Denial | None) -> Outcome
         return await _used(call, request, answer or request.grant(_BY_CONSENT), stored=stored)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-    except Exception as error:  # the store is the user's code; a gate that fails is shut
+    except BaseException as error:  # the store is the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, run, "approval", run.approvals, error)
 
 
@@ -87,7 +87,7 @@ async def _lacking(call: LiveCall) -> Consent | Failed | None:
         with call.within():
             answer = source.get_consent(call.ctx)
             return await answer if isawaitable(answer) else answer
-    except Exception as error:  # the tool's own code; a gate that fails is shut
+    except BaseException as error:  # the tool's own code; a gate that fails is shut
         return hook_failure(call.plan, call.id, call.run, "method", "get_consent", error)
 
 

@@ -28,6 +28,7 @@ from toolcrib.errors import (
     ToolcribError,
     ToolTimeoutError,
     UnknownTool,
+    exception_of,
 )
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
@@ -109,8 +110,13 @@ def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
 
-def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, error: Exception) -> Failed:
-    """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut."""
+def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, raised: BaseException) -> Failed:
+    """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut.
+
+    Raises:
+        BaseException: What is to end more than the call, as of `exception_of`.
+    """
+    error = exception_of(raised)
     name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
     wrapped = HookError(plan.name, kind, name, described(error))
     wrapped.__cause__ = error
