@@ -421,6 +421,29 @@ async def test_an_unknown_tool_is_said_to_be_unknown(way: Way) -> None:
     assert "appendd" in outcome.message
 
 
+class Withheld(BaseTool):
+    """Append for others."""
+
+    name = "append_all"
+
+    def is_available(self, ctx: RunContext) -> bool:
+        return False
+
+    async def call(self, ctx: RunContext) -> str:
+        return "appended"
+
+
+@ways("model")
+async def test_an_error_for_an_unknown_tool_names_none_that_is_withheld(way: Way) -> None:
+    caller = way([appending([]), Withheld(), ez_tool(name="append_off", default=False)(long_text)])
+
+    outcome = await caller.call("append_al")
+
+    assert isinstance(outcome, Failed)
+    assert "append_all" not in outcome.message
+    assert "append_off" not in outcome.message
+
+
 @every_way
 async def test_a_tool_that_is_off_cannot_be_called(way: Way) -> None:
     ran: list[Any] = []

@@ -13,7 +13,7 @@ from typing import Any
 from toolcrib.calls import new_call_id
 from toolcrib.code._listing import Detail, Listing
 from toolcrib.errors import MissingExtraError, closest, exception_of
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Run, visible_names
 from toolcrib.sandbox import Emit, Host, OutputStream, Raised, Reply, Value
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available, words_of
@@ -81,7 +81,9 @@ class Lookup:
         offered = self._offered(run)
         name = next((mine for mine, tool in offered.items() if text == tool), name)
         if name not in offered or not await is_available(self._entry(name), self._context(name, run)):
-            return Raised("NameError", f"there is no function `{text:.100}`. {closest(name, offered)}")
+            known = frozenset(visible_names(self._toolset, run))
+            shown = [mine for mine, tool in offered.items() if tool in known]
+            return Raised("NameError", f"there is no function `{text:.100}`. {closest(name, shown)}")
         return Value(self._listing.function(name, self._entry(name), Detail.ALL))
 
     # --- search
