@@ -7,7 +7,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 
 import mcp_types as types
@@ -73,7 +73,7 @@ class ToolRequest:
     """
 
     ctx: ServerRequestContext[Any, Any]
-    params: types.CallToolRequestParams
+    params: types.CallToolRequestParams = field(repr=False)
     principal: Principal
     run: Run
     key: str
