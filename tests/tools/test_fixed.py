@@ -156,3 +156,10 @@ def test_a_misspelt_option_of_a_hook_is_no_fixed_argument() -> None:
         hook(ToolHook.AFTER_INVOKE, tag={"io"})(note)
     with pytest.raises(TypeError, match=r"@tool.after_invoke has no option `locks`. Did you mean `lock`\?"):
         ez_tool(pay).after_invoke(locks=True)(note)
+
+
+@pytest.mark.parametrize("option", ["approvers", "max_concurrency", "max_retries", "max_result_chars", "timeout"])
+@pytest.mark.parametrize("value", [True, "3"])
+def test_an_option_that_is_a_number_takes_no_other_type(option: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=rf"{option} must be a .*number, and is"):
+        ez_tool(**{option: value})(pay)

@@ -9,7 +9,16 @@ from toolcrib.approvals._answers import answered_fields, field_choices, field_va
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
 from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
-from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
+from toolcrib.approvals._policy import (
+    AgentContext,
+    ApprovalPolicy,
+    Approver,
+    answer_of,
+    approve_all,
+    deny_all,
+    require_approver,
+    stored_approver,
+)
 from toolcrib.approvals._sql_store import SqlApprovalStore
 from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.approvals._store import ApprovalStore, ReviewableApprovalStore, WaitableApprovalStore
@@ -39,6 +48,7 @@ __all__ = [
     "SuspendedCallStore",
     "ToolPins",
     "WaitableApprovalStore",
+    "answer_of",
     "answered_fields",
     "approve_all",
     "deny_all",
@@ -48,5 +58,6 @@ __all__ = [
     "is_answer_to",
     "meant_by",
     "misfit",
+    "require_approver",
     "stored_approver",
 ]

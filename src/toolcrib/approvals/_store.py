@@ -10,6 +10,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 __all__ = ["ApprovalStore", "ReviewableApprovalStore", "WaitableApprovalStore"]
 
 
+@runtime_checkable
 class ApprovalStore(Protocol):
     """Keeps approval requests and their answers; the pipeline asks it before it asks a person.
 

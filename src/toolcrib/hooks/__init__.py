@@ -29,7 +29,7 @@ from toolcrib.hooks._observers import (
     hook,
     tag_set,
 )
-from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_parameters
+from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_number, require_parameters
 
 __all__ = [
     "AgentHook",
@@ -63,6 +63,7 @@ __all__ = [
     "per_value",
     "refuse_misspelt_options",
     "require_middleware",
+    "require_number",
     "require_parameters",
     "several",
     "supply",

@@ -8,7 +8,7 @@ from inspect import isawaitable
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from toolcrib.approvals import misfit
+from toolcrib.approvals import answer_of, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.pipeline._consent import consent_lacking
@@ -151,7 +151,7 @@ async def _ask(
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             with stopped_clocks():
-                answer = await _answering(run.approver(request))
+                answer = await answer_of(run.approver, request)
         if answer is None:
             return await _suspend(call, request)
         _note(call, request, answer)
@@ -196,12 +196,6 @@ async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
         call.trace.suspended(request)
     call.suspend()
     return Suspended(request.tool, request.call_id, request, call)
-
-
-def _answering(answer: Any) -> Awaitable[Any]:
-    if not isawaitable(answer):
-        raise TypeError("an approver is an async function; write `async def`")
-    return answer
 
 
 def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:

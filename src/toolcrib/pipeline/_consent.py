@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.approvals import digest
+from toolcrib.approvals import answer_of, digest
 from toolcrib.calls import ApprovalRequest, Consent, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline._failures import hook_failure
@@ -35,7 +35,7 @@ async def consent_lacking(call: LiveCall) -> Outcome | None:
     request, run = _request(call, lacking), call.run
     try:
         if run.approver is not None:
-            answer: Any = await run.approver(request)
+            answer: Any = await answer_of(run.approver, request)
             if isinstance(answer, Denial):
                 return _refused(call, request, answer)
             if await _lacking(call) is None:

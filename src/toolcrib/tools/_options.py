@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypedDict
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
-from toolcrib.hooks import near_option, refuse_misspelt_options, require_parameters, tag_set
+from toolcrib.hooks import near_option, refuse_misspelt_options, require_number, require_parameters, tag_set
 from toolcrib.provenance import Effect, Source, require_effect, require_source
 
 __all__ = [
@@ -91,12 +91,11 @@ class ToolOptions:
 
     def __post_init__(self) -> None:
         who = f"`{self.name}`" if self.name else "a tool"
+        require_number(who, "timeout", self.timeout, least=None, whole=False)
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
         for field, least in (("approvers", 1), ("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
-            value: int | None = getattr(self, field)
-            if value is not None and value < least:
-                raise ValueError(f"{who}: {field} must be at least {least}, and is {value}")
+            require_number(who, field, getattr(self, field), least=least)
         require_effect(who, self.effect)
         if self.source is not None:
             require_source(who, self.source)
