@@ -29,6 +29,7 @@ EXAMPLES = [
     errors.CallStateError("pay", "call_1", "executed"),
     errors.LimitReached("pay", "in total", 3),
     errors.ToolCancelled("pay"),
+    errors.ExitError("SystemExit", "2"),
     errors.LockHeldError("pay", "its lock"),
     errors.MissingExtraError("search", "search"),
     errors.MissingProvided("pay", "db", "Database"),

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+import sys
 import threading
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -227,6 +228,33 @@ async def test_what_a_tool_raises_is_a_failure_with_its_words(way: Way) -> None:
     assert (outcome.code, outcome.error_type, outcome.message) == ("tool_error", "FileNotFoundError", "no file a.txt")
 
 
+async def quits() -> None:
+    sys.exit(2)
+
+
+def quits_in_a_thread() -> None:
+    sys.exit(2)
+
+
+async def quits_after_a_value() -> AsyncIterator[int]:
+    yield 1
+    sys.exit(2)
+
+
+@every_way
+@pytest.mark.parametrize("fn", [quits, quits_in_a_thread, quits_after_a_value])
+async def test_a_tool_that_exits_is_a_failed_call(way: Way, fn: Callable[..., Any]) -> None:
+    ran: list[Any] = []
+    caller = way([ez_tool(fn), appending(ran)])
+
+    outcome = await caller.call(fn.__name__)
+    following = await caller.call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed)
+    assert "it raised SystemExit(2), which ends a process and not a call" in outcome.message
+    assert isinstance(following, Completed)
+
+
 @every_way
 @pytest.mark.parametrize("streams", [False, True], ids=["returns", "streams"])
 async def test_a_tool_is_not_run_once_more_for_a_turn_inside_it_that_is_suspended(way: Way, streams: bool) -> None:
@@ -391,6 +419,29 @@ async def test_an_unknown_tool_is_said_to_be_unknown(way: Way) -> None:
     assert isinstance(outcome, Failed)
     assert (outcome.code, ran) == ("unknown_tool", [])
     assert "appendd" in outcome.message
+
+
+class Withheld(BaseTool):
+    """Append for others."""
+
+    name = "append_all"
+
+    def is_available(self, ctx: RunContext) -> bool:
+        return False
+
+    async def call(self, ctx: RunContext) -> str:
+        return "appended"
+
+
+@ways("model")
+async def test_an_error_for_an_unknown_tool_names_none_that_is_withheld(way: Way) -> None:
+    caller = way([appending([]), Withheld(), ez_tool(name="append_off", default=False)(long_text)])
+
+    outcome = await caller.call("append_al")
+
+    assert isinstance(outcome, Failed)
+    assert "append_all" not in outcome.message
+    assert "append_off" not in outcome.message
 
 
 @every_way

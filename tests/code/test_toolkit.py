@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from toolcrib.approvals import approve_all, deny_all
+from toolcrib._run_sync import run_sync
+from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import ApprovalRequest, Denial, Reject, RunNormally
 from toolcrib.code import SandboxLimits, Toolkit
 from toolcrib.errors import UnknownTool
@@ -388,3 +389,25 @@ def test_an_option_that_does_not_fit_is_refused(options: Any, error: type[Except
 def test_a_program_that_is_no_text_is_refused(kit: Toolkit) -> None:
     with pytest.raises(TypeError, match="the program is given as text, and this is bytes: b'1'"):
         kit.execute(b"1")  # type: ignore[arg-type]
+
+
+def test_a_program_of_plain_code_belongs_to_the_run_that_is_given() -> None:
+    @ez_tool(requires_approval=True)
+    def pay(cents: int) -> str:
+        """Pay."""
+        return f"paid {cents}"
+
+    store, kit = MemoryApprovalStore(), Toolkit([pay])
+    waiting = kit.execute("print(pay(5))", Run(principal="ann", approvals=store))
+    assert waiting.paused is not None
+    [request] = [call.request for call in waiting.suspended_calls]
+    run_sync(store.answer(request.grant("ben")))
+
+    result = kit.resume(waiting.paused, Run(principal="ann", approvals=store))
+
+    assert (request.principal, result.output.strip()) == ("ann", "paid 5")
+
+
+def test_an_approver_that_is_no_function_is_refused_when_it_is_set() -> None:
+    with pytest.raises(TypeError, match="a toolkit: approver is not 'ann'; it is a function of the request"):
+        Toolkit([add], approver="ann")  # type: ignore[arg-type] -- a mistake

@@ -111,8 +111,8 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "a sink that fails at a run",
         _RUNS,
-        "            sink.emit_activity(event)\n        except Exception:",
-        "            sink.emit_activity(event)\n        except TypeError:",
+        "            sink.emit_activity(event)\n        except BaseException as error:",
+        "            sink.emit_activity(event)\n        except TypeError as error:",
         _OF_EVENTS,
     ),
     Gate("a run is closed once", _RUNS, "        if not self._closed:\n", "        if True:\n", _OF_EVENTS),

@@ -85,11 +85,11 @@ async def test_arguments_that_another_tool_refused_are_not_the_models_to_mend() 
     assert isinstance(outcome.exception, InvalidArguments)
 
 
-class Quit(BaseException): ...
+class Quit(KeyboardInterrupt): ...
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_is_no_exception_goes_through_and_the_record_is_closed(stream: bool) -> None:
+async def test_ctrl_c_goes_through_and_the_record_is_closed(stream: bool) -> None:
     async def fail() -> None:
         raise Quit
 

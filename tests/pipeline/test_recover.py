@@ -33,7 +33,7 @@ from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import Toolset
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """The process dies where this is raised."""
 
 

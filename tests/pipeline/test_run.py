@@ -30,6 +30,33 @@ async def test_limits_by_tool() -> None:
     assert "1 calls (of `a`)" in outcomes[1].text()
 
 
+@pytest.mark.parametrize(
+    ("options", "mend"),
+    [
+        ({"approver": "ann"}, "it is a function of the request"),
+        ({"approvals": "a.db"}, "give a store, as in SqliteApprovalStore"),
+        ({"sinks": [1]}, "give sinks, as in"),
+        ({"limits": 3}, "give CallLimits, as in"),
+        ({"principal": 5}, "give a name"),
+        ({"available": "pay"}, "give a set of names"),
+        ({"requirements": ["save"]}, "must_call"),
+        ({"provenance": True}, "give a policy"),
+    ],
+    ids=lambda value: "",
+)
+def test_an_option_of_another_type_is_refused_when_the_run_is_made(options: dict[str, Any], mend: str) -> None:
+    [name] = options
+
+    with pytest.raises(TypeError, match=rf"Run: {name} .*{mend}"):
+        Run(**options)
+
+
+@pytest.mark.parametrize("options", [{"total": "3"}, {"total": True}, {"per_tool": {"a": "3"}}, {"concurrency": 1.5}])
+def test_a_limit_is_a_whole_number(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"CallLimits: .* must be a whole number, and is"):
+        CallLimits(**options)
+
+
 async def test_what_a_run_still_lacks() -> None:
     async def save(fail: bool) -> None:
         if fail:
@@ -245,8 +272,3 @@ async def test_the_context_says_which_call_it_is() -> None:
 def test_one_sink_is_no_list_of_them() -> None:
     with pytest.raises(TypeError, match=r"sinks of a Run is a list of them, as in sinks=\[\.\.\.\]"):
         Run(sinks=ListSink())  # pyright: ignore[reportArgumentType] -- what is tested
-
-
-def test_a_number_is_no_limit() -> None:
-    with pytest.raises(TypeError, match=r"CallLimits\(total=3\), and not 3"):
-        Run(limits=3)  # pyright: ignore[reportArgumentType] -- what is tested

@@ -1,11 +1,18 @@
 """Fixed arguments."""
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import BaseModel
 
-from toolcrib.tools import tool
+from toolcrib.calls import ToolCall
+from toolcrib.hooks import ToolHook, hook
+from toolcrib.pipeline import Pipeline
+from toolcrib.schema import RunContext
+from toolcrib.tools import BaseTool, ez_tool, prompt, tool, tool_input
+from toolcrib.tools.from_schema import schema_tool
+from toolcrib.toolsets import Toolset
 
 
 async def test_fixed_arguments_are_merged_and_thunks_asked_anew() -> None:
@@ -60,3 +67,99 @@ def test_fixed_arguments_are_not_in_the_schema() -> None:
 
     assert list(fetch.parameters["properties"]) == ["path"]
     assert "key" not in fetch.signature
+
+
+# --- a mistake in an option's name
+
+
+async def pay(cents: int, **meta: object) -> str:
+    """Pay."""
+    return f"paid {cents} {meta}"
+
+
+class Bank:
+    def pay(self, cents: int, **meta: object) -> str:
+        """Pay."""
+        return f"paid {cents} {meta}"
+
+
+@pytest.mark.parametrize("name", ["require_approval", "needs_approval", "require_confirmation", "approval_mode"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda options: tool(register=False, **options)(pay),
+        lambda options: ez_tool(**options)(pay),
+        lambda options: ez_tool(name="bank")(pay).subtool(**options)(pay),
+        lambda options: Toolset.from_object(Bank(), **options),
+    ],
+    ids=["tool", "ez_tool", "subtool", "from_object"],
+)
+def test_a_misspelt_option_is_no_fixed_argument(make: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"no option `{name}`. Did you mean `requires_approval`\?.*fixed=\{{'{name}'"):
+        make({name: True})
+
+
+def test_fixed_passes_what_is_named_like_an_option() -> None:
+    tools = Toolset.from_object(Bank(), fixed={"require_approval": True})
+
+    outcome = Pipeline(tools).run_sync(ToolCall("pay", {"cents": 5}))
+
+    assert outcome.text() == "paid 5 {'require_approval': True}"
+
+
+def test_a_parameter_that_is_written_out_may_be_near_an_option() -> None:
+    @ez_tool(tag="x")
+    def note(tag: str, **meta: object) -> str:
+        return tag
+
+    assert note.fixed == {"tag": "x"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ez_tool(require_approval=True)(lambda cents: cents),
+        lambda: tool_input(require_approval=True)(BaseModel),
+        lambda: schema_tool("pay", {}, require_approval=True),
+        lambda: prompt(require_approval=True)(lambda: ""),  # type: ignore[call-arg] -- a mistake
+    ],
+    ids=["ez_tool", "tool_input", "schema_tool", "prompt"],
+)
+def test_a_misspelt_option_is_named_where_there_are_no_keywords(make: Any) -> None:
+    with pytest.raises(TypeError, match=r"`require_approval`.*Did you mean `requires_approval`\?"):
+        make()
+
+
+def test_a_misspelt_option_of_a_class_is_an_error() -> None:
+    class Pay(BaseTool):
+        require_approval = True
+
+        async def call(self, ctx: RunContext[Any]) -> None: ...
+
+    with pytest.raises(TypeError, match=r"Pay has no option `require_approval`. Did you mean `requires_approval`\?"):
+        Toolset([Pay])
+
+
+def test_another_attribute_of_a_class_is_its_own() -> None:
+    class Fetch(BaseTool):
+        headers: ClassVar[dict[str, str]] = {}
+
+        async def call(self, ctx: RunContext[Any]) -> None: ...
+
+    assert Toolset([Fetch]).names() == ["fetch"]
+
+
+def test_a_misspelt_option_of_a_hook_is_no_fixed_argument() -> None:
+    async def note(**about: object) -> None: ...
+
+    with pytest.raises(TypeError, match=r"@hook has no option `tag`. Did you mean `tags`\?"):
+        hook(ToolHook.AFTER_INVOKE, tag={"io"})(note)
+    with pytest.raises(TypeError, match=r"@tool.after_invoke has no option `locks`. Did you mean `lock`\?"):
+        ez_tool(pay).after_invoke(locks=True)(note)
+
+
+@pytest.mark.parametrize("option", ["approvers", "max_concurrency", "max_retries", "max_result_chars", "timeout"])
+@pytest.mark.parametrize("value", [True, "3"])
+def test_an_option_that_is_a_number_takes_no_other_type(option: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=rf"{option} must be a .*number, and is"):
+        ez_tool(**{option: value})(pay)

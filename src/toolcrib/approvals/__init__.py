@@ -10,7 +10,16 @@ from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
 from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
-from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
+from toolcrib.approvals._policy import (
+    AgentContext,
+    ApprovalPolicy,
+    Approver,
+    answer_of,
+    approve_all,
+    deny_all,
+    require_approver,
+    stored_approver,
+)
 from toolcrib.approvals._sql_store import SqlApprovalStore
 from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.approvals._store import (
@@ -50,6 +59,7 @@ __all__ = [
     "ToolPins",
     "WaitableApprovalStore",
     "WrappedApprovalStore",
+    "answer_of",
     "answered_fields",
     "approve_all",
     "deny_all",
@@ -59,5 +69,6 @@ __all__ = [
     "is_answer_to",
     "meant_by",
     "misfit",
+    "require_approver",
     "stored_approver",
 ]

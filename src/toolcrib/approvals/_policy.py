@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any, TypeAlias
 
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
-__all__ = ["AgentContext", "ApprovalPolicy", "Approver", "approve_all", "deny_all", "stored_approver"]
+__all__ = [
+    "AgentContext",
+    "ApprovalPolicy",
+    "Approver",
+    "answer_of",
+    "approve_all",
+    "deny_all",
+    "require_approver",
+    "stored_approver",
+]
 
 ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | Awaitable[bool | str]]
 """Whether a tool needs approval: a bool, or a function of the final arguments and the run context.
@@ -17,8 +27,25 @@ ApprovalPolicy: TypeAlias = bool | Callable[[dict[str, Any], Any], bool | str | 
 A text is a yes, and the reason that the person is shown.
 """
 
-Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[Grant | Denial | None]]
-"""Answers a request during the call: returns a grant, a denial, or None to leave the call suspended."""
+Answer: TypeAlias = Grant | Denial | None
+Approver: TypeAlias = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
+"""Answers a request during the call: returns a grant, a denial, or None to leave the call suspended.
+
+A plain function blocks the event loop while it asks; an async one does not.
+"""
+
+
+def require_approver(who: str, approver: object) -> None:
+    """Check that an approver is a function; raises TypeError for anything else, such as a name."""
+    if approver is not None and not callable(approver):
+        mend = f"it is a function of the request, as in `def ask(request): return request.grant({approver!r:.40})`"
+        raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
+
+
+async def answer_of(approver: Approver, request: ApprovalRequest) -> Any:
+    """Return what an approver answers, a plain function or an async one."""
+    answer: Any = approver(request)
+    return await answer if isawaitable(answer) else answer
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 __all__ = ["ApprovalStore", "ClaimsWork", "ReviewableApprovalStore", "WaitableApprovalStore", "WrappedApprovalStore"]
 
 
+@runtime_checkable
 class ApprovalStore(Protocol):
     """Keeps approval requests and their answers; the pipeline asks it before it asks a person.
 

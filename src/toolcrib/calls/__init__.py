@@ -12,6 +12,7 @@ from toolcrib.calls._call import (
     calling_line,
     charge_time,
     charged,
+    fault_text,
     new_call_id,
 )
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
@@ -84,6 +85,7 @@ __all__ = [
     "cut",
     "differences",
     "error_of",
+    "fault_text",
     "has_blocks",
     "json_text",
     "jsonable",

@@ -268,8 +268,8 @@ class Grant:
     digest: str | None = None
     request_id: str | None = None
     message: str = ""
-    override_args: Mapping[str, Any] | None = None
-    user_input: Any = None
+    override_args: Mapping[str, Any] | None = field(default=None, repr=False)
+    user_input: Any = field(default=None, repr=False)
     scope: Literal["once"] | GrantScope = "once"
     at: datetime = field(default_factory=now)
     expires_at: datetime | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -11,9 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 from uuid import uuid4
 
+from toolcrib.calls._json import cut
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["CallMetadata", "RawArguments", "ToolCall", "calling_line", "charge_time", "charged", "new_call_id"]
+__all__ = [
+    "CallMetadata",
+    "RawArguments",
+    "ToolCall",
+    "calling_line",
+    "charge_time",
+    "charged",
+    "fault_text",
+    "new_call_id",
+]
+
+_SHOWN = 300  # characters of the arguments of a call that did not come whole
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -40,6 +53,22 @@ def charged(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         charge(time.thread_time() - began)
 
 
+def fault_text(fault: str, arguments: RawArguments, *, quoted: bool = True) -> str:
+    """Return what a model is told of a call that did not come whole.
+
+    Args:
+        fault: Why, as of `ToolCall.fault`.
+        arguments: What came of its arguments.
+        quoted: Whether they are in the text; not where one of them is secret.
+    """
+    came = ""
+    if quoted:
+        sent = json.dumps(arguments, default=str) if isinstance(arguments, Mapping) else arguments
+        text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else sent
+        came = f", and of its arguments came {'nothing' if text in ('', 'null') else f'`{cut(text, _SHOWN)}`'}"
+    return f"{fault}{came}. Nothing ran; if it is still wanted, make the call again, whole"
+
+
 _ids = itertools.count(1)
 _prefix = f"call_{uuid4().hex[:12]}"
 
@@ -64,19 +93,20 @@ class ToolCall:
 
     Attributes:
         name: The tool's name in the toolset that is asked.
-        arguments: Raw JSON text, or values by parameter name.
+        arguments: Raw JSON text, or values by parameter name. No `repr` has them: what is secret is the tool's to say.
         id: Names this call in its run; approvals and records are bound to it.
         origin: Who made the arguments. A `model`'s are validated and may name nothing that is not offered; a `host`'s
             are Python values that pass as they are, and extra ones are ignored.
         caller: What made it, as far as a provider says so: `direct` for the model itself, or the provider's word for a
             program of the model's. A call with a caller that its tool does not allow is refused.
-        fault: What keeps it from running with any arguments: it did not come whole. Empty for nearly all.
+        fault: Why it runs with no arguments at all: it did not come whole. Empty for nearly all; `fault_text` makes the
+            sentence for a model.
         flows: What may come into the arguments, by name, as far as the text of a program says it: for a policy of
             provenance.
     """
 
     name: str
-    arguments: RawArguments = "{}"
+    arguments: RawArguments = field(default="{}", repr=False)
     id: str = field(default_factory=new_call_id)
     origin: Literal["model", "host"] = "model"
     fault: str = ""
@@ -90,4 +120,4 @@ class CallMetadata:
 
     id: str
     name: str
-    arguments: RawArguments
+    arguments: RawArguments = field(repr=False)

@@ -13,7 +13,7 @@ __all__ = ["Ask", "Complete", "Decision", "DecisionNote", "Reject", "RunNormally
 class RunNormally:
     """Go on, with `input` (edited or not) as the tool's input."""
 
-    input: Any
+    input: Any = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from toolcrib.approvals import answer_of
 from toolcrib.calls import Denial, Grant
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._exec import limits_for
@@ -47,7 +48,7 @@ async def resume_program(
     grants: list[Grant] = []
     denials: list[Denial] = []
     for call in paused.suspended_calls:
-        answer = await approver(call.request)
+        answer = await answer_of(approver, call.request)
         if answer is not None and not run.json and (not interactive or _named(flags, call.tool)):
             say(call.request.text())  # a person at the terminal has seen it
         if isinstance(answer, Grant):

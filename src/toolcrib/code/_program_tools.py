@@ -14,7 +14,7 @@ from typing import Any, cast
 from toolcrib.errors import DuplicateNameError, InvalidArguments, SchemaError
 from toolcrib.tools import Tool
 
-__all__ = ["CallShape", "ProgramTool", "program_names", "tools_in"]
+__all__ = ["CallShape", "ProgramTool", "mentioned_in", "program_names", "tools_in"]
 
 _DYNAMIC_NAMES = re.compile(r"\b(?:globals|eval|exec|locals|vars)\b")
 """A program with one of these may call a function without writing its name."""
@@ -51,8 +51,11 @@ def program_names(tools: Iterable[str]) -> dict[str, str]:
 
 def tools_in(code: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the functions that a program may call, of these names: those that it mentions."""
-    if _DYNAMIC_NAMES.search(code):
-        return tuple(names)
+    return tuple(names) if _DYNAMIC_NAMES.search(code) else mentioned_in(code, names)
+
+
+def mentioned_in(code: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the functions, of these names, that a program mentions."""
     words = {*re.findall(r"\w+", code.replace(".", "__")), *re.findall(r"\w+", code)}
     return tuple(name for name in names if name in words)
 

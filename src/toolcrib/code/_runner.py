@@ -23,11 +23,11 @@ from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_prog
 from toolcrib.code._late_programs import ProgramOrigin, Refusal, not_begun, program_call, refusal
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall, answers_by_call
-from toolcrib.code._program_tools import ProgramTool, program_names, tools_in
+from toolcrib.code._program_tools import ProgramTool, mentioned_in, program_names, tools_in
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError, SandboxError
-from toolcrib.pipeline import Pipeline, Run, run_for
+from toolcrib.pipeline import Pipeline, Run, run_for, visible_names
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
@@ -161,11 +161,17 @@ class ProgramRunner:
     def callable_names(self, code: str, run: Run | None = None) -> dict[str, str]:
         """Return the tools that a program can name: those on offer, and those it might find and then call.
 
-        A tool that has to be found first is only there for a program that mentions it; its call is refused until then.
+        A tool that has to be found first, or that is withheld from the run now, is only there for a program that
+        mentions it, and no hint of an error names it; its call is refused until then.
         """
         offered = self.offered(run)
-        hidden = {name: tool for name, tool in self.names.items() if name not in offered and self.toolset[tool].off}
-        return offered | {name: hidden[name] for name in tools_in(code, hidden)} if hidden else offered
+        known = frozenset(visible_names(self.toolset, run_for(run, "code")))
+        withheld = [name for name, tool in offered.items() if tool not in known]
+        hidden = [name for name, tool in self.names.items() if name not in offered and self.toolset[tool].off]
+        if not (hidden or withheld):
+            return offered
+        named = {*tools_in(code, hidden), *mentioned_in(code, withheld)}
+        return {name: tool for name, tool in self.names.items() if tool in known or name in named}
 
     @property
     def function_names(self) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from toolcrib.calls import new_call_id
 from toolcrib.code._listing import Detail, Listing
-from toolcrib.errors import MissingExtraError, closest
-from toolcrib.pipeline import Run
+from toolcrib.errors import MissingExtraError, closest, exception_of
+from toolcrib.pipeline import Run, visible_names
 from toolcrib.sandbox import Emit, Host, OutputStream, Raised, Reply, Value
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available, words_of
@@ -69,8 +69,9 @@ class Lookup:
             if name == self._describe:
                 return await self._described(text, run)
             return Value([self._line(found) for found in await self._found(text, limit, run)])
-        except Exception as error:  # a condition of availability is the user's code; a gate that fails is shut
-            return Raised("RuntimeError", f"it cannot be said which functions are available ({type(error).__name__})")
+        except BaseException as error:  # a condition of availability is the user's code; a gate that fails is shut
+            name = type(exception_of(error)).__name__
+            return Raised("RuntimeError", f"it cannot be said which functions are available ({name})")
 
     # --- describe
 
@@ -80,7 +81,9 @@ class Lookup:
         offered = self._offered(run)
         name = next((mine for mine, tool in offered.items() if text == tool), name)
         if name not in offered or not await is_available(self._entry(name), self._context(name, run)):
-            return Raised("NameError", f"there is no function `{text:.100}`. {closest(name, offered)}")
+            known = frozenset(visible_names(self._toolset, run))
+            shown = [mine for mine, tool in offered.items() if tool in known]
+            return Raised("NameError", f"there is no function `{text:.100}`. {closest(name, shown)}")
         return Value(self._listing.function(name, self._entry(name), Detail.ALL))
 
     # --- search

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal, overload
 
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import Approver
+from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import Denial, Grant
 from toolcrib.code._as_tool import (
     CODE_PARAMETERS,
@@ -104,6 +104,7 @@ class Toolkit:
             self._toolset = self._toolset.with_hooks(hooks)
         if not isinstance(limits, SandboxLimits | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
             raise TypeError(f"`limits` of a toolkit are SandboxLimits(memory=1 << 30), and {limits!r} are none")
+        require_approver("a toolkit", approver)
         require_extract(extract)
         limits, sinks = limits or SandboxLimits(), tuple(sinks)
         sandbox = sandbox_named(sandbox) if isinstance(sandbox, str) else sandbox
@@ -121,6 +122,7 @@ class Toolkit:
     def execute(
         self,
         code: str,
+        run: Run | None = None,
         *,
         files: ProgramFiles = NO_FILES,
         journal: JournalLog | None = None,
@@ -134,9 +136,9 @@ class Toolkit:
             RuntimeError: An event loop is running here: use `await toolkit.execute_async(code)`.
             SandboxError: There is no sandbox for it; see `execute_async`.
         """
-        options = RunOptions(may_block=True, journal=journal, files=files, origin=origin)
-        run = self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
-        return run_sync(run, "write `await toolkit.execute_async(code)`")
+        options = RunOptions(run, may_block=True, journal=journal, files=files, origin=origin)
+        program = self._attempts.run(code, options, Retries.of(max_retries, retry_handler))
+        return run_sync(program, "write `await toolkit.execute_async(code)`")
 
     async def execute_async(
         self,
@@ -209,6 +211,7 @@ class Toolkit:
     def resume(
         self,
         paused: PausedProgram,
+        run: Run | None = None,
         *,
         grants: Iterable[Grant] = (),
         denials: Iterable[Denial] = (),
@@ -219,9 +222,9 @@ class Toolkit:
         Raises:
             RuntimeError: An event loop is running here: use `await toolkit.resume_async(paused)`.
         """
-        options = RunOptions(may_block=True, journal=journal)
-        run = self._runner.resume(paused, (*grants, *denials), options)
-        return self._attempts.with_hint(run_sync(run, "write `await toolkit.resume_async(paused)`"))
+        options = RunOptions(run, may_block=True, journal=journal)
+        program = self._runner.resume(paused, (*grants, *denials), options)
+        return self._attempts.with_hint(run_sync(program, "write `await toolkit.resume_async(paused)`"))
 
     async def resume_async(
         self,

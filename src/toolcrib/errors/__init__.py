@@ -21,6 +21,7 @@ from toolcrib.errors._calls import (
     CallStateError,
     ClientAnswerError,
     ClientUnavailable,
+    ExitError,
     HookError,
     LimitReached,
     LockHeldError,
@@ -29,6 +30,8 @@ from toolcrib.errors._calls import (
     RetriesExhausted,
     ToolCancelled,
     ToolTimeoutError,
+    exception_of,
+    register_signal,
 )
 from toolcrib.errors._code import CodeError, SandboxError, SandboxUnavailable
 from toolcrib.errors._code import PausedProgramError as PausedProgramError
@@ -84,6 +87,7 @@ __all__ = [
     "DocumentError",
     "DuplicateNameError",
     "EngineError",
+    "ExitError",
     "FieldProblem",
     "FormatError",
     "FrontEndError",
@@ -126,6 +130,8 @@ __all__ = [
     "WorkerError",
     "WrongRunMethodError",
     "closest",
+    "exception_of",
+    "register_signal",
 ]
 
 for _class in [item for item in globals().values() if isinstance(item, type)]:

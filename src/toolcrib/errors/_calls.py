@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import cast
+
 from toolcrib.errors._base import ToolcribError
 
 __all__ = [
     "CallStateError",
     "ClientAnswerError",
     "ClientUnavailable",
+    "ExitError",
     "HookError",
     "LimitReached",
     "LockHeldError",
@@ -16,7 +20,11 @@ __all__ = [
     "RetriesExhausted",
     "ToolCancelled",
     "ToolTimeoutError",
+    "exception_of",
+    "register_signal",
 ]
+
+_signals: tuple[type[BaseException], ...] = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
 
 class ModelRetry(ToolcribError):
@@ -104,6 +112,46 @@ class HookError(ToolcribError):
 
     def __str__(self) -> str:
         return f"the {self.kind} `{self.hook}` of `{self.tool}` failed: {self.error}"
+
+
+class ExitError(ToolcribError, RuntimeError):
+    """Code that a call runs raised what ends a process: `SystemExit`, or another error that is no `Exception`."""
+
+    code = "exit"
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(kind, detail)
+        self.kind, self.detail = kind, detail
+
+    def __str__(self) -> str:
+        raised = f"{self.kind}({self.detail})" if self.detail else self.kind
+        return f"it raised {raised}, which ends a process and not a call; raise an Exception in its place"
+
+
+def exception_of(error: BaseException) -> Exception:
+    """Return what code of the host's raised as an exception, which fails its call: `SystemExit` as an `ExitError`.
+
+    Raises:
+        BaseException: The error itself, where it is to end more than the call: a cancellation, Ctrl-C, the close of a
+            generator, or a signal of an engine (see `register_signal`).
+    """
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, _signals) or (
+        isinstance(error, BaseExceptionGroup)
+        and cast("BaseExceptionGroup[BaseException]", error).subgroup(_signals) is not None
+    ):
+        raise error
+    exit_error = ExitError(type(cast("object", error)).__name__, str(cast("object", error)))
+    exit_error.__cause__ = error
+    return exit_error
+
+
+def register_signal(kind: type[BaseException]) -> None:
+    """Register a kind of error by which an engine ends more than one call, so that it passes calls as it is."""
+    global _signals
+    if kind not in _signals:
+        _signals = (*_signals, kind)
 
 
 class LockHeldError(ToolcribError, RuntimeError):

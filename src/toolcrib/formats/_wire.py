@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.calls import Media, cut, value_class
+from toolcrib.calls import Media, value_class
 from toolcrib.formats._growing_object import PlacedValue
 from toolcrib.formats._json_reading import text_or_empty
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending, worst
@@ -22,8 +21,6 @@ __all__ = [
     "WireReply",
     "WireResult",
 ]
-
-_SHOWN = 300
 
 Item: TypeAlias = dict[str, Any]
 """One message, or another entry, of a transcript in the provider's format."""
@@ -50,10 +47,10 @@ class WireCall:
 
     id: str
     name: str
-    arguments: str | Mapping[str, Any]
+    arguments: str | Mapping[str, Any] = field(repr=False)
     kind: str = "function"
     fault: str = ""
-    sent: Mapping[str, Any] | None = None
+    sent: Mapping[str, Any] | None = field(default=None, repr=False)
     caller: str = "direct"
 
     @property
@@ -79,7 +76,7 @@ class WireReply:
         container: The id of the provider's sandbox in which a program of it waits; the next request has to name it.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[Item, ...] = field(repr=False)
     text: str
     calls: tuple[WireCall, ...]
     stop: str | None = None
@@ -96,18 +93,13 @@ class WireReply:
         return replace(self, stop=stop, stop_kind=kind)
 
     def fault_of(self, call: WireCall) -> str:
-        """Return why a call of it may not run, in words for the model; empty for one that may, if its arguments fit.
+        """Return why a call of it may not run; empty for one that may, if its arguments fit.
 
         A call runs when it came whole, in a reply that was finished.
         """
         if self.stop_kind in FINISHED and not call.fault:
             return ""
-        why = ending(self.stop_kind, self.stop) or call.fault
-        sent = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=str)
-        came = "nothing" if sent in ("", "null") else f"`{cut(sent, _SHOWN)}`"
-        return (
-            f"{why}, and of its arguments came {came}. Nothing ran; if it is still wanted, make the call again, whole"
-        )
+        return ending(self.stop_kind, self.stop) or call.fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +123,9 @@ class CallPiece:
     name: str = ""
     kind: str = "function"
     place: object = None
-    text: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    placed: Sequence[PlacedValue] = ()
+    text: str = field(default="", repr=False)
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    placed: Sequence[PlacedValue] = field(default=(), repr=False)
     begins: bool = False
     ends: bool = False
     namespace: str = ""

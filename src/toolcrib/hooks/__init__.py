@@ -29,7 +29,7 @@ from toolcrib.hooks._observers import (
     hook,
     tag_set,
 )
-from toolcrib.hooks._parameters import require_parameters
+from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_number, require_parameters
 
 __all__ = [
     "AgentHook",
@@ -59,8 +59,11 @@ __all__ = [
     "ambient_context",
     "fire",
     "hook",
+    "near_option",
     "per_value",
+    "refuse_misspelt_options",
     "require_middleware",
+    "require_number",
     "require_parameters",
     "several",
     "supply",

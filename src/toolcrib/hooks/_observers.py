@@ -11,10 +11,10 @@ from inspect import iscoroutinefunction
 from typing import Any, Generic, ParamSpec, TypeAlias, cast, overload
 from weakref import WeakKeyDictionary
 
-from toolcrib.errors import MissingProvided, UnregisteredHookError
+from toolcrib.errors import MissingProvided, UnregisteredHookError, exception_of
 from toolcrib.hooks._events import HookType
 from toolcrib.hooks._inject import ambient_context, supply, wanted
-from toolcrib.hooks._parameters import require_event
+from toolcrib.hooks._parameters import refuse_misspelt_options, require_event
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext, ToolSpec
 
@@ -160,11 +160,17 @@ def hook(
         raise TypeError("name at least one event, as in `@hook(ToolHook.AFTER_INVOKE)`")
 
     def register(fn: AsyncHook[P]) -> Hook[P]:
+        _refuse_misspelt("@hook", fn, fixed, "tags", "lock", "replace")
         made = Hook(fn, events, tags=tags, lock=lock, fixed=fixed)
         HookRegistry.register(made.name, cast("Hook[Any]", made), replace=replace)
         return made
 
     return register
+
+
+def _refuse_misspelt(who: str, fn: Callable[..., Any], fixed: Mapping[str, Any], *options: str) -> None:
+    if not isinstance(fn, Hook):
+        refuse_misspelt_options(who, fn, fixed, options, "give the function a parameter `{name}`")
 
 
 def _flatten(types: Iterable[object]) -> Iterable[HookType]:
@@ -243,8 +249,8 @@ async def fire(
     for observer in hooks:
         try:
             await observer.invoke(args, kwargs, ctx)
-        except Exception as error:  # an observer is the user's code: its error belongs to the host
-            raise HookRaised(observer.name, error) from error
+        except BaseException as error:  # an observer is the user's code: its error belongs to the host
+            raise HookRaised(observer.name, exception_of(error)) from error
 
 
 class Observed:
@@ -288,6 +294,7 @@ class Attach:
     def __call__(self, /, *, lock: bool = False, **fixed: Any) -> Callable[[Hook[P] | AsyncHook[P]], Hook[P]]: ...
     def __call__(self, fn: Any = None, /, *, lock: bool = False, **fixed: Any) -> Any:
         def attach(target: Any) -> Hook[Any]:
+            _refuse_misspelt(f"@{self._event.value}", target, fixed, "lock")
             made: Hook[Any] = (
                 cast("Hook[Any]", target)
                 if isinstance(target, Hook)

@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, cast
 
 from toolcrib.hooks._events import HookType
 from toolcrib.schema import ToolSpec
 
-__all__ = ["require_event", "require_parameters"]
+__all__ = ["near_option", "refuse_misspelt_options", "require_event", "require_number", "require_parameters"]
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_NEAR = 0.7  # `needs_approval` is nearer to `requires_approval`
+_OF_OTHERS = {  # what other frameworks call an option
+    "approval_mode": "requires_approval",
+    "approval_required": "requires_approval",
+    "require_confirmation": "requires_approval",
+}
+
+
+def near_option(name: str, options: Iterable[str]) -> str | None:
+    """Return the option that a keyword is likely meant for; None where it is near to none."""
+    known = [*options]
+    other = _OF_OTHERS.get(name)
+    return other if other in known else next(iter(get_close_matches(name, known, n=1, cutoff=_NEAR)), None)
+
+
+def refuse_misspelt_options(
+    who: str, fn: Callable[..., Any], keywords: Iterable[str], options: Collection[str], remedy: str
+) -> None:
+    """Check that no keyword is a misspelt option, which a function with `**kwargs` would take as a fixed argument.
+
+    Args:
+        who: What has the options.
+        fn: The function.
+        keywords: The keywords: options and fixed arguments.
+        options: The names of the options.
+        remedy: What to do about a fixed argument that is named like one, with `{name}` in the place of its name.
+
+    Raises:
+        TypeError: One is near to an option's name, and is no parameter that the function has written out.
+    """
+    unknown = [name for name in keywords if name not in options]
+    written: Mapping[str, Parameter] = signature(fn).parameters if unknown else {}
+    if all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in written.values()):
+        return  # such an argument is refused, as it is none of the function's
+    for name in unknown:
+        if name not in written and (near := near_option(name, options)):
+            mend = remedy.format(name=name)
+            raise TypeError(f"{who} has no option `{name}`. Did you mean `{near}`? If it is a fixed argument, {mend}.")
 
 
 def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
@@ -27,6 +67,29 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
     except TypeError:
         name = getattr(fn, "__name__", type(fn).__name__)
         raise TypeError(f"the {kind} `{name}` is called with ({', '.join(parameters)}), and takes {wanted}") from None
+
+
+def require_number(who: str, name: str, value: object, *, least: int | None, whole: bool = True) -> None:
+    """Check that an option is a number, or None.
+
+    Args:
+        who: What has the option.
+        name: The option.
+        value: Its value.
+        least: The least that it may be; None for any.
+        whole: Whether it has to be a whole number.
+
+    Raises:
+        TypeError: It is no number: a text, or True.
+        ValueError: It is less than `least`.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        kind = "a whole number" if whole else "a number"
+        raise TypeError(f"{who}: {name} must be {kind}, and is {value!r:.80}")
+    if least is not None and not cast("float", value) >= least:
+        raise ValueError(f"{who}: {name} must be at least {least}, and is {value}")
 
 
 def require_event(

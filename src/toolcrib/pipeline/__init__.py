@@ -5,6 +5,7 @@ Every adapter calls it; a gate, a retry or a hook anywhere else would be a secon
 
 from toolcrib.pipeline._access import Access
 from toolcrib.pipeline._call import Call, CallState, Executor
+from toolcrib.pipeline._failures import visible_names
 from toolcrib.pipeline._local_user import local_user
 from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
 from toolcrib.pipeline._plan import RunnableTool
@@ -51,4 +52,5 @@ __all__ = [
     "person_answer",
     "recall",
     "run_for",
+    "visible_names",
 ]

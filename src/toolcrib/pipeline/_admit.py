@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import isawaitable
 
 from toolcrib.calls import Denial, Failed, Grant, Outcome, Rejected
-from toolcrib.errors import InvalidArguments, NotAvailable, SchemaError
+from toolcrib.errors import InvalidArguments, NotAvailable, SchemaError, exception_of
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import approve
 from toolcrib.pipeline._came import came_with
@@ -50,9 +50,9 @@ async def pass_gates(
             and (plan.approvals or plan.consents or call.asks or run.deps is not None or run.store is not None)
         ):
             refused = await approve(call, grant)
-    except BaseException:  # quicker than `with call:`, on the way of every call
+    except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.cut_off()
-        raise
+        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
     return _admitted(call, refused)
 
 
@@ -116,7 +116,7 @@ async def available(call: LiveCall) -> Failed | None:
         try:
             answer = condition(ctx)
             answer = await answer if isawaitable(answer) else answer
-        except Exception as error:  # the condition is the user's code; a gate that fails is shut
+        except BaseException as error:  # the condition is the user's code; a gate that fails is shut
             return hook_failure(plan, call.id, call.run, "availability check", condition, error)
         if not answer:
             refused = NotAvailable(plan.name)

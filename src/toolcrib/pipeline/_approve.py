@@ -8,7 +8,7 @@ from inspect import isawaitable
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from toolcrib.approvals import ApprovalEntry, misfit
+from toolcrib.approvals import ApprovalEntry, answer_of, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.pipeline._consent import consent_lacking
@@ -62,7 +62,7 @@ async def reasons_for(call: LiveCall) -> list[str] | Failed:
             try:
                 answer = policy(call.own_copy(), call.ctx)
                 answer = await answer if isawaitable(answer) else answer
-            except Exception as error:  # the policy is the user's code; a gate that fails is shut
+            except BaseException as error:  # the policy is the user's code; a gate that fails is shut
                 return hook_failure(plan, call.id, call.run, "approval policy", policy, error)
         if answer:
             reasons.append(answer if isinstance(answer, str) else "")
@@ -132,7 +132,7 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
     try:
         made = source.process_user_input(ctx, grant.user_input)
         ctx.user_input = await made if isinstance(made, Awaitable) else made
-    except Exception as error:  # the tool's own code, before it runs: the call fails and nothing was done
+    except BaseException as error:  # the tool's own code, before it runs: the call fails and nothing was done
         return hook_failure(call.plan, call.id, call.run, "method", "process_user_input", error)
     return None
 
@@ -179,7 +179,7 @@ async def _ask(
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             with stopped_clocks():
-                answer = await _answering(run.approver(request))
+                answer = await answer_of(run.approver, request)
         if answer is None:
             return await _suspend(call, request)
         _note(call, request, answer)
@@ -195,7 +195,7 @@ async def _ask(
         return failure(call.plan, call.id, run, error)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-    except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
+    except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, run, "approval", who, error)
     if isinstance(answer, Grant):
         return answer
@@ -289,12 +289,6 @@ def _suspended(call: LiveCall, request: ApprovalRequest) -> Suspended:
         call.trace.suspended(request)
     call.suspend()
     return Suspended(request.tool, request.call_id, request, call)
-
-
-def _answering(answer: Any) -> Awaitable[Any]:
-    if not isawaitable(answer):
-        raise TypeError("an approver is an async function; write `async def`")
-    return answer
 
 
 def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:

@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.approvals import ApprovalEntry, digest
+from toolcrib.approvals import ApprovalEntry, answer_of, digest
 from toolcrib.calls import ApprovalRequest, Consent, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline._failures import hook_failure
@@ -36,7 +36,7 @@ async def consent_lacking(call: LiveCall) -> Outcome | None:
     request, run = _request(call, lacking), call.run
     try:
         if run.approver is not None:
-            answer: Any = await run.approver(request)
+            answer: Any = await answer_of(run.approver, request)
             if isinstance(answer, Denial):
                 return _refused(call, request, answer)
             if await _lacking(call) is None:
@@ -45,7 +45,7 @@ async def consent_lacking(call: LiveCall) -> Outcome | None:
             await run.approvals.put(request)
             if await _lacking(call) is None:  # they consented while it was put there: it would stay without an answer
                 return await _used(call, request, request.grant(_BY_CONSENT))
-    except Exception as error:  # store and approver are the user's code; a gate that fails is shut
+    except BaseException as error:  # store and approver are the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, run, "approval", run.approvals or run.approver, error)
     return _suspended(call, request)
 
@@ -78,7 +78,7 @@ async def consent_given(call: LiveCall, given: Grant | Denial | None) -> Outcome
         return await _used(call, request, answer or request.grant(_BY_CONSENT), stored=stored)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-    except Exception as error:  # the store is the user's code; a gate that fails is shut
+    except BaseException as error:  # the store is the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, run, "approval", run.approvals, error)
 
 
@@ -90,7 +90,7 @@ async def _lacking(call: LiveCall) -> Consent | Failed | None:
         with call.within():
             answer = source.get_consent(call.ctx)
             return await answer if isawaitable(answer) else answer
-    except Exception as error:  # the tool's own code; a gate that fails is shut
+    except BaseException as error:  # the tool's own code; a gate that fails is shut
         return hook_failure(call.plan, call.id, call.run, "method", "get_consent", error)
 
 

@@ -64,7 +64,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
         try:
             decision: Any = await hook(about, current)
             edited = _arguments_of(call, decision.input) if isinstance(decision, RunNormally) else None
-        except Exception as error:  # a decision hook is the user's code; a gate that fails is shut
+        except BaseException as error:  # a decision hook is the user's code; a gate that fails is shut
             return hook_failure(plan, call.id, call.run, "decision hook", name, error)
         match decision:
             case RunNormally():

@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any
 
 from toolcrib.calls import Failed, Outcome
-from toolcrib.errors import ApprovalDenied, ApprovalError, ApprovalRequired, NotCallable, ToolCancelled
+from toolcrib.errors import (
+    ApprovalDenied,
+    ApprovalError,
+    ApprovalRequired,
+    NotCallable,
+    ToolCancelled,
+    exception_of,
+)
 from toolcrib.hooks import HookRaised, ambient
 from toolcrib.pipeline._approve import answered, begun_before, request_for
 from toolcrib.pipeline._failures import failure, hook_failure
@@ -46,7 +53,7 @@ async def execute(call: LiveCall) -> Outcome | None:
                 if call.noted is not None:
                     await note_end(call)
                 return None
-            except (Exception, asyncio.CancelledError) as error:
+            except BaseException as error:
                 _fail(call, error)
             finally:
                 if token is not None:
@@ -81,8 +88,8 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
             entered = True
             yield values
         call.executed(kept)
-    except (Exception, asyncio.CancelledError) as error:
-        if call.left is not None:
+    except BaseException as error:
+        if call.left is not None and not isinstance(error, KeyboardInterrupt):
             if isinstance(error, HookRaised):  # nothing follows that could say it
                 _observer_failed(call, error)
             raise call.left  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
@@ -103,14 +110,12 @@ async def _no_values() -> AsyncGenerator[Any, None]:
         yield value
 
 
-def _fail(call: LiveCall, error: Exception | asyncio.CancelledError) -> None:
-    """Have what the tool's own code raised become the outcome; a cancel of the call's own task goes on."""
-    if isinstance(error, Exception):
-        call.executed(error=error)
-    elif _is_the_tools_own():
+def _fail(call: LiveCall, error: BaseException) -> None:
+    """Have what the tool's own code raised become the outcome; what is to end more than the call goes on."""
+    if isinstance(error, asyncio.CancelledError) and _is_the_tools_own():
         call.executed(error=_cancelled(call, error))
     else:
-        raise error
+        call.executed(error=exception_of(error))
 
 
 @asynccontextmanager
@@ -193,20 +198,26 @@ async def _run_around(call: LiveCall) -> Any:
 
 
 async def _through(runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any], ctx: Any) -> Any:
-    return await runner(arguments, ctx, RunnableTool(plan.name, plan.entry, inner))
+    try:
+        return await runner(arguments, ctx, RunnableTool(plan.name, plan.entry, inner))
+    except BaseException as error:  # of a task that an executor makes, it would end the event loop
+        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
 
 
 async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
     """Return what the tool's function returns; of a stream, what is left when its values are taken."""
     made = _body(call, call.enter_body(arguments), ctx)
-    if not call.plan.streaming:
-        return await made
-    kept: list[Any] = []
-    async with made as values:
-        async for value in values:
-            call.gave_value = True
-            kept.append(await each(call, value) if call.watched else value)
-    return kept
+    try:
+        if not call.plan.streaming:
+            return await made
+        kept: list[Any] = []
+        async with made as values:
+            async for value in values:
+                call.gave_value = True
+                kept.append(await each(call, value) if call.watched else value)
+        return kept
+    except BaseException as error:  # of a task that an executor makes, it would end the event loop
+        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
 
 
 # --- a tool that asks, or is cancelled, or whose observer fails

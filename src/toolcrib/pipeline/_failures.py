@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import traceback
 from dataclasses import replace
+from inspect import isawaitable, iscoroutine
 from secrets import token_hex
 from types import TracebackType
+from typing import Any
 
 from toolcrib.calls import Failed, ToolCall, cut
 from toolcrib.errors import (
@@ -28,10 +30,12 @@ from toolcrib.errors import (
     ToolcribError,
     ToolTimeoutError,
     UnknownTool,
+    exception_of,
 )
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
-from toolcrib.toolsets import ToolEntry, Toolset
+from toolcrib.schema import RunContext
+from toolcrib.toolsets import Availability, ToolEntry, Toolset
 
 __all__ = [
     "described",
@@ -44,6 +48,7 @@ __all__ = [
     "out_of_scope",
     "tool_failure",
     "unknown",
+    "visible_names",
 ]
 
 _MESSAGE_CHARS = 100_000  # where the tool has no `max_result_chars`
@@ -109,8 +114,13 @@ def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
 
-def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, error: Exception) -> Failed:
-    """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut."""
+def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, raised: BaseException) -> Failed:
+    """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut.
+
+    Raises:
+        BaseException: What is to end more than the call, as of `exception_of`.
+    """
+    error = exception_of(raised)
     name = hook if isinstance(hook, str) else getattr(hook, "__name__", type(hook).__name__)
     wrapped = HookError(plan.name, kind, name, described(error))
     wrapped.__cause__ = error
@@ -203,8 +213,42 @@ def out_of_scope(entry: ToolEntry, run: Run, call_id: str) -> Failed | None:
     return Failed(entry.name, call_id, error.code, str(error), "InsufficientScope", exception=error)
 
 
+def visible_names(toolset: Toolset, run: Run, caller: str = "") -> tuple[str, ...]:
+    """Return the names of the tools that the caller may use now, for texts that list or suggest names.
+
+    A tool whose condition cannot be asked here is left out: one that is async, or that fails.
+
+    Args:
+        toolset: The tools.
+        run: The run of the calls.
+        caller: Who makes them at the provider, where that is known.
+    """
+    access = run.access
+    entries = [
+        entry
+        for entry in toolset.entries.values()
+        if offered(entry, run)
+        and not (access is not None and access.lacks(entry.scopes))
+        and (not caller or entry.provider.permits(caller))
+    ]
+    ctx = run.context() if any(entry.availability for entry in entries) else None
+    if ctx is not None:
+        entries = [entry for entry in entries if all(_holds(condition, ctx) for condition in entry.availability)]
+    return tuple(entry.name for entry in entries)
+
+
+def _holds(condition: Availability, ctx: RunContext[Any]) -> bool:
+    try:
+        answer = condition(ctx)
+    except BaseException as error:  # the condition is the user's code; a gate that fails is shut
+        _log.debug("a condition of availability failed", exc_info=exception_of(error))
+        return False
+    if iscoroutine(answer):
+        answer.close()
+    return not isawaitable(answer) and bool(answer)
+
+
 def unknown(toolset: Toolset, call: ToolCall, run: Run) -> Failed:
-    """Return the outcome for a tool that does not exist; it names those that were offered, and no others."""
-    known = tuple(name for name, entry in toolset.entries.items() if offered(entry, run))
-    error = UnknownTool(call.name, known)
+    """Return the outcome for a tool that does not exist; it names those that the caller may use, and no others."""
+    error = UnknownTool(call.name, visible_names(toolset, run, call.caller))
     return Failed(call.name, call.id, error.code, str(error), "UnknownTool", exception=error)

@@ -6,7 +6,7 @@ from inspect import isawaitable
 from typing import Any, cast
 
 from toolcrib.calls import Failed
-from toolcrib.errors import HookError, InvalidArguments, SchemaError
+from toolcrib.errors import HookError, InvalidArguments, SchemaError, exception_of
 from toolcrib.pipeline._edits import same
 from toolcrib.pipeline._failures import described, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
@@ -31,7 +31,7 @@ async def apply_pre(call: LiveCall) -> Failed | None:
             if not isinstance(edited, dict):
                 raise TypeError(f"it returned {type(edited).__name__}; return the arguments, a dict")
             arguments = cast("dict[str, Any]", edited)
-        except Exception as error:  # middleware is the user's code; a gate that fails is shut
+        except BaseException as error:  # middleware is the user's code; a gate that fails is shut
             return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)
     if same(arguments, call.bound):
         return None
@@ -51,7 +51,7 @@ async def apply_post(call: LiveCall) -> Failed | None:
         try:
             made = step.call(ctx, result, call.metadata)
             result = await made if isawaitable(made) else made
-        except Exception as error:  # middleware is the user's code; raising the tool's own error is passing it on
+        except BaseException as error:  # middleware is the user's code; raising the tool's own error is passing it on
             if error is result:
                 continue
             return hook_failure(call.plan, call.id, call.run, "post hook", step.name, error)
@@ -69,6 +69,6 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
         try:
             made = step.call(ctx, value, call.metadata)
             value = await made if isawaitable(made) else made
-        except Exception as error:  # middleware is the user's code
-            raise HookError(call.plan.name, "post hook", step.name, described(error)) from error
+        except BaseException as error:  # middleware is the user's code
+            raise HookError(call.plan.name, "post hook", step.name, described(exception_of(error))) from error
     return value

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import BaseModel
 
 from toolcrib.approvals import digest
-from toolcrib.calls import RawArguments, ToolCall, charged
+from toolcrib.calls import RawArguments, ToolCall, charged, fault_text
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, HookSet
 from toolcrib.pipeline._call import Executor
@@ -179,7 +179,8 @@ class Plan:
             SchemaError: The tool has no schema to check a model's arguments against.
         """
         if call.fault:
-            raise InvalidArguments(self.name, (FieldProblem("", call.fault),))
+            text = fault_text(call.fault, call.arguments, quoted=not self.spec.has_secrets)
+            raise InvalidArguments(self.name, (FieldProblem("", text),))
         raw, spec = call.arguments, self.spec
         if call.origin == "model":
             return spec.arguments(charged(spec.validate_model, raw))

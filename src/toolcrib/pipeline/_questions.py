@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final, Literal, TypeAlias
 
-from toolcrib.approvals import ApprovalStore, Approver, WaitableApprovalStore, answered_fields
+from toolcrib.approvals import ApprovalStore, Approver, WaitableApprovalStore, answer_of, answered_fields
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import PendingLimitReached
 from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
@@ -147,7 +147,7 @@ async def person_answer(
 ) -> Grant | Denial | None:
     """Return the answer to a request of the approver of a call, or from its approval store; None without one."""
     approver, store = _approver_of(ctx), _store_of(ctx)
-    given: Any = None if approver is None else await approver(request)
+    given: Any = None if approver is None else await answer_of(approver, request)
     return await _from_store(request, store, seconds, waiting) if given is None and store is not None else given
 
 
@@ -156,7 +156,7 @@ async def ask_approver(request: ApprovalRequest, ctx: RunContext[Any], approver:
     if approver is None:
         return None
     with asking(ctx, "ask", "approver", {"text": request.reason}) as asked:
-        answer: Any = await approver(request)
+        answer: Any = await answer_of(approver, request)
         asked.outcome = "accept" if isinstance(answer, Grant) else "cancel" if answer is None else "decline"
         asked.by = "" if answer is None else str(getattr(answer, "approver", ""))
     return answer

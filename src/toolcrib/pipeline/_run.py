@@ -6,19 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
+from functools import partial
 from operator import attrgetter
 from os import urandom
 from types import MappingProxyType
 from typing import Any, Final, Literal
 from weakref import ref
 
-from toolcrib.approvals import AgentContext, ApprovalStore, Approver, misfit
+from toolcrib.approvals import AgentContext, ApprovalStore, Approver, answer_of, misfit
 from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import ambient
 from toolcrib.pipeline._access import Access
 from toolcrib.pipeline._call_client import LinkedClient
-from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement
+from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, require_options
 from toolcrib.provenance import Memory, Provenance
 from toolcrib.record import Sink
 from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
@@ -154,8 +155,17 @@ class Run:
             self.approvals = self.store
         if type(self.sinks) is not tuple:
             self.sinks = _as_tuple("sinks", self.sinks)
-        if self.limits is not None and not isinstance(self.limits, CallLimits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
-            raise TypeError(f"limits of a Run are CallLimits, as in CallLimits(total=3), and not {self.limits!r}")
+        if (
+            self.limits is not None
+            or self.approver is not None
+            or self.approvals is not None
+            or self.principal is not None
+            or self.available is not None
+            or self.provenance is not None
+            or self.sinks
+            or self.requirements
+        ):
+            require_options(self)
 
     def view(self, **options: Any) -> RunView:
         """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
@@ -349,9 +359,8 @@ class Run:
 
     def context(self) -> RunContext[Any]:
         """Return the run as code sees it that no call executes: a condition, an instruction, a hook of an agent."""
-        return RunContext(
-            self.deps, "", "", self.id, provided=self.provide, revealed=self.revealed, ask=self.approver, run=self
-        )
+        ask = None if self.approver is None else partial(answer_of, self.approver)
+        return RunContext(self.deps, "", "", self.id, provided=self.provide, revealed=self.revealed, ask=ask, run=self)
 
 
 _OPTIONS: Final = frozenset(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias
 
-from toolcrib.hooks import target_name
+from toolcrib.approvals import ApprovalStore, require_approver
+from toolcrib.hooks import require_number, target_name
+from toolcrib.provenance import Provenance
+from toolcrib.record import Sink
 from toolcrib.toolsets import Selectable
 
-__all__ = ["CallJournal", "CallLimits", "ErrorPolicy", "Requirement", "must_call"]
+__all__ = ["CallJournal", "CallLimits", "ErrorPolicy", "Requirement", "must_call", "require_options"]
 
 ErrorPolicy: TypeAlias = Literal["message", "masked"]
 """What the model is shown of an unexpected exception: its message, or a reference to the log."""
@@ -31,12 +35,10 @@ class CallLimits:
 
     def __post_init__(self) -> None:
         several = dict(self.per_tool).values() if isinstance(self.per_tool, Mapping) else (self.per_tool,)
-        for name, value, least in (("total", self.total, 0), ("concurrency", self.concurrency, 1)):
-            if value is not None and value < least:
-                raise ValueError(f"CallLimits: {name} must be at least {least}, and is {value}")
+        require_number("CallLimits", "total", self.total, least=0)
+        require_number("CallLimits", "concurrency", self.concurrency, least=1)
         for value in several:
-            if value is not None and value < 0:
-                raise ValueError(f"CallLimits: per_tool must be at least 0, and is {value}")
+            require_number("CallLimits", "per_tool", value, least=0)
 
     def of(self, tool: str) -> int | None:
         """Return how often one tool may be called."""
@@ -58,6 +60,51 @@ class Requirement:
 def must_call(tool: Selectable, *, before_finish: bool = True) -> Requirement:
     """Require that a tool completes in a run: `Run(requirements=(must_call("save"),))`; or give its selector."""
     return Requirement(target_name(tool), before_finish)
+
+
+class RunOptions(Protocol):
+    """The options of a run that a host may mistake for something else."""
+
+    limits: Any
+    approver: Any
+    approvals: Any
+    principal: Any
+    available: Any
+    provenance: Any
+    sinks: Any
+    requirements: Any
+
+
+def require_options(run: RunOptions) -> None:
+    """Check that the options of a run are what they are for; raises TypeError for what would fail its calls later."""
+    require_approver("Run", run.approver)
+    for name, value, kind, mend in (
+        ("limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)"),
+        ("approvals", run.approvals, ApprovalStore, "a store, as in SqliteApprovalStore('approvals.db')"),
+        ("principal", run.principal, str, "a name"),
+        ("provenance", run.provenance, Provenance, "a policy, as in Provenance()"),
+    ):
+        if value is not None and not _fits(value, kind):
+            raise TypeError(f"Run: {name} is not {value!r:.80}; give {mend}")
+    if isinstance(run.available, str):
+        raise TypeError(f"Run: available is not a text; give a set of names, as in available={{{run.available!r:.40}}}")
+    for name, values, kind, mend in (
+        ("sinks", run.sinks, Sink, "sinks, as in sinks=[ListSink()]"),
+        ("requirements", run.requirements, Requirement, "requirements, as in requirements=(must_call('save'),)"),
+    ):
+        for value in values:
+            if not _fits(value, kind):
+                raise TypeError(f"Run: {name} has {value!r:.80}; give {mend}")
+
+
+def _fits(value: object, kind: type) -> bool:
+    return _is_subclass(type(value), kind) or isinstance(value, kind)
+
+
+@lru_cache(maxsize=256)
+def _is_subclass(cls: type, kind: type) -> bool:
+    """Return whether a class is of a kind, known from its first object: a protocol takes long to say so."""
+    return issubclass(cls, kind)
 
 
 class CallJournal(Protocol):

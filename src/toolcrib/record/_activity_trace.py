@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from toolcrib.calls import ActivityEvent, ActivityEventKind, ActivityKind, now
+from toolcrib.errors import exception_of
 from toolcrib.record._sinks import (
     ActivitySink,
     Followed,
@@ -58,8 +59,9 @@ class Within:
             try:
                 made = sink.around(self._kind, self._id, self._run_id)
                 made.__enter__()
-            except Exception:  # a sink is the user's code, and watching must not change what is watched
-                _log.exception("the sink %s failed around %s", type(sink).__name__, self._id)
+            except BaseException as error:  # a sink is the user's code, and watching must not change what is watched
+                name = type(sink).__name__
+                _log.error("the sink %s failed around %s", name, self._id, exc_info=exception_of(error))
             else:
                 self._entered = [*(self._entered or ()), made]
 
@@ -67,8 +69,8 @@ class Within:
         while self._entered:
             try:
                 self._entered.pop().__exit__(None, None, None)
-            except Exception:  # as above
-                _log.exception("a sink failed to leave %s", self._id)
+            except BaseException as raised:  # as above
+                _log.error("a sink failed to leave %s", self._id, exc_info=exception_of(raised))
         if self._token is not None:
             try:  # noqa: SIM105 -- `suppress` costs more than all the rest here
                 _here.reset(self._token)
@@ -193,10 +195,9 @@ def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> 
     for sink in sinks:
         try:
             sink.emit_activity(event)
-        except Exception:  # a sink is the user's code, and watching must not change what is watched
-            _log.exception(
-                "the sink %s failed on %s of the %s %s", type(sink).__name__, event.kind, event.activity, event.name
-            )
+        except BaseException as error:  # a sink is the user's code, and watching must not change what is watched
+            what = f"{event.kind} of the {event.activity} {event.name}"
+            _log.error("the sink %s failed on %s", type(sink).__name__, what, exc_info=exception_of(error))
 
 
 def carried(sinks: Iterable[TracingSink], kind: Followed, activity_id: str, run_id: str) -> dict[str, str]:
@@ -205,6 +206,7 @@ def carried(sinks: Iterable[TracingSink], kind: Followed, activity_id: str, run_
     for sink in sinks:
         try:
             found.update(sink.carry(kind, activity_id, run_id))
-        except Exception:  # as above
-            _log.exception("the sink %s has nothing to carry for %s", type(sink).__name__, activity_id)
+        except BaseException as error:  # as above
+            name = type(sink).__name__
+            _log.error("the sink %s has nothing to carry for %s", name, activity_id, exc_info=exception_of(error))
     return found

@@ -21,7 +21,7 @@ from toolcrib.calls import (
     now,
     record_of,
 )
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, exception_of
 from toolcrib.record._activity_trace import Within, carried, parent_of
 from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
 from toolcrib.schema import Progress
@@ -232,5 +232,6 @@ class Trace:
         for sink in self._sinks:
             try:
                 sink.emit(event)
-            except Exception:  # the sink is the user's code, and watching must not change what is watched
-                _log.exception("the sink %s failed on %s of %s", type(sink).__name__, kind, call.name)
+            except BaseException as error:  # the sink is the user's code, and watching must not change what is watched
+                cause = exception_of(error)
+                _log.error("the sink %s failed on %s of %s", type(sink).__name__, kind, call.name, exc_info=cause)

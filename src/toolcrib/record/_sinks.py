@@ -50,6 +50,7 @@ class RecordedRun(Protocol):
     def sinks(self) -> tuple[Sink, ...]: ...
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Receives the events of calls as they happen; it must be quick, and must not call tools."""
 

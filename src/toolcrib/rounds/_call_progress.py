@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from itertools import count
 from typing import Any, TypeAlias, cast
 
@@ -49,7 +50,7 @@ class CallProgress:
     place: int
     id: str
     name: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(repr=False)
     is_whole: bool = False
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from toolcrib.calls import fault_text
 from toolcrib.errors import CommitError, RoundError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, WireResult
 from toolcrib.rounds._call import Answer
@@ -101,7 +102,11 @@ def answers_to_unhandled(
     """
     calls = {call.id: call for call in (*others, *reply.unknown)}
     faults = {id: reply.fault_of(call) for id, call in calls.items()}
-    found = {id: WireResult(calls[id], fault, is_error=True) for id, fault in faults.items() if fault}
+    found = {
+        id: WireResult(calls[id], fault_text(fault, calls[id].arguments), is_error=True)
+        for id, fault in faults.items()
+        if fault
+    }
     rest: list[Answer] = []
     for result in results:
         call = calls.get(result.call_id) if isinstance(result, ToolResult) else None

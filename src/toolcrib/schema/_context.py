@@ -41,7 +41,7 @@ class RunContext(Generic[D]):
     tool_name: str
     run_id: str
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-    user_input: Any = None
+    user_input: Any = field(default=None, repr=False)
     approved: bool = False
     approver: str | None = None
     idempotency_key: str = ""

@@ -22,6 +22,7 @@ from toolcrib.errors import SchemaError
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
 from toolcrib.schema._core_schema import runs_code, secrets_of
 from toolcrib.schema._json_schema import SchemaGenerator, as_object, properties_of, tidy
+from toolcrib.schema._markers import Redacted
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
 from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._table_type import table_type
@@ -209,6 +210,8 @@ def _create(
             taken.add(field)
             renamed[field] = parameter.name
             annotation = annotation if own_alias else Annotated[annotation, Field(alias=parameter.name)]
+        if _has_redacted(annotation):
+            annotation = Annotated[annotation, Field(repr=False)]
         fields[field] = (annotation, _default(parameter))
     with no_read_only_warning():
         base = _base(module, config, extra)
@@ -216,6 +219,10 @@ def _create(
         if not model.__pydantic_complete__:
             model.model_rebuild(_types_namespace={**names.globals, **names.locals})
     return model, renamed
+
+
+def _has_redacted(annotation: Any) -> bool:
+    return annotation is Redacted or isinstance(annotation, Redacted) or any(map(_has_redacted, get_args(annotation)))
 
 
 def _described(annotation: Any) -> Any:

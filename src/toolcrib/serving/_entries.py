@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.errors import exception_of
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
@@ -36,8 +37,9 @@ async def is_shown(entry: ToolEntry, ctx: RunContext[Any], *, broken: bool = Tru
     """Return whether a tool is available now; `broken` when its condition fails."""
     try:
         return await is_available(entry, ctx) or not entry.skip_unavailable
-    except Exception:  # the condition is the user's code
-        _log.exception("the condition of %s failed; a call of it will be refused", entry.name)
+    except BaseException as error:  # the condition is the user's code
+        cause = exception_of(error)
+        _log.error("the condition of %s failed; a call of it will be refused", entry.name, exc_info=cause)
         return broken
 
 

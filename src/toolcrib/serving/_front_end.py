@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCall, SuspendedCallStore, digest
 from toolcrib.calls import ApprovalRequest, CallEvent, now
-from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError
+from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
 from toolcrib.serving._front_end_events import (
@@ -226,9 +226,9 @@ class Exchange:
         last: list[FrontEndEvent] = []
         try:
             last = await self._go_on()
-        except Exception:  # the model, the tools' hosts and the stores are the user's code
+        except BaseException as error:  # the model, the tools' hosts and the stores are the user's code
             reference = uuid4().hex[:8]
-            _log.exception("a request of a front end failed (%s)", reference)
+            _log.error("a request of a front end failed (%s)", reference, exc_info=exception_of(error))
             last = [self._ended("error", f"something went wrong; the log has it under {reference}")]
         finally:
             await self._close()

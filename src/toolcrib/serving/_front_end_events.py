@@ -34,7 +34,7 @@ class FrontEndAnswer:
 
     approved: bool
     reason: str = ""
-    arguments: Mapping[str, Any] | None = None
+    arguments: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

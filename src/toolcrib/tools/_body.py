@@ -14,7 +14,7 @@ from inspect import Parameter, isawaitable, signature
 from typing import Any, TypeAlias, cast
 
 from toolcrib.calls import copied
-from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError
+from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError, exception_of
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ToolHook, ambient, fire, supply, wanted
 from toolcrib.schema import InjectedParameter, RunContext, ToolSpec
 from toolcrib.tools._deadline import Deadline
@@ -126,6 +126,10 @@ class Body:
         if observers is not None:
             await fire(observers, (copied(value),), ctx=ctx)
 
+    async def _fire_error(self, hooks: Hooks, error: Exception, ctx: RunContext[Any] | None) -> None:
+        if not _is_question(error):
+            await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
+
     # --- a tool that returns
 
     async def call(
@@ -173,10 +177,8 @@ class Body:
         await self._fire_before(hooks, values, ctx)
         try:
             value = await self._gated(values, timeout, begin)
-        except Exception as error:  # the tool's own code
-            if _is_question(error):
-                raise
-            await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
+        except BaseException as raised:  # the tool's own code
+            await self._fire_error(hooks, exception_of(raised), ctx)
             raise
         await self._fire_after(hooks, value, ctx)
         return value
@@ -297,10 +299,8 @@ class Body:
             raise
         except HookRaised:
             raise
-        except Exception as error:  # the tool's own code
-            if _is_question(error):
-                raise
-            await fire(hooks.get(ToolHook.ON_ERROR, ()), (), {"exc": error}, ctx)
+        except BaseException as raised:  # the tool's own code
+            await self._fire_error(hooks, exception_of(raised), ctx)
             raise
         await self._fire_after(hooks, kept, ctx)
 

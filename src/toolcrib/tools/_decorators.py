@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._base import BaseTool
-from toolcrib.tools._options import ToolKeywords, ToolOptions, only_options, split_keywords
+from toolcrib.tools._options import ToolKeywords, ToolOptions, class_options, only_options, split_keywords
 from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
 
 __all__ = ["as_tool", "ez_tool", "object_tools", "stand_for", "tool", "tool_input"]
@@ -64,7 +64,7 @@ def tool(
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
         own, given = _stood_for(target)
-        options, merged = split_keywords({**given, **keywords}, fixed)
+        options, merged = split_keywords(target, {**given, **keywords}, fixed)
         made = make_tool(own, options, merged)
         if register:
             register_tool(made, replace=replace)
@@ -92,7 +92,7 @@ def ez_tool(
 
     def make(target: Callable[P, R]) -> Tool[P, R]:
         own, given = _stood_for(target)
-        options, merged = split_keywords({**given, **keywords}, fixed)
+        options, merged = split_keywords(target, {**given, **keywords}, fixed)
         return _function_tool(own, options, merged)
 
     return make if fn is None else make(fn)
@@ -201,8 +201,7 @@ def _base_tool(item: BaseTool) -> Tool[..., Any]:
     cls = type(item)
     if not callable(getattr(item, "call", None)):
         raise TypeError(f"{cls.__name__} has no method `call`; write `async def call(self, ctx, ...)`")
-    keywords = {key: getattr(item, key) for key in ToolKeywords.__annotations__ if hasattr(cls, key)}
-    options, _ = split_keywords(keywords, None)
+    options = class_options(cls, item)
     description = item.description or _own_doc(cls)
     spec = ToolSpec.from_function(
         item.call,
@@ -226,8 +225,12 @@ def _first_paragraph(text: str | None) -> str:
     return " ".join((text or "").strip().split("\n\n")[0].split())
 
 
-def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator[Tool[..., Any]]:
-    """Yield a tool for every public method of an object, in the order they are written; `keywords` are options for all.
+def object_tools(
+    item: object, *, prefix: str = "", fixed: Mapping[str, Any] | None = None, **keywords: Any
+) -> Iterator[Tool[..., Any]]:
+    """Yield a tool for every public method of an object, in the order they are written.
+
+    `keywords` are options for all of them, and `fixed` their fixed arguments.
 
     Methods are found on the class, so that no property is read; names with a leading underscore are private, and those
     that a class of Toolcrib's own defines are the host's: an agent's `approve` is no tool.
@@ -249,7 +252,8 @@ def object_tools(item: object, *, prefix: str = "", **keywords: Any) -> Iterator
             member = inspect.getattr_static(cls, name)  # as the class has it now, which may be an override
             if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
                 seen.add(name)
-                options, merged = split_keywords({**keywords, "name": prefix + name}, None)
-                made = _function_tool(getattr(item, name), options, merged)
+                method = getattr(item, name)
+                options, merged = split_keywords(method, {**keywords, "name": prefix + name}, fixed)
+                made = _function_tool(method, options, merged)
                 made.identity = {"class": cls.__qualname__}
                 yield made

@@ -9,10 +9,19 @@ from typing import Any, TypeAlias, TypedDict
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
-from toolcrib.hooks import require_parameters, tag_set
+from toolcrib.hooks import near_option, refuse_misspelt_options, require_number, require_parameters, tag_set
 from toolcrib.provenance import Effect, Source, require_effect, require_source
 
-__all__ = ["LockOption", "ToolKeywords", "ToolOptions", "ToolType", "only_options", "split_keywords"]
+__all__ = [
+    "LockOption",
+    "ToolKeywords",
+    "ToolOptions",
+    "ToolType",
+    "class_options",
+    "only_options",
+    "option_hint",
+    "split_keywords",
+]
 
 LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
 """Which calls of a tool wait for each other: all, those of a name, or those of a key made of the arguments."""
@@ -82,12 +91,11 @@ class ToolOptions:
 
     def __post_init__(self) -> None:
         who = f"`{self.name}`" if self.name else "a tool"
+        require_number(who, "timeout", self.timeout, least=None, whole=False)
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
         for field, least in (("approvers", 1), ("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
-            value: int | None = getattr(self, field)
-            if value is not None and value < least:
-                raise ValueError(f"{who}: {field} must be at least {least}, and is {value}")
+            require_number(who, field, getattr(self, field), least=least)
         require_effect(who, self.effect)
         if self.source is not None:
             require_source(who, self.source)
@@ -129,18 +137,54 @@ class ToolKeywords(TypedDict, total=False):
 _NAMES = frozenset(f.name for f in fields(ToolOptions))
 
 
-def split_keywords(keywords: Mapping[str, Any], fixed: Mapping[str, Any] | None) -> tuple[ToolOptions, dict[str, Any]]:
-    """Return the options among `keywords`, and the rest as fixed arguments together with `fixed`."""
+def split_keywords(
+    fn: Callable[..., Any], keywords: Mapping[str, Any], fixed: Mapping[str, Any] | None
+) -> tuple[ToolOptions, dict[str, Any]]:
+    """Return the options among `keywords`, and the rest as fixed arguments of a function together with `fixed`.
+
+    Raises:
+        TypeError: A keyword is near to an option's name, and the function has no such parameter.
+    """
+    name = keywords.get("name") or getattr(fn, "__name__", type(fn).__name__)
+    refuse_misspelt_options(
+        f"`{name}`", fn, keywords, ToolKeywords.__annotations__, "pass it as fixed={{{name!r}: ...}}"
+    )
+    merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
+    return _options_of(keywords), merged
+
+
+def _options_of(keywords: Mapping[str, Any]) -> ToolOptions:
     options = {key: value for key, value in keywords.items() if key in _NAMES}
     options["tags"] = tag_set(options.get("tags"))
-    merged = {key: value for key, value in keywords.items() if key not in _NAMES} | dict(fixed or {})
-    return ToolOptions(**options), merged
+    return ToolOptions(**options)
 
 
 def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
     """Return the options that `keywords` are; a TypeError that names `maker` for one that is no option."""
-    options, unknown = split_keywords(keywords, None)
-    if unknown:
-        known = ", ".join(ToolKeywords.__annotations__)
-        raise TypeError(f"{maker} has no option `{next(iter(unknown))}`; it takes {known}")
-    return options
+    unknown = next((key for key in keywords if key not in _NAMES), None)
+    if unknown is not None:
+        raise TypeError(f"{maker} has no option `{unknown}`. {option_hint(unknown)}")
+    return _options_of(keywords)
+
+
+def option_hint(name: str) -> str:
+    """Return a sentence that helps with what is no option: the nearest one, or all of them."""
+    near = near_option(name, ToolKeywords.__annotations__)
+    return f"Did you mean `{near}`?" if near else f"Options are: {', '.join(ToolKeywords.__annotations__)}."
+
+
+def class_options(cls: type, item: object) -> ToolOptions:
+    """Return the options that a class has as attributes, with the values of its object.
+
+    Raises:
+        TypeError: An attribute of the user's is a misspelt option: a switch, a number, or what asks for approval.
+    """
+    known = ToolKeywords.__annotations__
+    own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] != __name__.partition(".")[0]]
+    for name, value in [(name, value) for base in own[:-1] for name, value in vars(base).items()]:
+        near = None if name.startswith("_") or name in known else near_option(name, known)
+        if near is not None and (near == "requires_approval" or isinstance(value, bool | int | float)):
+            raise TypeError(
+                f"{cls.__name__} has no option `{name}`. Did you mean `{near}`? If not, rename the attribute."
+            )
+    return _options_of({key: getattr(item, key) for key in known if hasattr(cls, key)})

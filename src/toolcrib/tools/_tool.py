@@ -20,7 +20,7 @@ from toolcrib.schema import StubTypes, ToolSpec
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
-from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, split_keywords
+from toolcrib.tools._options import ToolKeywords, ToolOptions, ToolType, option_hint, split_keywords
 
 __all__ = ["Tool", "ToolRegistry", "register_tool"]
 
@@ -102,7 +102,7 @@ class Tool(Observed, Generic[P, R]):
         if unknown is not None:
             raise TypeError(
                 f"`{spec.name}` does not accept the fixed argument `{unknown}`. Remove it, or give the function a "
-                f"parameter of that name. Options are: {', '.join(ToolKeywords.__annotations__)}."
+                f"parameter of that name. {option_hint(unknown)}"
             )
         if self.options.type == ToolType.COMPLETION_CHECK:
             _require_check(spec)
@@ -279,7 +279,7 @@ class Tool(Observed, Generic[P, R]):
         """
 
         def attach(target: Callable[Q, S]) -> Tool[Q, S]:
-            options, merged = split_keywords(keywords, fixed)
+            options, merged = split_keywords(target, keywords, fixed)
             short = options.name or function_name(target)
             child = make_tool(target, options, merged, key=f"{self.__name__}.{short}")
             clash = next((t for t in self.subtools if t.metadata.name == short), None)

@@ -154,9 +154,14 @@ class Toolset:
             self._apply(lambda entries: (replace(e, runners=(runner, *e.runners)) for e in entries))
 
     @classmethod
-    def from_object(cls, item: object, *, prefix: str = "", **keywords: Any) -> Self:
-        """Return a toolset of every public method of an object; `keywords` are options of `@tool` for all of them."""
-        return cls(object_tools(item, prefix=prefix, **keywords))
+    def from_object(
+        cls, item: object, *, prefix: str = "", fixed: Mapping[str, Any] | None = None, **keywords: Any
+    ) -> Self:
+        """Return a toolset of every public method of an object.
+
+        `keywords` are options of `@tool` for all of them, and `fixed` their fixed arguments.
+        """
+        return cls(object_tools(item, prefix=prefix, fixed=fixed, **keywords))
 
     @classmethod
     def of(cls, tools: ToolsetLike) -> Toolset:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any, Protocol, Self
 
-from toolcrib.approvals import Approver
+from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import ApprovalRequest, StoredFields
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook, tag_set
@@ -99,6 +99,7 @@ class Agent(Observed):
         sinks: Iterable[Sink] = (),
         register: bool = True,
     ) -> None:
+        require_approver(f"the agent `{name}`", approver)
         self._name, self._description, self._approver = name, description, approver
         self._pipeline = Pipeline(tools, sinks=sinks)
         self._run: ActivityTrace | None = None

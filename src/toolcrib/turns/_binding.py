@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, cast
 
+from toolcrib.approvals import answer_of
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, error_of
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, TurnHook, ambient_context, fire
 from toolcrib.pipeline import Pipeline, Run, Stored, run_for
@@ -198,7 +199,7 @@ class TurnBinding:
         if run is not None:
             run.changed(state="suspended", request_id=request.id)
         try:
-            return await approver(request)
+            return await answer_of(approver, request)
         finally:
             if run is not None:
                 run.changed(state="running")

@@ -16,7 +16,7 @@ from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
 from toolcrib.adapters.dbos._workflow import require_held, step, unless_cancelled
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ToolcribError, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.turns import Agent, AgentRun, StopReason, Turn, TurnBinding, TurnQueue
 
@@ -108,8 +108,8 @@ class TurnWorkflow:
                     values.append(lenient(value, media=True))
                 else:
                     self._values.put_nowait((True, lenient(value, media=True)))
-        except Exception as raised:  # the tool's own, or a hook's: no caller is there to catch it, so it is recorded
-            error = raised
+        except BaseException as raised:  # of the tool or a hook: no caller is there to catch it, so it is recorded
+            error = exception_of(raised)
         finally:
             execution.over = True
             if self._values is not None:

@@ -13,15 +13,18 @@ from dbos import DBOS
 from dbos._context import current_owner_xid
 from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
 from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
-from dbos._error import DBOSWorkflowCancelledError
+from dbos._error import DBOSBaseException, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import TIMEOUT, Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
 from toolcrib.adapters.dbos._outage import is_outage, outlast
+from toolcrib.errors import register_signal
 
 __all__ = ["UnknownHereError", "holding", "require_held", "step", "unless_cancelled", "workflow"]
 
 R = TypeVar("R")
+
+register_signal(DBOSBaseException)
 Body: TypeAlias = Callable[[dict[str, Any]], Awaitable[R]]
 
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it

@@ -21,7 +21,7 @@ from toolcrib.adapters.mcp_client._server_requests import ServerRequests
 from toolcrib.adapters.mcp_client._subscriptions import Subscriptions
 from toolcrib.adapters.mcp_client._values import ServerStatus
 from toolcrib.calls import now
-from toolcrib.errors import ServerError
+from toolcrib.errors import ServerError, exception_of
 
 __all__ = ["KeptConnection"]
 
@@ -227,9 +227,10 @@ class KeptConnection:
         try:
             self.on_change()
             self._unusable = ""
-        except Exception as error:  # two of one name, an option's name is gone, a function of the host's fails
+        except BaseException as raised:  # two of one name, an option's name is gone, a function of the host's fails
+            error = exception_of(raised)
             self._unusable = str(error)
-            _log.exception("%s: its new listing cannot be used", self._name)
+            _log.error("%s: its new listing cannot be used", self._name, exc_info=error)
 
     def _report_left_out(self) -> None:
         failed = frozenset(self.listing.left_out.items())

@@ -22,7 +22,7 @@ from toolcrib.adapters.mcp_client._questions import Answer, ask_person, elicit_r
 from toolcrib.adapters.mcp_client._roots import common_roots, root_uri
 from toolcrib.adapters.mcp_client._sampling import is_allowed, sample_request, sample_result
 from toolcrib.adapters.mcp_client._values import AskKind, Elicitation
-from toolcrib.errors import ClientUnavailable, ToolcribError
+from toolcrib.errors import ClientUnavailable, ToolcribError, exception_of
 from toolcrib.pipeline import Asked, AskedKind, PersonAnswer, asking
 from toolcrib.schema import ClientFeature, ClientLink, ClientRoot, ElicitRequest, LogLine, RunContext
 from toolcrib.tools import Deadline, current_deadline, stopped_clocks
@@ -101,8 +101,9 @@ class ServerRequests:
         except ClientUnavailable as error:
             _log.warning("%s: the question %r was not answered: %s", self._server, params.message, error)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
-        except Exception as error:  # the host's own callback, a client's reply; the server gets an error
-            _log.exception("%s: the question %r was not answered", self._server, params.message)
+        except BaseException as raised:  # the host's own callback, a client's reply; the server gets an error
+            error = exception_of(raised)
+            _log.error("%s: the question %r was not answered", self._server, params.message, exc_info=error)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
 
     async def _answered(

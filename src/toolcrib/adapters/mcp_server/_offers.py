@@ -14,7 +14,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from mcp_types import INVALID_PARAMS
 
 from toolcrib.adapters.mcp_server._replies import clean
-from toolcrib.errors import SchemaError
+from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.tools import Offering, PromptOffer, ResourceOffer, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, is_available
@@ -193,8 +193,8 @@ async def is_shown(entry: ToolEntry, run: Run) -> bool:
         return False
     try:
         return await is_available(entry, run.context())
-    except Exception:  # the condition is the user's code
-        _log.exception("the condition of %s failed; it is not shown", entry.name)
+    except BaseException as error:  # the condition is the user's code
+        _log.error("the condition of %s failed; it is not shown", entry.name, exc_info=exception_of(error))
         return False
 
 

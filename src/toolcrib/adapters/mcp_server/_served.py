@@ -21,6 +21,7 @@ from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.adapters.mcp_server._subscriptions import MOST_EACH, Subscriptions
 from toolcrib.adapters.mcp_server._tool_changes import ListKind, ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
+from toolcrib.errors import exception_of
 from toolcrib.serving import Principal
 from toolcrib.tools import Offering, offering_of
 from toolcrib.toolsets import Toolset
@@ -170,8 +171,8 @@ class Served:
         try:
             async with asyncio.timeout(_COMPLETION_SECONDS):
                 found = await offering.complete(params.argument.name, params.argument.value, given)
-        except Exception as error:  # the host's own code, or another server's
-            _log.exception("the completion of %s failed", params.argument.name)
+        except BaseException as error:  # the host's own code, or another server's
+            _log.error("the completion of %s failed", params.argument.name, exc_info=exception_of(error))
             raise MCPError(INTERNAL_ERROR, "the completion failed; the server's log says why") from error
         values = [clean(str(value))[:_MAX_COMPLETION_CHARS] for value in found[:_MOST_COMPLETIONS]]
         return types.CompleteResult(

@@ -34,7 +34,7 @@ from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.adapters.mcp_server._tools import DirectToolServer
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore, WaitableApprovalStore
 from toolcrib.calls import ResultReader
-from toolcrib.errors import SchemaError
+from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Access, Pipeline, Run, local_user
 from toolcrib.serving import Principals, check_countable, suspended_calls_beside
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, offering_of
@@ -106,6 +106,7 @@ class McpServer(Server[Served]):
             on_call_tool=self._call,
         )
         self.middleware += [
+            _outlast_exits,
             _explain_state,
             RequestStateBoundary(self._state_security(), default_audience=options.name),
             self._add_instructions,
@@ -282,6 +283,14 @@ def _named(token: AccessToken) -> str:
     client, issuer, subject = (part and quote(part, _READABLE) for part in principal_components(token))
     parts = [client or "", f"iss={issuer}" if issuer else "", f"sub={subject}" if subject else ""]
     return ";".join(part for part in parts if part)
+
+
+async def _outlast_exits(ctx: _Context, call_next: CallNext) -> HandlerResult:
+    """Answer a request with an error whose handling raised what ends a process; a middleware."""
+    try:
+        return await call_next(ctx)
+    except BaseException as error:
+        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
 
 
 async def _explain_state(ctx: _Context, call_next: CallNext) -> HandlerResult:

@@ -46,7 +46,7 @@ class Task:
 
     id: str
     principal: str
-    params: types.CallToolRequestParams
+    params: types.CallToolRequestParams = field(repr=False)
     ttl: timedelta
     poll: int
     questions: TaskQuestions = field(init=False)

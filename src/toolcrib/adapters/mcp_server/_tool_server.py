@@ -7,7 +7,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 
 import mcp_types as types
@@ -31,6 +31,7 @@ from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.approvals import SuspendedCall, SuspendedCallStore, WaitableApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, now
+from toolcrib.errors import exception_of
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, Principal, SingleFlight
@@ -72,7 +73,7 @@ class ToolRequest:
     """
 
     ctx: ServerRequestContext[Any, Any]
-    params: types.CallToolRequestParams
+    params: types.CallToolRequestParams = field(repr=False)
     principal: Principal
     run: Run
     key: str
@@ -302,8 +303,8 @@ class ToolServer(ABC):
         source = None if entry is None else entry.tool.source
         try:
             return source is not None and await source.get_settler(asked) is not None
-        except Exception:  # the source's own code; the call waits on
-            _log.exception("it cannot be asked whether the request %s is settled", asked.id)
+        except BaseException as error:  # the source's own code; the call waits on
+            _log.error("it cannot be asked whether the request %s is settled", asked.id, exc_info=exception_of(error))
             return False
 
     async def _wait_for_answers(

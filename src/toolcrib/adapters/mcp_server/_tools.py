@@ -20,7 +20,7 @@ from toolcrib.adapters.mcp_server._replies import clean, original_reply, reply_t
 from toolcrib.adapters.mcp_server._tool_server import CallReply, ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext, SuspendedCallStore
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
-from toolcrib.errors import ClientUnavailable, SchemaError
+from toolcrib.errors import ClientUnavailable, SchemaError, exception_of
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -87,8 +87,8 @@ class DirectToolServer(ToolServer):
         names = [entry.name for entry in await shown_entries(self.pipeline.toolset, principal.run)]
         try:
             found = await self.pipeline.toolset.subset(names).get_instructions(principal.run.context())
-        except Exception:  # the tools' own code; a server without instructions serves all the same
-            _log.exception("the instructions of the tools cannot be read")
+        except BaseException as error:  # the tools' own code; a server without instructions serves all the same
+            _log.error("the instructions of the tools cannot be read", exc_info=exception_of(error))
             return []
         return [clean(instruction.content) for instruction in found]
 

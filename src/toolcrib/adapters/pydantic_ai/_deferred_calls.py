@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pydantic_ai
@@ -28,7 +28,7 @@ class Waiting:
     """
 
     suspended: Suspended
-    arguments: dict[str, Any]
+    arguments: dict[str, Any] = field(repr=False)
     grant: Grant | None = None
 
     def edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def asked_in(messages: Sequence[ModelMessage], call_id: str | None) -> tuple[Mod
 
 
 def fault_of_call(messages: Sequence[ModelMessage], call_id: str | None) -> str:
-    """Return why a call that an agent is about to run may not, in words for the model; empty for one that may.
+    """Return why a call that an agent is about to run may not; empty for one that may.
 
     An agent runs the calls of any response. One that says nothing of its end is taken as the agent takes it: as whole.
     """
