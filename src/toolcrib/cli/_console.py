@@ -44,6 +44,14 @@ HostsOption = Annotated[
     list[str] | None,
     typer.Option("--allow-host", metavar="NAME", help="Another name it goes by, as behind a proxy."),
 ]
+ProxyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted-proxy",
+        metavar="ADDRESS",
+        help="A proxy in front, or a network of them, whose X-Forwarded-For tells where a request came from.",
+    ),
+]
 ViewerOption = Annotated[
     list[str] | None,
     typer.Option("--viewer", metavar="NAME", help="The name of a token whose user looks, and answers nothing."),
@@ -71,6 +79,7 @@ def console(
     token: TokenOption = None,
     viewer: ViewerOption = None,
     allowed_host: HostsOption = None,
+    trusted_proxy: ProxyOption = None,
     webhook: WebhookOption = None,
     slack: SlackOption = None,
     public_url: UrlOption = None,
@@ -81,7 +90,8 @@ def console(
         given = token or os.environ.get(_TOKEN_VARIABLE, "").split()
         try:
             viewers = frozenset(viewer or ())
-            options = page.ConsoleOptions(host, port, _tokens(given), tuple(allowed_host or ()), viewers)
+            names, proxies = tuple(allowed_host or ()), tuple(trusted_proxy or ())
+            options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies)
             secret = os.environ.get(_SECRET_VARIABLE, "")
             webhooks = [page.Webhook(url, secret) for url in webhook or ()]
             webhooks += [page.Webhook(url, shape="slack") for url in slack or ()]
