@@ -66,6 +66,10 @@ SlackOption = Annotated[
     list[str] | None,
     typer.Option("--slack", metavar="URL", help="A webhook of Slack, or one that takes the same messages."),
 ]
+ReasonsOption = Annotated[
+    bool,
+    typer.Option("--webhook-reasons", help="Notices have the reasons of requests, which may quote arguments."),
+]
 UrlOption = Annotated[
     str | None,
     typer.Option("--public-url", metavar="URL", help="The console as people reach it, for links in notices."),
@@ -82,6 +86,7 @@ def console(
     trusted_proxy: ProxyOption = None,
     webhook: WebhookOption = None,
     slack: SlackOption = None,
+    webhook_reasons: ReasonsOption = False,
     public_url: UrlOption = None,
 ) -> None:
     """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
@@ -93,8 +98,8 @@ def console(
             names, proxies = tuple(allowed_host or ()), tuple(trusted_proxy or ())
             options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies)
             secret = os.environ.get(_SECRET_VARIABLE, "")
-            webhooks = [page.Webhook(url, secret) for url in webhook or ()]
-            webhooks += [page.Webhook(url, shape="slack") for url in slack or ()]
+            webhooks = [page.Webhook(url, secret, reasons=webhook_reasons) for url in webhook or ()]
+            webhooks += [page.Webhook(url, shape="slack", reasons=webhook_reasons) for url in slack or ()]
         except ValueError as error:
             say(str(error))
             raise typer.Exit(Status.MISUSED) from None

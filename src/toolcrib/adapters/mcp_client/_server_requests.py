@@ -99,10 +99,10 @@ class ServerRequests:
         try:
             return await self._answered(asked, ctx, getattr(params, "elicitation_id", None))
         except ClientUnavailable as error:
-            _log.warning("%s: the question %r was not answered: %s", self._server, params.message, error)
+            _log.warning("%s: a question during %s was not answered: %s", self._server, asked.tool, error)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
         except Exception as error:  # the host's own callback, a client's reply; the server gets an error
-            _log.exception("%s: the question %r was not answered", self._server, params.message)
+            _log.exception("%s: a question during %s was not answered", self._server, asked.tool)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
 
     async def _answered(
