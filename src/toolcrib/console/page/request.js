@@ -72,6 +72,7 @@ class Card {
     fill(this.body, [view.arguments, view.changes, view.metadata], () => [
       value({ ...view.arguments, label: "Final arguments" }, getWhole),
       view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
+      view.changes_cut ? value(view.requested, getWhole) : null,
       view.metadata.map((one) => value(one, getWhole)),
     ].flat());
     fill(this.foot, [view.state, view.answer, view.approved_by, view.state === "pending" && view.ended], () => {
