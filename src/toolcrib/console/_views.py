@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import ApprovalRequest, Denial, Grant, cut, now
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, cut, now
 from toolcrib.console._form_fields import form_fields, result_field
 from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
@@ -211,6 +211,7 @@ def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str
         "call_id": request.call_id,
         "run_id": request.run_id,
         "tool": request.tool,
+        "title": request.title,
         "principal": request.principal,
         "agent": request.agent,
         "conversation_id": request.conversation_id,
@@ -239,6 +240,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
             for name, value in request.to_dict()["metadata"].items()
         ],
         "result": result_field(request.returns) if request.in_doubt else None,
+        "doubt_answers": dict(DOUBT_ANSWERS) if request.in_doubt else None,
         "origins": [dict(each) for each in request.origins],
         "state": entry.state,
         "approvers": request.approvers,

@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
 from toolcrib.approvals import ReviewableApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import IN_DOUBT, ApprovalRequest
 
 __all__ = ["Notifier", "Webhook", "webhook_signature"]
 
@@ -217,7 +217,7 @@ def _cut(text: str) -> str:
 
 def _about(one: Mapping[str, Any]) -> str:
     whose = f"for {one['principal']}" if one["principal"] else ""
-    doubt = "it may have run already" if one["in_doubt"] else ""
+    doubt = f"it {IN_DOUBT}" if one["in_doubt"] else ""
     return ", ".join(part for part in (one.get("reason"), whose, doubt) if part)
 
 

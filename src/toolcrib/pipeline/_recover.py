@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.calls import (
+    DOUBT_ANSWERS,
     ApprovalRequest,
     DecisionNote,
     Denial,
@@ -38,7 +39,7 @@ __all__ = ["begun_before", "named", "pass_again", "restored", "taken_up"]
 
 _CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
 _FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
-_ANSWERS = "Approve to have it done now, give its result if it was done, or deny it if it must not be done"
+_ANSWERS = f"The answers are: {'; '.join(DOUBT_ANSWERS.values())}"
 _CHANGED = (
     "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
     "other arguments to have it done now, or deny it"
