@@ -192,8 +192,8 @@ class ChatApprover:
         if entry.answer is None:  # it takes another approver
             so_far = f"{', '.join(entry.request.approved_by)} approved; it takes one more"
             return f"{so_far if entry.request.approved_by else 'it waits'}{late}", message(entry.request)
-        said_yes = isinstance(entry.answer, Grant)
-        word = "denied" if not said_yes else "approved" if entry.answer.done is None else "said to be done"
+        yes = entry.answer if isinstance(entry.answer, Grant) else None
+        word = "denied" if yes is None else "approved" if yes.done is None else "said to be done"
         said = f"{entry.request.text()}\n{word} by {entry.answer.approver}{late}"
         return said, plain(said)
 
