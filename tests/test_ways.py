@@ -878,8 +878,11 @@ async def test_a_grant_is_used_once(way: Way) -> None:
     second = await caller.answer(waiting, grant)
 
     assert isinstance(first, Completed)
-    assert isinstance(second, Failed)
-    assert (second.code, ran) == ("approval_error", [("x", 1)])
+    assert ran == [("x", 1)]
+    if isinstance(second, Failed):
+        assert second.code == "approval_error"
+    else:  # as the store knows what came of it
+        assert second.text() == first.text()
 
 
 @ways("answer")
@@ -989,6 +992,27 @@ async def test_a_store_answers_once(way: Way) -> None:
     assert isinstance(done, Completed)
     assert isinstance(again, Suspended)
     assert ran == [("x", 1)]
+
+
+@ways("answer", "id")
+async def test_a_call_that_was_cut_off_is_asked_about_and_not_executed(way: Way) -> None:
+    ran: list[Any] = []
+    store = MemoryApprovalStore()
+    caller = way([appending(ran, requires_approval=True)], approvals=store)
+    waiting = await caller.call("append", {"text": "x"}, id="c1")
+    assert isinstance(waiting, Suspended)
+    grant = waiting.request.grant("ann")
+    await store.use(waiting.request, grant)
+    await store.begin(waiting.request, grant)
+    await store.break_off(waiting.request, grant)
+
+    doubt = await caller.answer(waiting, grant)
+    assert isinstance(doubt, Suspended)
+    done = await caller.answer(doubt, doubt.request.done("by hand"))
+
+    assert doubt.request.in_doubt
+    assert isinstance(done, Completed)
+    assert (done.text(), ran) == ("by hand", [])
 
 
 @ways("run")
@@ -1269,8 +1293,11 @@ async def test_a_call_that_is_answered_twice_with_always_is_executed_once(way: W
     first, second = [await caller.answer(waiting, always) for _ in range(2)]
 
     assert isinstance(first, Completed)
-    assert isinstance(second, Failed)
-    assert (second.code, ran) == ("approval_error", [("x", 1)])
+    assert ran == [("x", 1)]
+    if isinstance(second, Failed):
+        assert second.code == "approval_error"
+    else:  # as the store knows what came of it
+        assert second.text() == first.text()
 
 
 @ways("answer", "concurrent")

@@ -10,11 +10,10 @@ from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.synchronize import Barrier
 from typing import TypeAlias
 
-from toolcrib.approvals import ApprovalStore
+from toolcrib.approvals import ApprovalEntry, ApprovalStore
 from toolcrib.calls import ApprovalRequest, Grant
-from toolcrib.errors import ApprovalError
 
-ONE_TAKES = ["it was used before; ask again", "taken"]
+ONE_BEGINS = ["begun", "running"]
 
 Opened: TypeAlias = Callable[[str], AbstractContextManager[ApprovalStore]]
 
@@ -36,8 +35,8 @@ async def grant(store: ApprovalStore, number: int) -> None:
 
 
 def raced(pool: ProcessPoolExecutor, opened: Opened, database: str, number: int) -> list[str]:
-    """Return what became of the two that open the store and take the same grant, sorted."""
-    found = [pool.submit(_take, opened, database, number) for _ in range(2)]
+    """Return what became of the two that open the store and begin the same call, sorted."""
+    found = [pool.submit(_race, opened, database, number) for _ in range(2)]
     return sorted(one.result(100) for one in found)
 
 
@@ -50,12 +49,18 @@ def _request(number: int) -> ApprovalRequest:
     return ApprovalRequest(f"ask_{number}", f"call_{number}", "refund", {"cents": 5}, "d5")
 
 
-def _take(opened: Opened, database: str, number: int) -> str:
+def _race(opened: Opened, database: str, number: int) -> str:
     _barrier.wait(60)
     with opened(database) as store:
         _barrier.wait(60)  # one that opens it later would come too late to a race
-        try:
-            taken = asyncio.run(store.take(_request(number)))
-        except ApprovalError as error:
-            return error.problem
-    return "taken" if isinstance(taken, Grant) else "nothing"
+        began = asyncio.run(_begin(store, number))
+        _barrier.wait(60)  # one that ends earlier would be gone, and its call in doubt
+    return began
+
+
+async def _begin(store: ApprovalStore, number: int) -> str:
+    grant = await store.take(_request(number))
+    if not isinstance(grant, Grant | ApprovalEntry):
+        return "nothing"
+    entry = grant if isinstance(grant, ApprovalEntry) else await store.begin(_request(number), grant)
+    return "begun" if entry is None else str(entry.execution_state)

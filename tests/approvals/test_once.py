@@ -129,7 +129,7 @@ async def test_a_store_gives_its_answer_to_one_of_several(store: MemoryApprovalS
     outcomes = await asyncio.gather(*(counter.pipeline.run(waiting, Run(approvals=store)) for _ in range(3)))
 
     assert counter.ran == [5]
-    assert sum(isinstance(outcome, Failed) for outcome in outcomes) == 2
+    assert {outcome.kind for outcome in outcomes} <= {"completed", "suspended"}
     assert [entry.state for entry in await store.list()] == ["used"]
 
 

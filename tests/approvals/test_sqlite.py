@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.approvals.race import ONE_TAKES, grant, raced, two_processes_at_once
+from tests.approvals.race import ONE_BEGINS, grant, raced, two_processes_at_once
 from toolcrib._tables import StoreTables, make_file
 from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
@@ -62,7 +62,7 @@ async def test_another_object_reads_what_one_wrote(tmp_path: Path) -> None:
 
     assert taken == entry.answer
     assert entry.request == REQUEST
-    assert entry.used_at is not None
+    assert entry.used_at is None
 
 
 def test_of_two_processes_one_gets_the_grant(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
@@ -71,7 +71,7 @@ def test_of_two_processes_one_gets_the_grant(tmp_path: Path, two_processes: Proc
     for number in range(10):
         asyncio.run(grant(SqliteApprovalStore(path), number))
 
-        assert raced(two_processes, _opened, path, number) == ONE_TAKES
+        assert raced(two_processes, _opened, path, number) == ONE_BEGINS
 
 
 def test_two_processes_may_make_the_file_at_once(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:

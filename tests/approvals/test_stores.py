@@ -12,7 +12,7 @@ import pytest
 
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresApprovalStore
-from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore, SqlApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
@@ -47,7 +47,7 @@ def asked(id: str = "ask_1", **fields: Any) -> ApprovalRequest:
     return ApprovalRequest(id, **{**values, **fields})
 
 
-async def test_a_grant_is_taken_once(store: Store) -> None:
+async def test_a_grant_is_used_up_when_its_call_begins(store: Store) -> None:
     request = asked()
     await store.put(request)
     await store.answer(request.grant("ann", message="fine", override_args={"cents": 4}, user_input={"note": "x"}))
@@ -61,11 +61,116 @@ async def test_a_grant_is_taken_once(store: Store) -> None:
         {"cents": 4},
         {"note": "x"},
     )
-    with pytest.raises(ApprovalError, match="`refund` cannot be used: it was used before; ask again"):
-        await store.take(request)
+    assert await store.take(request) == taken
+    assert await store.begin(request, taken) is None
+    assert (await store.show(request.id)).state == "used"
 
 
-async def test_a_denial_is_taken_once(store: Store) -> None:
+async def test_one_call_begins_by_a_grant(store: Store) -> None:
+    await store.put(asked())
+    await store.answer(asked().grant("ann"))
+    grant = await store.take(asked())
+    assert isinstance(grant, Grant)
+
+    began = [await store.begin(asked(), grant) for _ in range(2)]
+
+    assert began[0] is None
+    assert began[1] is not None
+    assert began[1].execution_state == "running"
+    assert await store.take(asked()) == began[1]
+
+
+async def test_what_a_call_came_to_is_kept(store: Store) -> None:
+    grant = asked().grant("ann")
+    await store.use(asked(), grant)
+    await store.begin(asked(), grant)
+
+    await store.end(asked(), grant, {"value": [1, "a"]})
+
+    entry = await store.take(asked())
+    assert isinstance(entry, ApprovalEntry)
+    assert entry.execution is not None
+    assert (entry.execution_state, entry.execution.result) == ("ended", {"value": [1, "a"]})
+
+
+async def test_a_call_that_was_broken_off_is_in_doubt_and_begins_again_where_that_is_allowed(store: Store) -> None:
+    grant = asked().grant("ann")
+    await store.use(asked(), grant)
+    await store.begin(asked(), grant)
+    await store.break_off(asked(), grant)
+
+    refused = await store.begin(asked(), grant)
+    again = await store.begin(asked(), grant, again=True)
+
+    assert refused is not None
+    assert refused.execution_state == "in doubt"
+    assert again is None
+
+
+async def test_a_call_is_known_by_each_of_its_requests(store: Store) -> None:
+    await store.put(asked("ask_1"))
+    await store.answer(asked("ask_1").grant("ann"))
+    grant = await store.take(asked("ask_2"))
+    assert isinstance(grant, Grant)
+    await store.put(asked("ask_2"))
+
+    await store.begin(asked("ask_2"), grant)
+
+    entries = [await store.take(asked(id)) for id in ("ask_1", "ask_2")]
+    assert [isinstance(entry, ApprovalEntry) for entry in entries] == [True, True]
+
+
+async def test_an_answer_about_a_call_in_doubt_ends_its_execution(store: Store) -> None:
+    grant = asked().grant("ann")
+    await store.use(asked(), grant)
+    await store.begin(asked(), grant)
+    await store.break_off(asked(), grant)
+    question = asked("ask_2", in_doubt=True, follows="ask_1")
+    await store.put(question)
+
+    await store.answer(question.deny("it must not be done"))
+    await store.take(question)
+
+    assert (await store.show("ask_1")).execution_state == "ended"
+    assert await store.unended() == ()
+
+
+async def test_equal_calls_that_are_executed_or_in_doubt_are_found(store: Store) -> None:
+    for number, fields in enumerate(({}, {}, {"digest": "d6"}, {"principal": "bob"}, {"tool": "pay"})):
+        request = asked(f"ask_{number}", call_id=f"call_{number}", **fields)
+        await store.begin(request, None)
+    await store.break_off(asked("ask_1", call_id="call_1"), None)
+
+    found = await store.like(asked("ask_9", call_id="call_9"))
+
+    assert [(entry.request.id, entry.execution_state) for entry in found] == [
+        ("ask_0", "running"),
+        ("ask_1", "in doubt"),
+    ]
+
+
+async def test_a_call_that_asked_before_it_did_anything_has_not_begun(store: Store) -> None:
+    await store.begin(asked(), None)
+
+    await store.undo(asked())
+
+    assert await store.take(asked()) is None
+
+
+async def test_what_is_executed_or_in_doubt_is_not_pruned(store: Store) -> None:
+    if not isinstance(store, SqlApprovalStore):
+        pytest.skip("nothing is pruned in memory")
+    await store.begin(asked("ask_1"), None)
+    await store.begin(asked("ask_2"), None)
+    await store.end(asked("ask_2"), None)
+
+    removed = await store.prune(datetime.now(UTC) + timedelta(days=1))
+
+    assert removed == 1
+    assert [entry.request.id for entry in await store.list()] == ["ask_1"]
+
+
+async def test_a_denial_is_the_answer_to_its_request_alone(store: Store) -> None:
     request = asked()
     await store.put(request)
     denial = request.deny("too much", approver="ann")
@@ -73,9 +178,10 @@ async def test_a_denial_is_taken_once(store: Store) -> None:
 
     taken = await store.take(request)
 
-    assert taken == denial
+    assert [taken, await store.take(request)] == [denial, denial]
+    assert await store.take(asked("ask_2")) is None
     with pytest.raises(ApprovalError, match="it was denied before"):
-        await store.take(request)
+        await store.begin(request, request.grant())
 
 
 async def test_nobody_answered_yet(store: Store) -> None:
@@ -147,12 +253,24 @@ async def test_an_answer_serves_the_same_call_when_it_is_asked_again(store: Stor
     taken = await store.take(asked("ask_2"))
 
     assert taken == grant
+    assert await store.begin(asked("ask_2"), grant) is None
     assert {entry.state for entry in await store.list()} == {"used"}
+
+
+async def test_an_answer_serves_a_call_in_the_same_conversation(store: Store) -> None:
+    await store.put(asked(run_id="run_1", conversation_id="monday"))
+    await store.answer(asked().grant())
+
+    found = [
+        await store.take(asked("ask_2", run_id="run_2", conversation_id=name)) for name in ("monday", "friday", None)
+    ]
+
+    assert [one is not None for one in found] == [True, False, False]
 
 
 @pytest.mark.parametrize(
     "other",
-    [{"call_id": "call_2"}, {"tool": "pay"}, {"digest": "d6"}, {"principal": "bob"}],
+    [{"call_id": "call_2"}, {"tool": "pay"}, {"digest": "d6"}, {"principal": "bob"}, {"run_id": "run_2"}],
     ids=lambda fields: next(iter(fields)),
 )
 async def test_an_answer_serves_no_other_call(store: Store, other: dict[str, Any]) -> None:
@@ -271,29 +389,29 @@ async def test_one_request_sends_one_call_on_whatever_grant_stands(store: Store)
     await store.answer(Grant("refund", scope="tool"))
 
     first = await store.take(asked())
+    assert isinstance(first, Grant)
+    await store.begin(asked(), first)
 
-    assert first is not None
-    with pytest.raises(ApprovalError, match="used before"):
-        await store.take(asked())
+    assert isinstance(await store.take(asked()), ApprovalEntry)
 
 
 async def test_an_answer_that_came_with_the_call_is_kept_and_used_up(store: Store) -> None:
     grant = asked().grant("ann")
 
     await store.use(asked(), grant)
+    await store.begin(asked(), grant)
 
     assert (await store.show("ask_1")).answer == grant
-    for again in (lambda: store.use(asked(), grant), lambda: store.use(asked("ask_2"), grant)):
-        with pytest.raises(ApprovalError, match="used before"):
-            await again()
+    for again in (asked(), asked("ask_2")):
+        assert isinstance(await store.use(again, grant), ApprovalEntry)
 
 
 async def test_a_grant_without_a_request_is_used_once_too(store: Store) -> None:
     grant = Grant("refund", call_id="call_1", digest="d5")
     await store.use(asked("ask_1"), grant)
+    await store.begin(asked("ask_1"), grant)
 
-    with pytest.raises(ApprovalError, match="used before"):
-        await store.use(asked("ask_2"), grant)
+    assert isinstance(await store.use(asked("ask_2"), grant), ApprovalEntry)
 
 
 async def test_what_was_answered_and_comes_with_the_call_is_one_answer(store: Store) -> None:
@@ -303,7 +421,8 @@ async def test_what_was_answered_and_comes_with_the_call_is_one_answer(store: St
 
     await store.use(asked(), grant)
 
-    assert (await store.show("ask_1")).state == "used"
+    assert (await store.show("ask_1")).state == "answered"
+    assert await store.begin(asked(), grant) is None
 
 
 async def test_another_answer_than_the_one_kept_is_an_error(store: Store) -> None:
@@ -324,15 +443,15 @@ async def test_a_standing_grant_that_came_with_a_call_stands_once(store: Store) 
     assert await store.take(asked("ask_3", call_id="call_3")) == grant
 
 
-async def test_of_many_takers_one_gets_the_grant(store: Store) -> None:
+async def test_of_many_calls_one_begins(store: Store) -> None:
     request = asked()
     await store.put(request)
     await store.answer(request.grant())
 
-    taken = await asyncio.gather(*(store.take(request) for _ in range(12)), return_exceptions=True)
+    began = await asyncio.gather(*(store.begin(request, request.grant()) for _ in range(12)))
 
-    assert sum(isinstance(one, Grant) for one in taken) == 1
-    assert sum(isinstance(one, ApprovalError) for one in taken) == 11
+    assert began.count(None) == 1
+    assert {entry.execution_state for entry in began if entry is not None} == {"running"}
 
 
 async def test_waiting_for_an_answer(store: Store) -> None:

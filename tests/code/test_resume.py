@@ -169,7 +169,7 @@ async def test_a_stale_paused_program_does_not_run_the_tool_again(
     grant = request.always() if standing else request.grant()
     await kit.resume_async(paused(first), Run(approvals=store), grants=[grant])
 
-    with pytest.raises(ApprovalError, match="used before"):
+    with pytest.raises((ApprovalError, PausedProgramError), match=r"used before|resumed from here before"):
         await kit.resume_async(stale, Run(approvals=store), grants=[grant])
 
     assert desk.done.count("book Oslo 4") == 1
@@ -327,3 +327,32 @@ async def test_a_program_whose_calls_gave_too_much_waits_and_cannot_be_taken_up(
     result = await kit.execute_async("# heavy")
 
     assert (result.is_paused, result.paused, len(result.suspended_calls)) == (True, None, 1)
+
+
+async def test_of_two_that_resume_a_program_at_once_one_is_told(kit: Toolkit, desk: Desk) -> None:
+    store = MemoryApprovalStore()
+    first = await kit.execute_async("# trip", Run(approvals=store))
+    await store.answer(first.suspended_calls[0].request.grant("ann"))
+
+    results = await asyncio.gather(
+        *(kit.resume_async(paused(first), Run(approvals=store)) for _ in range(2)), return_exceptions=True
+    )
+
+    [problem] = [result for result in results if isinstance(result, PausedProgramError)]
+    assert "it is being resumed since" in str(problem)
+    assert desk.done.count("book Oslo 4") == 1
+
+
+async def test_a_program_whose_call_is_cut_off_is_resumed_and_asks_about_it(kit: Toolkit, desk: Desk) -> None:
+    store = MemoryApprovalStore()
+    first = await kit.execute_async("# trip", Run(approvals=store))
+    request = first.suspended_calls[0].request
+    await store.use(request, request.grant("ann"))
+    await store.begin(request, request.grant("ann"))
+    await store.break_off(request, request.grant("ann"))
+
+    again = await kit.resume_async(paused(first), Run(approvals=store))
+
+    [call] = again.suspended_calls
+    assert call.request.in_doubt
+    assert "book Oslo 4" not in desk.done

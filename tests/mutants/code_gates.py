@@ -239,8 +239,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "question about a call in doubt",
         "pipeline/_recover.py",
-        '    return await answered(call, [f"{doubt}. {_ANSWERS}"], given)\n',
-        "    return None\n",
+        "    refused = await answered(call, [reason_of_doubt(call)], given)\n",
+        "    refused = None\n",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),
     Gate(

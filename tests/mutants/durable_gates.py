@@ -47,13 +47,6 @@ DURABLE_GATES: tuple[Gate, ...] = (
         ("tests/approvals/test_stores.py",),
     ),
     Gate(
-        "an answer belongs to the work that used it up",
-        _WORK_STORE,
-        "        if not mine and self._execution is not None and request_id != self._execution.asked:\n",
-        "        if False:\n",
-        ("tests/adapters/dbos/test_workers.py",),
-    ),
-    Gate(
         "a name belongs to one living worker",
         _WORKERS,
         "            if found is not None and _lives(found, at):\n",
@@ -140,7 +133,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "who answered for a turn",
         _WORK_STORE,
-        "        if answer is not None:\n            self._note(request, answer)\n",
+        "        if isinstance(answer, Grant | Denial):\n            self._note(request, answer)\n",
         "",
         ("tests/adapters/dbos/test_once.py",),
     ),
@@ -435,20 +428,6 @@ DURABLE_GATES: tuple[Gate, ...] = (
         "            if self._fence is not None:\n                await self._fence()\n",
         "",
         _OF_WORKERS,
-    ),
-    Gate(
-        "an answer that a run used up",
-        _WORK_STORE,
-        "                if used is None:\n                    raise\n",
-        "                raise\n",
-        (*_OF_ONCE, *_OF_WORKERS),
-    ),
-    Gate(
-        "an answer that a run used up and was given",
-        _WORK_STORE,
-        "if used != answer:",
-        "if True:",
-        _OF_ONCE,
     ),
     # --- the store on Postgres
     Gate(

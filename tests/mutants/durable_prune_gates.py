@@ -52,8 +52,8 @@ DURABLE_PRUNE_GATES: tuple[Gate, ...] = (
     Gate(
         "a request that no call has used stays",
         "approvals/_sql_store.py",
-        '[("used_at < ?", ',
-        "[(\"COALESCE(used_at, '') < ?\", ",
+        '[("used_at < ? AND',
+        "[(\"COALESCE(used_at, '') < ? AND",
         _OF_PRUNE,
     ),
     Gate(

@@ -226,8 +226,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval",
         "pipeline/_admit.py",
-        "if refused is None and ask and (plan.approvals or plan.consents or call.asks or run.deps is not None):",
-        "if False:",
+        "            refused = await approve(call, grant)\n",
+        "            refused = None\n",
     ),
     Gate("approval policy", "pipeline/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
     Gate(
@@ -447,13 +447,13 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "single use of an answer in a store",
         "approvals/_ledger.py",
-        "    if found is not None:\n        ledger.write(replace(found, used_at=now()))\n",
-        "",
+        '            if not (again and entry.execution_state == "in doubt"):\n                return entry\n',
+        "            pass\n",
     ),
     Gate(
         "approver that fails",
         "pipeline/_approve.py",
-        'return hook_failure(call.plan, call.id, call.run, "approval", who, error)',
+        'return hook_failure(call.plan, call.id, run, "approval", who, error)',
         "return call.request.grant()",
     ),
     Gate(

@@ -339,8 +339,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a file's policy for values of others",
         "cli/_mcp_server.py",
-        "    policy = file.provenance\n",
-        "    policy = None\n",
+        "    policy, approvals = file.provenance, ",
+        "    policy, approvals = None, ",
         _OF_FILES,
     ),
     Gate(

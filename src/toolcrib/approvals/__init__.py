@@ -6,13 +6,20 @@ tool.
 
 from toolcrib._tables import Execute
 from toolcrib.approvals._answers import answered_fields, field_choices, field_value
+from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
 from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
 from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
 from toolcrib.approvals._policy import AgentContext, ApprovalPolicy, Approver, approve_all, deny_all, stored_approver
 from toolcrib.approvals._sql_store import SqlApprovalStore
 from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
-from toolcrib.approvals._store import ApprovalStore, ReviewableApprovalStore, WaitableApprovalStore
+from toolcrib.approvals._store import (
+    ApprovalStore,
+    ClaimsWork,
+    ReviewableApprovalStore,
+    WaitableApprovalStore,
+    WrappedApprovalStore,
+)
 from toolcrib.approvals._suspended_calls import MAX_SUSPENDED, KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
 from toolcrib.schema import digest
 
@@ -26,7 +33,10 @@ __all__ = [
     "ApprovalPolicy",
     "ApprovalStore",
     "Approver",
+    "ClaimsWork",
     "Execute",
+    "Execution",
+    "ExecutionState",
     "KeepsSuspendedCalls",
     "LedgerStore",
     "MemoryApprovalStore",
@@ -39,6 +49,7 @@ __all__ = [
     "SuspendedCallStore",
     "ToolPins",
     "WaitableApprovalStore",
+    "WrappedApprovalStore",
     "answered_fields",
     "approve_all",
     "deny_all",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Literal, Protocol, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol, TypeVar
 
+from toolcrib._processes import this_process
+from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.errors import ApprovalError
 
@@ -15,16 +17,26 @@ __all__ = [
     "EVERYBODY",
     "ApprovalEntry",
     "Ledger",
+    "begin_execution",
+    "claim_work",
+    "end_execution",
+    "executions_like",
     "keep_answer",
     "keep_request",
     "meant_by",
     "misfit",
+    "release_work",
+    "renew_claims",
+    "renew_executions",
     "take_answer",
+    "undo_execution",
     "unknown_request",
     "use_answer",
 ]
 
 T = TypeVar("T")
+
+_RECENT = timedelta(hours=1)
 
 EVERYBODY = "*"
 """The principal of a standing grant that serves all of them."""
@@ -32,16 +44,19 @@ EVERYBODY = "*"
 
 @dataclass(frozen=True, slots=True)
 class ApprovalEntry:
-    """A request, its answer, and whether a call has used that.
+    """A request, its answer, whether a call has used that, and what is known of the execution of that call.
 
     Attributes:
         answer: The grant or denial; None without one.
-        used_at: When a call used the answer. From then on the request is closed.
+        used_at: When a call used the answer: when it began by a grant, or was ended by a denial. From then on the
+            request is closed.
+        execution: The execution of the call by a grant; None while none has begun.
     """
 
     request: ApprovalRequest
     answer: Grant | Denial | None = None
     used_at: datetime | None = None
+    execution: Execution | None = None
 
     @property
     def state(self) -> Literal["pending", "answered", "used"]:
@@ -50,6 +65,11 @@ class ApprovalEntry:
             return "used"
         until = self.answer.expires_at if isinstance(self.answer, Grant) else None
         return "pending" if self.answer is None or (until is not None and until <= now()) else "answered"
+
+    @property
+    def execution_state(self) -> ExecutionState | None:
+        """The state of the execution; None where none has begun."""
+        return None if self.execution is None else self.execution.state
 
 
 class Ledger(Protocol):
@@ -75,6 +95,14 @@ class Ledger(Protocol):
         """Return the entries with an answer that no call has used, oldest first."""
         ...
 
+    def unended(self) -> Iterable[ApprovalEntry]:
+        """Return the entries with an execution that is not known to have ended, oldest first."""
+        ...
+
+    def begun(self, digest: str) -> Iterable[ApprovalEntry]:
+        """Return the entries with an execution whose requests have a digest, oldest first."""
+        ...
+
     def unanswered(self) -> tuple[int, int]:
         """Return how many requests have no answer, and how many of these are about calls in doubt."""
         ...
@@ -89,6 +117,14 @@ class Ledger(Protocol):
 
     def revoke(self, grant: Grant) -> bool:
         """Remove a standing grant; return whether there was one."""
+        ...
+
+    def claim(self, key: str) -> Execution | None:
+        """Return the claim on a piece of work."""
+        ...
+
+    def write_claim(self, key: str, claim: Execution | None) -> None:
+        """Keep the claim on a piece of work, in place of the one that it has; None removes that."""
         ...
 
 
@@ -238,45 +274,198 @@ def _people(*approvers: str) -> set[str]:
     return {(name.rpartition(" (")[0] or name).strip().casefold() for name in approvers}
 
 
-def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | None:
-    """Return the answer to a request, and use it up: its own, one to an earlier request of its call, a standing grant.
+def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
+    """Return the answer to a request: its own, one to an earlier request of its call, or a standing grant.
 
-    Raises:
-        ApprovalError: A call used the answer to this request already.
+    A grant is used up when its call begins, and a denial by this; the same request gets the same denial again.
+
+    Returns:
+        The entry of the request where its call has begun.
     """
     own = ledger.entry(request.id)
+    if own is not None and own.execution is not None:
+        return own
     if own is not None and own.used_at is not None:
+        if isinstance(own.answer, Denial):
+            return own.answer
         raise _used(own)
     found = _answer_for(ledger, request)
-    if found is not None:
-        ledger.write(replace(found, used_at=now()))
     answer = found.answer if found is not None else _standing_for(ledger, request)
-    if answer is not None and own is not None and own is not found:
-        ledger.write(replace(own, answer=answer, used_at=now()))  # no second call may use the same request
+    if isinstance(answer, Denial):
+        for entry in _closed_with(found, own):
+            ledger.write(replace(entry, answer=answer, used_at=now()))
+        _end_followed(ledger, request)
     return answer
 
 
-def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Store an answer that came with the call, and use it up.
+def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+    """Store an answer that came with the call; a denial is used up by this, a grant when the call begins.
+
+    Returns:
+        The entry by which the call has begun, if it has.
 
     Raises:
         ApprovalError: It was used before, or the request was answered otherwise.
     """
     standing = isinstance(answer, Grant) and answer.standing
-    key = request.id if standing or answer.request_id is None else answer.request_id
-    entry = ledger.entry(key) or ApprovalEntry(replace(request, id=key))
-    if entry.used_at is not None:
+    entry = _entry_for(ledger, request, answer)
+    if entry.execution is not None:
+        return entry
+    if entry.used_at is not None and not (isinstance(answer, Denial) and _same(entry.answer, answer)):
         raise _used(entry)
     if entry.state == "answered" and not _same(entry.answer, answer):
         raise _answered(entry)
     if not standing:
         for other in ledger.entries_of(request.call_id):
             if other.used_at is not None and _same(other.answer, answer):
-                raise _used(other)
-    _close_outdated(ledger, request, f"the tool has changed, and the call went on by the request {key}")
-    ledger.write(replace(entry, answer=answer, used_at=now()))
+                if other.execution is not None:
+                    return other
+                if other.request.id != entry.request.id:
+                    raise _used(other)
+    _close_outdated(ledger, request, f"the tool has changed, and the call went on by the request {entry.request.id}")
+    if isinstance(answer, Denial):
+        ledger.write(replace(entry, answer=answer, used_at=now()))
+        _end_followed(ledger, request)
+    else:
+        ledger.write(replace(entry, answer=answer))
     if isinstance(answer, Grant) and standing and not any(_same(answer, kept) for kept in ledger.standing(answer.tool)):
         ledger.stand(answer)
+    return None
+
+
+# --- executions
+
+
+def begin_execution(
+    ledger: Ledger, request: ApprovalRequest, grant: Grant | None, execution: Execution, *, again: bool = False
+) -> ApprovalEntry | None:
+    """Note that the call of a request begins, and use up its grant.
+
+    Args:
+        grant: What it begins by; None for a call that needs no approval.
+        again: Whether a call in doubt may begin once more, as its tool is idempotent.
+
+    Returns:
+        The entry by which the call, or another one with the same grant, has begun; then this one may not begin.
+
+    Raises:
+        ApprovalError: The request was denied, or is closed.
+    """
+    answered = _entry_for(ledger, request, grant)
+    own = ledger.entry(request.id) or ApprovalEntry(request)
+    entries = [answered] if answered.request.id == own.request.id else [answered, own]
+    for entry in entries:
+        if entry.execution is not None:
+            if not (again and entry.execution_state == "in doubt"):
+                return entry
+        elif entry.used_at is not None:
+            raise _used(entry)
+    for entry in entries:
+        ledger.write(replace(entry, answer=grant, used_at=execution.begun_at, execution=execution))
+    _end_followed(ledger, request)
+    return None
+
+
+def end_execution(
+    ledger: Ledger,
+    request: ApprovalRequest,
+    grant: Grant | None,
+    *,
+    result: Mapping[str, Any] | None = None,
+    broken_off: bool = False,
+) -> None:
+    """Note what a call that began here came to, or that it was broken off, and nothing is known of its end."""
+    ids = {request.id, _entry_for(ledger, request, grant).request.id}
+    for entry in filter(None, map(ledger.entry, ids)):
+        if entry.execution is None or entry.execution.ended_at is not None:
+            continue
+        if broken_off:
+            ended = replace(entry.execution, process="")
+        else:
+            ended = replace(entry.execution, ended_at=now(), result=result)
+        ledger.write(replace(entry, execution=ended))
+
+
+def undo_execution(ledger: Ledger, request: ApprovalRequest) -> None:
+    """Forget the execution of a call without a grant, which asked for approval before it did anything."""
+    entry = ledger.entry(request.id)
+    if entry is not None and entry.execution is not None:
+        ledger.write(replace(entry, used_at=None, execution=None))
+
+
+def claim_work(ledger: Ledger, key: str, claim: Execution) -> Execution | None:
+    """Claim a piece of work; return the claim of another that works on it, or has ended it."""
+    found = ledger.claim(key)
+    if found is not None and found.state != "in doubt":
+        return found
+    ledger.write_claim(key, claim)
+    return None
+
+
+def release_work(ledger: Ledger, key: str, *, ended: bool) -> None:
+    """Give a claim back, or keep it for good, as the work has ended."""
+    found = ledger.claim(key)
+    if found is not None and found.process == this_process():
+        ledger.write_claim(key, replace(found, ended_at=now()) if ended else None)
+
+
+def renew_claims(ledger: Ledger, keys: Iterable[str]) -> None:
+    """Note that this process still works on what it has claimed."""
+    for key in keys:
+        found = ledger.claim(key)
+        if found is not None and found.ended_at is None and found.process == this_process():
+            ledger.write_claim(key, replace(found, seen_at=now()))
+
+
+def renew_executions(ledger: Ledger, request_ids: Iterable[str]) -> None:
+    """Note that executions of this process go on."""
+    for entry in filter(None, map(ledger.entry, request_ids)):
+        execution = entry.execution
+        if execution is not None and execution.ended_at is None and execution.process == this_process():
+            ledger.write(replace(entry, execution=replace(execution, seen_at=now())))
+
+
+def executions_like(ledger: Ledger, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
+    """Return the entries of other, equal calls that are executed now, are in doubt, or ended within the last hour.
+
+    Equal are calls of the same tool with the same arguments, on behalf of the same principal.
+    """
+    since = now() - _RECENT
+    return tuple(
+        entry
+        for entry in ledger.begun(request.digest)
+        if _is_like(entry.request, request)
+        and entry.request.id not in (request.id, request.follows)
+        and (entry.execution is None or _is_recent(entry.execution, since))
+    )
+
+
+def _is_recent(execution: Execution, since: datetime) -> bool:
+    """Return whether an execution has not ended, or did so in its process; of another, a later request says more."""
+    return execution.ended_at is None or (execution.ended_at > since and execution.process != "")
+
+
+def _is_like(one: ApprovalRequest, other: ApprovalRequest) -> bool:
+    return (one.tool, one.digest, one.principal) == (other.tool, other.digest, other.principal)
+
+
+def _entry_for(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial | None) -> ApprovalEntry:
+    """Return the entry that an answer to a request is kept in."""
+    standing = isinstance(answer, Grant) and answer.standing
+    key = request.id if answer is None or standing or answer.request_id is None else answer.request_id
+    return ledger.entry(key) or ApprovalEntry(replace(request, id=key))
+
+
+def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
+    """Return the entries that one answer closes, each once."""
+    return list({entry.request.id: entry for entry in entries if entry is not None}.values())
+
+
+def _end_followed(ledger: Ledger, request: ApprovalRequest) -> None:
+    """Note that the execution which a request asks about has ended, as its approver says what became of it."""
+    before = None if request.follows is None else ledger.entry(request.follows)
+    if before is not None and before.execution is not None and before.execution.ended_at is None:
+        ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))
 
 
 def unknown_request(request_id: str, tool: str = "") -> ApprovalError:
@@ -289,11 +478,21 @@ def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | Non
     entries = sorted(ledger.entries_of(request.call_id), key=lambda entry: entry.request.id != request.id)
     for entry in entries:
         asked, answer = entry.request, entry.answer
-        if entry.state != "answered" or (asked.tool, asked.principal) != (request.tool, request.principal):
+        if entry.state != "answered" or not _is_same_call(asked, request):
             continue
         if isinstance(answer, Denial) or (isinstance(answer, Grant) and not misfit(answer, request)):
             return entry
     return None
+
+
+def _is_same_call(asked: ApprovalRequest, request: ApprovalRequest) -> bool:
+    """Return whether two requests with one call id are of the same call: an id is unique in a run or conversation."""
+    if asked.id == request.id:
+        return True
+    if (asked.tool, asked.principal) != (request.tool, request.principal):
+        return False
+    in_conversation = asked.conversation_id is not None and asked.conversation_id == request.conversation_id
+    return asked.run_id == request.run_id or in_conversation
 
 
 def _standing_for(ledger: Ledger, request: ApprovalRequest) -> Grant | None:

@@ -5,15 +5,25 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
+from toolcrib.approvals._executions import Execution, Heartbeat, active_executions
 from toolcrib.approvals._ledger import (
     ApprovalEntry,
     Ledger,
+    begin_execution,
+    claim_work,
+    end_execution,
+    executions_like,
     keep_answer,
     keep_request,
+    release_work,
+    renew_claims,
+    renew_executions,
     take_answer,
+    undo_execution,
     unknown_request,
     use_answer,
 )
@@ -23,11 +33,32 @@ __all__ = ["LedgerStore", "MemoryApprovalStore"]
 
 T = TypeVar("T")
 
+_CLAIM = "claim:"
+
 _POLL_SECONDS = 0.1
 
 
 class LedgerStore(ABC):
     """An approval store over a ledger; each kind of ledger is a subclass."""
+
+    @cached_property
+    def _executing(self) -> dict[str, str]:
+        """The executions of this process, by their requests."""
+        return {}
+
+    @cached_property
+    def _heartbeat(self) -> Heartbeat:
+        return Heartbeat(self._renew)
+
+    def _renew(self, ids: Iterable[str]) -> None:
+        """Note that executions and claims of this process go on, where other processes read the ledger."""
+        return
+
+    @staticmethod
+    def _renew_in(ledger: Ledger, ids: Iterable[str]) -> None:
+        claims = {id for id in ids if id.startswith(_CLAIM)}
+        renew_claims(ledger, (id.removeprefix(_CLAIM) for id in claims))
+        renew_executions(ledger, {*ids} - claims)
 
     @abstractmethod
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
@@ -49,29 +80,109 @@ class LedgerStore(ABC):
         """
         await self._run(lambda ledger: keep_answer(ledger, answer), write=True)
 
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return the answer to this request and use it up; a standing grant stays.
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
+        """Return the answer to this request; or its entry, where its call has begun.
 
         Raises:
-            ApprovalError: A call used the answer to this request already.
+            ApprovalError: The request is closed.
         """
         return await self._run(lambda ledger: take_answer(ledger, request), write=True)
 
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Store an answer that came with the call, and use it up.
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+        """Store an answer that came with the call; return the entry by which the call has begun, if it has.
 
         Raises:
             ApprovalError: It was used before, or the request was answered otherwise.
         """
-        await self._run(lambda ledger: use_answer(ledger, request, answer), write=True)
+        return await self._run(lambda ledger: use_answer(ledger, request, answer), write=True)
+
+    async def begin(
+        self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
+    ) -> ApprovalEntry | None:
+        """Note that the call of a request begins, and use up its grant.
+
+        Args:
+            grant: What the call begins by; None for one that needs no approval.
+            again: Whether a call in doubt may begin once more, as its tool is idempotent.
+
+        Returns:
+            The entry by which the call has begun before: then it may not begin now.
+
+        Raises:
+            ApprovalError: The request was denied, or is closed.
+        """
+        execution = Execution()
+        active_executions.add(execution.id)  # before another task can read the entry
+        begun: ApprovalEntry | None = None
+        try:
+            begun = await self._run(
+                lambda ledger: begin_execution(ledger, request, grant, execution, again=again), write=True
+            )
+        except BaseException:
+            active_executions.discard(execution.id)
+            raise
+        if begun is not None:
+            active_executions.discard(execution.id)
+            return begun
+        self._executing[request.id] = execution.id
+        self._heartbeat.add(request.id)
+        return None
+
+    async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
+        """Note that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
+        try:
+            await self._run(partial(end_execution, request=request, grant=grant, result=result), write=True)
+        finally:
+            self._forget(request.id)
+
+    async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
+        """Note that a call which began here was broken off: it is in doubt."""
+        self._forget(request.id)
+        await self._run(partial(end_execution, request=request, grant=grant, broken_off=True), write=True)
+
+    async def undo(self, request: ApprovalRequest) -> None:
+        """Forget that a call began, which asked for approval before it did anything."""
+        self._forget(request.id)
+        await self._run(partial(undo_execution, request=request), write=True)
+
+    async def claim(self, key: str) -> Execution | None:
+        """Claim a piece of work for this process until `release`; return the claim of who works on it, or ended it."""
+        claim = Execution()
+        active_executions.add(claim.id)
+        found: Execution | None = claim
+        try:
+            found = await self._run(lambda ledger: claim_work(ledger, key, claim), write=True)
+        finally:
+            if found is not None:
+                active_executions.discard(claim.id)
+        if found is None:
+            self._executing[f"{_CLAIM}{key}"] = claim.id
+            self._heartbeat.add(f"{_CLAIM}{key}")
+        return found
+
+    async def release(self, key: str, *, ended: bool) -> None:
+        """Give a claim back; where the work has `ended`, no one may claim it any more."""
+        self._forget(f"{_CLAIM}{key}")
+        await self._run(lambda ledger: release_work(ledger, key, ended=ended), write=True)
+
+    def _forget(self, request_id: str) -> None:
+        active_executions.discard(self._executing.pop(request_id, ""))
+        self._heartbeat.discard(request_id)
+
+    async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
+        """Return the entries of other, equal calls that are executed now, are in doubt, or ended within an hour."""
+        return await self._run(partial(executions_like, request=request), write=False)
 
     async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
-        """Return the answer to a request once it has one, without using it up; None after `timeout` seconds."""
+        """Return the answer to a request once it has one, without using it up; None after `timeout` seconds.
+
+        While the call of the request is executed, it waits for the end of that.
+        """
         try:
             async with asyncio.timeout(timeout):
                 while True:  # the answer may come from another process, which cannot set an event here
                     entry = await self.show(request_id)
-                    if entry.state != "pending":
+                    if entry.state != "pending" and entry.execution_state != "running":
                         return entry.answer
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
@@ -83,6 +194,10 @@ class LedgerStore(ABC):
         if entry is None:
             raise unknown_request(request_id)
         return entry
+
+    async def unended(self) -> tuple[ApprovalEntry, ...]:
+        """Return the requests whose calls are executed now, or are in doubt, oldest first."""
+        return tuple(await self._run(lambda ledger: ledger.unended(), write=False))
 
     async def list(self, *, pending: bool = False) -> tuple[ApprovalEntry, ...]:
         """Return every request, oldest first; or those that wait for an answer."""
@@ -137,6 +252,7 @@ class _MemoryLedger:
     def __init__(self) -> None:
         self._entries: dict[str, ApprovalEntry] = {}
         self._grants: list[Grant] = []
+        self._claims: dict[str, Execution] = {}
         self._calls: dict[str, list[str]] = {}
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
@@ -157,8 +273,16 @@ class _MemoryLedger:
     def answered(self) -> Iterable[ApprovalEntry]:
         return [entry for entry in self._entries.values() if entry.answer is not None and entry.used_at is None]
 
+    def unended(self) -> Iterable[ApprovalEntry]:
+        executions = ((entry, entry.execution) for entry in self._entries.values())
+        return [entry for entry, execution in executions if execution is not None and execution.ended_at is None]
+
+    def begun(self, digest: str) -> Iterable[ApprovalEntry]:
+        entries = self._entries.values()
+        return [entry for entry in entries if entry.execution is not None and entry.request.digest == digest]
+
     def unanswered(self) -> tuple[int, int]:
-        requests = [entry.request for entry in self._entries.values() if entry.answer is None]
+        requests = [e.request for e in self._entries.values() if e.answer is None and e.used_at is None]
         return len(requests), sum(request.in_doubt for request in requests)
 
     def standing(self, tool: str | None) -> Iterable[Grant]:
@@ -170,3 +294,12 @@ class _MemoryLedger:
     def revoke(self, grant: Grant) -> bool:
         before, self._grants = self._grants, [kept for kept in self._grants if kept != grant]
         return len(self._grants) < len(before)
+
+    def claim(self, key: str) -> Execution | None:
+        return self._claims.get(key)
+
+    def write_claim(self, key: str, claim: Execution | None) -> None:
+        if claim is None:
+            self._claims.pop(key, None)
+        else:
+            self._claims[key] = claim

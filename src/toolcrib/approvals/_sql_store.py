@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from toolcrib._tables import Execute
+from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
@@ -43,10 +44,15 @@ class SqlApprovalStore(LedgerStore):
 
         return await asyncio.to_thread(run)
 
+    def _renew(self, ids: Iterable[str]) -> None:
+        with self._transaction(write=True) as execute:
+            self._renew_in(_SqlLedger(execute, self.table_prefix), ids)
+
     async def prune(self, before: datetime, ended: Iterable[str] = (), *, dry_run: bool = False) -> int:
         """Remove the requests whose answers were used before a time, and return how many there were.
 
-        A pending request stays, and so do an answer that no call has used and standing grants.
+        A pending request stays, and so do an answer that no call has used, a call that is executed now or is in doubt,
+        and standing grants.
 
         Args:
             ended: Calls that will not be made again; an answer to their requests will not be used any more.
@@ -55,7 +61,7 @@ class SqlApprovalStore(LedgerStore):
 
         def run() -> int:
             table = f"{self.table_prefix}requests"
-            found = [("used_at < ?", before.isoformat())]
+            found = [("used_at < ? AND unended = 0", before.isoformat())]
             found += [("call_id = ? AND answer IS NOT NULL AND used_at IS NULL", call_id) for call_id in ended]
             with self._transaction(write=not dry_run) as execute:
                 if dry_run:
@@ -63,6 +69,7 @@ class SqlApprovalStore(LedgerStore):
                         execute(f"SELECT COUNT(*) FROM {table} WHERE {where}", (v,)).fetchone() for where, v in found
                     ]
                     return sum(row[0] for row in rows)
+                execute(f"DELETE FROM {self.table_prefix}claims WHERE ended_at < ?", (before.isoformat(),))
                 return sum(execute(f"DELETE FROM {table} WHERE {where}", (value,)).rowcount for where, value in found)
 
         return await asyncio.to_thread(run)
@@ -109,6 +116,7 @@ class _SqlLedger:
 
     def __init__(self, execute: Execute, prefix: str) -> None:
         self._execute, self._requests, self._standing = execute, f"{prefix}requests", f"{prefix}standing"
+        self._claims = f"{prefix}claims"
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return next(iter(self._entries("WHERE id = ?", request_id)), None)
@@ -122,28 +130,38 @@ class _SqlLedger:
     def answered(self) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE used_at IS NULL AND answer IS NOT NULL")
 
+    def unended(self) -> Iterable[ApprovalEntry]:
+        return self._entries("WHERE unended = 1")
+
+    def begun(self, digest: str) -> Iterable[ApprovalEntry]:
+        return self._entries("WHERE digest = ? AND execution IS NOT NULL", digest)
+
     def unanswered(self) -> tuple[int, int]:
         query = f"SELECT COUNT(*), SUM(in_doubt) FROM {self._requests} WHERE used_at IS NULL AND answer IS NULL"
         total, in_doubt = self._execute(query, ()).fetchone()
         return total, int(in_doubt or 0)
 
     def _entries(self, where: str, *values: str) -> list[ApprovalEntry]:
-        query = f"SELECT request, answer, used_at FROM {self._requests} {where} ORDER BY number"
+        query = f"SELECT request, answer, used_at, execution FROM {self._requests} {where} ORDER BY number"
         return [_entry_of(*row) for row in self._execute(query, values).fetchall()]
 
     def write(self, entry: ApprovalEntry) -> None:
-        request, answer, used_at = entry.request, entry.answer, entry.used_at
+        request, answer, used_at, execution = entry.request, entry.answer, entry.used_at, entry.execution
+        columns = ("request", "answer", "used_at", "execution", "unended")
         self._execute(
-            f"INSERT INTO {self._requests} (id, call_id, request, answer, used_at, in_doubt) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET request = excluded.request, answer = excluded.answer, "
-            "used_at = excluded.used_at",
+            f"INSERT INTO {self._requests} (id, call_id, digest, in_doubt, {', '.join(columns)}) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
             (
                 request.id,
                 request.call_id,
+                request.digest,
+                int(request.in_doubt),
                 _text_of(request),
                 None if answer is None else _text_of(answer),
                 None if used_at is None else used_at.isoformat(),
-                int(request.in_doubt),
+                None if execution is None else json.dumps(execution.to_dict()),
+                int(execution is not None and execution.ended_at is None),
             ),
         )
 
@@ -158,12 +176,28 @@ class _SqlLedger:
     def revoke(self, grant: Grant) -> bool:
         return self._execute(f"DELETE FROM {self._standing} WHERE answer = ?", (_text_of(grant),)).rowcount > 0
 
+    def claim(self, key: str) -> Execution | None:
+        row = self._execute(f"SELECT claim FROM {self._claims} WHERE work = ?", (key,)).fetchone()
+        return None if row is None else Execution.from_dict(json.loads(row[0]))
 
-def _entry_of(request: str, answer: str | None, used_at: str | None) -> ApprovalEntry:
+    def write_claim(self, key: str, claim: Execution | None) -> None:
+        if claim is None:
+            self._execute(f"DELETE FROM {self._claims} WHERE work = ?", (key,))
+            return
+        values = (key, json.dumps(claim.to_dict()), None if claim.ended_at is None else claim.ended_at.isoformat())
+        self._execute(
+            f"INSERT INTO {self._claims} (work, claim, ended_at) VALUES (?, ?, ?) "
+            "ON CONFLICT (work) DO UPDATE SET claim = excluded.claim, ended_at = excluded.ended_at",
+            values,
+        )
+
+
+def _entry_of(request: str, answer: str | None, used_at: str | None, execution: str | None) -> ApprovalEntry:
     return ApprovalEntry(
         ApprovalRequest.from_dict(json.loads(request)),
         None if answer is None else _answer_of(answer),
         None if used_at is None else datetime.fromisoformat(used_at),
+        None if execution is None else Execution.from_dict(json.loads(execution)),
     )
 
 

@@ -39,6 +39,14 @@ SQLITE_APPROVAL_TABLES = StoreTables(
                 WHERE used_at IS NULL AND answer IS NOT NULL""",
         ),
         ("CREATE TABLE approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
+        (
+            "ALTER TABLE requests ADD COLUMN execution TEXT",
+            "ALTER TABLE requests ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE requests ADD COLUMN unended INTEGER NOT NULL DEFAULT 0",
+            "CREATE INDEX requests_begun ON requests (digest) WHERE execution IS NOT NULL",
+            "CREATE INDEX requests_unended ON requests (number) WHERE unended = 1",
+            "CREATE TABLE claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
+        ),
     ),
 )
 """The tables of `SqliteApprovalStore`."""
@@ -47,8 +55,9 @@ SQLITE_APPROVAL_TABLES = StoreTables(
 class SqliteApprovalStore(SqlApprovalStore):
     """An approval store in a SQLite file.
 
-    A grant is used up in the transaction that looks it up, before its tool runs: should the process die in between, the
-    call is not made, and never twice. The file holds what people typed, so it is made for its owner alone to read.
+    A grant is used up in a transaction right before its tool runs, and another one notes the end with the result: a
+    call of which the second is missing is in doubt. The file holds what people typed and what tools returned, so it is
+    made for its owner alone to read.
 
     Args:
         path: The file; it is made when missing. Its folder has to be on a local disk.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
+from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import ApprovalEntry
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
-__all__ = ["ApprovalStore", "ReviewableApprovalStore", "WaitableApprovalStore"]
+__all__ = ["ApprovalStore", "ClaimsWork", "ReviewableApprovalStore", "WaitableApprovalStore", "WrappedApprovalStore"]
 
 
 class ApprovalStore(Protocol):
@@ -24,15 +26,97 @@ class ApprovalStore(Protocol):
         """Take a grant or a denial; raises `ApprovalError` when it answers nothing that is asked."""
         ...
 
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return what answers this request and use it up; a standing grant stays.
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
+        """Return what answers this request; or its entry, where its call has begun.
 
-        Of several calls at once, in any processes, one gets the answer; raises `ApprovalError` for a used request.
+        A denial is used up by this, and a grant when its call begins; a standing grant stays. Raises `ApprovalError`
+        for a closed request.
         """
         ...
 
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Keep an answer that came with the call and use it up; raises `ApprovalError` when it was used before."""
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+        """Keep an answer that came with the call; return the entry by which the call has begun, if it has.
+
+        Raises `ApprovalError` when the answer was used before.
+        """
+        ...
+
+    async def begin(
+        self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
+    ) -> ApprovalEntry | None:
+        """Note that a call begins, and use up its grant; return the entry by which it has begun, if it has.
+
+        Of several calls at once, in any processes, one may begin. `again` lets a call in doubt begin once more.
+        """
+        ...
+
+    async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
+        """Note that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
+        ...
+
+    async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
+        """Note that a call which began here was broken off: it is in doubt."""
+        ...
+
+    async def undo(self, request: ApprovalRequest) -> None:
+        """Forget that a call began, which asked for approval before it did anything."""
+        ...
+
+    async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
+        """Return the entries of other, equal calls that are executed now, are in doubt, or ended within an hour."""
+        ...
+
+
+class WrappedApprovalStore:
+    """An approval store that does what another one does; a subclass changes some of it.
+
+    Args:
+        store: The other one.
+    """
+
+    def __init__(self, store: ApprovalStore) -> None:
+        self.store = store
+
+    async def put(self, request: ApprovalRequest) -> None:
+        await self.store.put(request)
+
+    async def answer(self, answer: Grant | Denial) -> None:
+        await self.store.answer(answer)
+
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
+        return await self.store.take(request)
+
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+        return await self.store.use(request, answer)
+
+    async def begin(
+        self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
+    ) -> ApprovalEntry | None:
+        return await self.store.begin(request, grant, again=again)
+
+    async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
+        await self.store.end(request, grant, result)
+
+    async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
+        await self.store.break_off(request, grant)
+
+    async def undo(self, request: ApprovalRequest) -> None:
+        await self.store.undo(request)
+
+    async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
+        return await self.store.like(request)
+
+
+@runtime_checkable
+class ClaimsWork(Protocol):
+    """An approval store by which one process at a time goes on with a piece of work, as all of toolcrib's can."""
+
+    async def claim(self, key: str) -> Execution | None:
+        """Claim a piece of work for this process until `release`; return the claim of who works on it, or ended it."""
+        ...
+
+    async def release(self, key: str, *, ended: bool) -> None:
+        """Give a claim back; where the work has `ended`, no one may claim it any more."""
         ...
 
 

@@ -55,6 +55,7 @@ class ApprovalRequest:
         definition: A digest of what the tool says that it is and takes; None for one without a schema. A grant holds
             for this definition alone.
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
+        follows: Of a call in doubt, the request by whose answer it began, where that is known.
         returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
         approvers: How many people have to approve it; each approves it as it is.
         approved_by: Who has approved it so far, while that is not enough.
@@ -94,6 +95,7 @@ class ApprovalRequest:
     values_alone: bool = False
     asked_by: str | None = None
     consent: Consent | None = None
+    follows: str | None = None
 
     @property
     def title(self) -> str:
@@ -212,6 +214,7 @@ class ApprovalRequest:
             **({"values_alone": True} if self.values_alone else {}),
             **({} if self.asked_by is None else {"asked_by": self.asked_by}),
             **({} if self.consent is None else {"consent": self.consent.to_dict()}),
+            **({} if self.follows is None else {"follows": self.follows}),
         }
 
     def to_record(self) -> dict[str, Any]:

@@ -95,15 +95,18 @@ def _without(sink: Sink, toolset: Toolset, servers: frozenset[str]) -> Sink:
 
 
 def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
-    policy = file.provenance
+    policy, approvals = file.provenance, open_approvals(given.database)
+    store = approvals if given.store else None
     options = ServerOptions(
         name=given.name or name_of(given.target),
         instructions=file.instructions,
         approve_by=given.approve_by or "store",
-        approvals=open_approvals(given.database),
+        approvals=approvals,
         answered_in=file.answered_in or f"the console, or the approvals of {shown_name(given.database)}",
         wait=given.wait or 0.0,
-        run=None if policy is None else lambda principal: Run(limits=file.limits, provenance=policy),
+        run=None
+        if policy is None and store is None
+        else lambda principal: Run(limits=file.limits, provenance=policy, store=store),
         limits=file.limits,
         sinks=sinks,
         code_mode=given.code_mode,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.approvals import ApprovalEntry, Execution, MemoryApprovalStore
+from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.cli._private_file import create_private, write_private
 from toolcrib.code import PausedProgram
 from toolcrib.errors import ApprovalError, PausedProgramError
@@ -84,7 +87,7 @@ def read_paused(path: Path, key: bytes) -> PausedProgram:
 
 
 class UsedAnswers(MemoryApprovalStore):
-    """An approval store that remembers, for all processes of this user, which requests were used.
+    """An approval store that remembers, for all processes of this user, which requests were used, and what came of it.
 
     A copy of a paused program's file is useless after the program was resumed. Standing grants last as long as the
     process.
@@ -95,25 +98,69 @@ class UsedAnswers(MemoryApprovalStore):
         self._folder = _state_folder() / "used"
         self._folder.mkdir(mode=0o700, exist_ok=True)
 
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return a standing grant for this request; raises `ApprovalError` when a call has used the request."""
-        if (self._folder / request.id).exists():
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
+        """Return a standing grant for this request, or its entry where its call is in doubt.
+
+        Raises:
+            ApprovalError: A call has used the request.
+        """
+        execution = self._read(request)
+        if execution is None:
+            return await super().take(request)
+        if execution.state != "in doubt":
             raise _used(request)
-        answer = await super().take(request)
-        if answer is not None:
-            self._mark(request)
-        return answer
+        return ApprovalEntry(request, used_at=execution.begun_at, execution=execution)
 
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+        """Keep an answer; a denial marks the request as used, and raises `ApprovalError` when it was used before."""
+        if isinstance(answer, Denial):
+            self._write(request, Execution(ended_at=now()), new=True)
+        return await super().use(request, answer)
+
+    async def begin(
+        self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
+    ) -> ApprovalEntry | None:
         """Mark the request as used; raises `ApprovalError` when it was used before."""
-        self._mark(request)
-        await super().use(request, answer)
+        begun = await super().begin(request, grant, again=again)
+        if begun is None:
+            self._write(request, Execution(), new=not again)
+        return begun
 
-    def _mark(self, request: ApprovalRequest) -> None:
+    async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
+        """Note that the call has ended."""
+        self._write(request, Execution(ended_at=now()))
+        await super().end(request, grant, result)
+
+    async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
+        """Note that the call was broken off: it is in doubt."""
+        self._write(request, Execution(process=""))
+        await super().break_off(request, grant)
+
+    def _read(self, request: ApprovalRequest) -> Execution | None:
         try:
-            (self._folder / request.id).touch(mode=0o600, exist_ok=False)
+            return Execution.from_dict(json.loads((self._folder / request.id).read_text() or "null"))
+        except FileNotFoundError:
+            return None
+
+    def _write(self, request: ApprovalRequest, execution: Execution, *, new: bool = False) -> None:
+        """Write what is known of the execution by a request, as a whole.
+
+        Raises:
+            ApprovalError: It is to be `new`, and the request was used before.
+        """
+        path = self._folder / request.id
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(execution.to_dict()))
+        draft.chmod(0o600)
+        try:
+            if new:
+                os.link(draft, path)  # one of several processes makes it
+            else:
+                draft.replace(path)
         except FileExistsError:
             raise _used(request) from None
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def _used(request: ApprovalRequest) -> ApprovalError:

@@ -32,6 +32,7 @@ _AUDIENCE = "For whom tokens have to be; the endpoint's URL when left out."
 _OVER_HTTP: Final = "Over HTTP"
 _OAUTH: Final = "OAuth: whose tokens are accepted over HTTP"
 _ERRORS = "What clients are shown of an unexpected error; masked over HTTP and the message over stdio when left out."
+_STORE = "Note calls with an effect that need no approval, too; after a crash, an equal call is asked about."
 ListOption = list[str] | None
 
 
@@ -106,6 +107,7 @@ def serve(
     record: Annotated[
         str | None, typer.Option(metavar="FILE", help="Append each call's record to this file, or its events to a .db.")
     ] = None,
+    store: Annotated[bool, typer.Option("--store", help=_STORE)] = False,
     telemetry: TelemetryOption = False,
     errors: Annotated[ErrorPolicy | None, typer.Option(metavar="message|masked", help=_ERRORS)] = None,
 ) -> None:
@@ -134,6 +136,7 @@ def serve(
         wait=wait,
         database=database,
         record=record,
+        store=store,
         telemetry=telemetry,
         errors=errors,
     )

@@ -66,6 +66,7 @@ class ServeOptions:
     Attributes:
         search: Whether a few tools are listed, and the others found.
         wait: Seconds that a call waits for its answer before the client is asked to come back.
+        store: Whether calls with an effect that need no approval are noted in the database, too.
         telemetry: Whether events go to the process's providers of OpenTelemetry.
         errors: What a client is shown of a tool's unexpected exception; None for what suits the transport.
     """
@@ -81,6 +82,7 @@ class ServeOptions:
     wait: float | None
     database: str | None
     record: str | None
+    store: bool
     telemetry: bool
     errors: ErrorPolicy | None
 

@@ -15,6 +15,7 @@ from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant, ResultReader, Suspended
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
+from toolcrib.code._claim import claimed
 from toolcrib.code._flows import ProgramFlows, flows_of
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalLog
@@ -212,6 +213,14 @@ class ProgramRunner:
         self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
     ) -> ExecutionResult:
         """Resume a paused program, and return its result; see `Toolkit.resume_async`."""
+        async with claimed(None if options.run is None else options.run.approvals, paused) as claim:
+            result = await self._resume(paused, answers, options)
+            claim.pause(paused, result.paused)
+            return result
+
+    async def _resume(
+        self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
+    ) -> ExecutionResult:
         sandbox = options.sandbox or self.sandbox
         if not isinstance(sandbox, Resumable):
             kind = type(sandbox).__name__

@@ -44,7 +44,11 @@ async def pass_gates(
             refused = await decide_and_edit(call)
         if refused is None and run.provenance is not None:
             refused = await weigh(call)
-        if refused is None and ask and (plan.approvals or plan.consents or call.asks or run.deps is not None):
+        if (
+            refused is None
+            and ask
+            and (plan.approvals or plan.consents or call.asks or run.deps is not None or run.store is not None)
+        ):
             refused = await approve(call, grant)
     except BaseException:  # quicker than `with call:`, on the way of every call
         call.cut_off()
@@ -84,7 +88,8 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
 def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
     if refused is not None:
         return call.close(refused)
-    call.admit()
+    if call.state != "executed":  # as the run's store or an approver says
+        call.admit()
     return None
 
 

@@ -8,17 +8,20 @@ from inspect import isawaitable
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from toolcrib.approvals import misfit
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended
+from toolcrib.approvals import ApprovalEntry, misfit
+from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.pipeline._consent import consent_lacking
 from toolcrib.pipeline._decide import decide_and_edit
+from toolcrib.pipeline._doubt import next_request, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "reasons_for"]
+__all__ = ["answered", "approve", "begun_before", "reasons_for", "request_for"]
+
+_MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
 async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
@@ -33,7 +36,20 @@ async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | No
         reasons = await reasons_for(call)
     if isinstance(reasons, Failed):
         return reasons
-    return await answered(call, reasons, given, used) if reasons else None
+    if reasons:
+        return await answered(call, reasons, given, used)
+    return await _equal_call_in_doubt(call) if call.has_noted_effect else None
+
+
+async def _equal_call_in_doubt(call: LiveCall) -> Outcome | None:
+    """Return what keeps a call from going on that needs no approval, while an equal one is in doubt."""
+    store = call.run.approvals
+    try:
+        found = () if store is None else await store.like(request_for(call, []))
+    except Exception as error:  # the store is the user's code; a gate that fails is shut
+        return hook_failure(call.plan, call.id, call.run, "approval", store, error)
+    entry = next((one for one in found if one.execution_state == "in doubt"), None)
+    return None if entry is None else await begun_before(call, entry)
 
 
 async def reasons_for(call: LiveCall) -> list[str] | Failed:
@@ -62,17 +78,22 @@ async def answered(
     used: Grant | None = None,
     *,
     lapsed: bool = False,
+    begun: ApprovalEntry | None = None,
 ) -> Outcome | None:
     """Get an answer for these reasons and do what it says; None when the call may go on.
 
     Args:
+        begun: The entry of the store by which the call, or an equal one, has begun.
         lapsed: Whether these are reasons from before, and nothing asks about the call any more: then what they are
             about may be settled by other means.
 
     A call in doubt that was done, as the approver says, is `executed` then, with their result.
     """
     with call.within():
-        answer = await _ask(call, reasons, given, used, lapsed=lapsed)
+        if begun is None:
+            answer = await _ask(call, reasons, given, used, lapsed=lapsed)
+        else:
+            answer = await _begun_before(call, begun, given)
         if not isinstance(answer, Grant):
             return answer
         if answer.override_args is not None:
@@ -121,24 +142,27 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
 
 async def _ask(
     call: LiveCall, reasons: list[str], given: Grant | Denial | None, used: Grant | None, *, lapsed: bool
-) -> Outcome | Grant:
-    """Return the grant that lets the call go on, or the outcome that ends it here.
+) -> Outcome | Grant | None:
+    """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before.
 
-    Looked for in this order: the answer given with the call, an answer or standing grant in the run's store, a standing
-    grant of the run itself, the grant by which the call was begun before, a person who has settled it by other means,
-    the run's approver. With none of them the
-    call is suspended. A call in doubt is answered by its own request alone, and no approver is asked at once.
+    Looked for in this order: what the run's store knows of an execution, the answer given with the call, an answer or
+    standing grant in the store, a standing grant of the run itself, the grant by which the call was begun before, a
+    person who has settled it by other means, the run's approver. With none of them the call is suspended. A call in
+    doubt is answered by its own request alone, and no approver is asked at once.
     """
     run, before = call.run, call.request
     who: object = "get_approval_metadata"
     try:
         call.validate()
-        call.request = request = _request(call, reasons)
+        call.request = request = request_for(call, reasons)
         answer, stored = given, False
-        if answer is None and run.approvals is not None:
+        if run.approvals is not None:
             who = run.approvals
-            answer = await run.approvals.take(request)
-            stored = answer is not None
+            found = await run.approvals.take(request)
+            if isinstance(found, ApprovalEntry):
+                return await _begun_before(call, found, given)
+            if answer is None:
+                answer, stored = found, found is not None
         if answer is None:
             answer = run.standing_grant(request)
         if answer is None and used is not None and not misfit(used, request):
@@ -148,6 +172,9 @@ async def _ask(
             who = "get_settler"
             by = await source.get_settler(before)
             answer = None if by is None else request.grant(by)
+        if answer is None:
+            who = run.approvals
+            call.request = request = await _with_equal_calls(call, request)
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             with stopped_clocks():
@@ -155,43 +182,109 @@ async def _ask(
         if answer is None:
             return await _suspend(call, request)
         _note(call, request, answer)
-        _use_up(call, before, request, answer, stored=stored)
-        if stored and (why := _wrong_result(call, answer)):
-            return await _ask_again(call, reasons, why)
+        _use_up(call, before, request, answer)
+        if stored and isinstance(answer, Grant) and (why := _wrong_result(call, answer)):
+            return await _ask_again(call, request, answer, why)
         if not stored:
             who = run.approvals
-            await _keep(call, request, answer)
+            begun = await _keep(call, request, answer)
+            if begun is not None:
+                return await _begun_before(call, begun, given)
     except InvalidArguments as error:
         return failure(call.plan, call.id, run, error)
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except Exception as error:  # tool, store and approver are the user's code; a gate that fails is shut
-        return hook_failure(call.plan, call.id, call.run, "approval", who, error)
+        return hook_failure(call.plan, call.id, run, "approval", who, error)
     if isinstance(answer, Grant):
         return answer
     by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-def _wrong_result(call: LiveCall, answer: Grant | Denial) -> str:
+async def begun_before(call: LiveCall, entry: ApprovalEntry) -> Outcome | None:
+    """Return what keeps a call from going on that began by an entry of the store; None when it may, or was executed."""
+    return await answered(call, [], None, begun=entry)
+
+
+async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Denial | None) -> Outcome | Grant | None:
+    """Go on with a call that began before, as the run's store knows: in another process, or earlier in this one.
+
+    Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
+    suspended. Else it is in doubt: it begins once more by the same grant if its tool is idempotent, and is asked about
+    if it is not.
+    """
+    execution, request = entry.execution, entry.request
+    if execution is None or (call.request is not None and call.request.consent is not None):
+        raise ApprovalError(call.name, "the call went on by this request before, and may have been done")
+    state = execution.state
+    if state == "ended" and execution.result is not None:
+        error = execution.result.get("error")
+        call.grant = entry.answer if isinstance(entry.answer, Grant) else None
+        call.begun, call.noted, call.resumed = True, "ended", call.resumed or {}
+        value = revived(execution.result.get("value"))
+        call.executed(value, None if error is None else stored_error(error))
+        return None
+    if state == "running":
+        since = execution.begun_at.isoformat(timespec="seconds")
+        call.request = replace(request, reason=f"the call is executed now, since {since}; ask again for its result")
+        return _suspended(call, call.request)
+    if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
+        return entry.answer
+    call.doubts += 1
+    call.request = next_request(call, request)
+    call.state = "suspended"  # so that each process asks the same
+    if given is not None and given.request_id != call.request.id:
+        given = None  # it let the call begin, and says nothing of the doubt
+    return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
+
+
+async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> ApprovalRequest:
+    """Return a request that says first which equal calls may have been done, or are executed now."""
+    store = call.run.approvals
+    if store is None or request.in_doubt:
+        return request
+    lines = [_equal_call(entry) for entry in (await store.like(request))[-_MOST_NAMED:]]
+    return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
+
+
+def _equal_call(entry: ApprovalEntry) -> str:
+    execution, state = entry.execution, entry.execution_state
+    call = f"an equal call (request {entry.request.id})"
+    if execution is None or state == "in doubt":
+        return f"{call} was begun and is not known to have ended: it may have been done already"
+    if execution.ended_at is None:
+        return f"{call} is executed now, since {execution.begun_at.isoformat(timespec='seconds')}"
+    return f"{call} was executed already, and ended at {execution.ended_at.isoformat(timespec='seconds')}"
+
+
+def _wrong_result(call: LiveCall, answer: Grant) -> str:
     """Return why the result that an answer gives is not the tool's; empty when it is, or when there is none."""
     try:
-        if isinstance(answer, Grant) and answer.done is not None:
+        if answer.done is not None:
             checked_output(call.tool, call.name, answer.done.value)
     except InvalidOutput as error:
         return str(error)
     return ""
 
 
-async def _ask_again(call: LiveCall, reasons: list[str], why: str) -> Suspended:
-    """Suspend a call whose stored answer is used up and was none: another request says why."""
-    call.request = replace(_request(call, [*reasons, why]), id=f"ask_{uuid4().hex}")
+async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, why: str) -> Suspended:
+    """Suspend a call in doubt whose stored result is not of its tool: another request says why."""
+    if call.run.approvals is not None:
+        await call.run.approvals.begin(request, answer)
+        await call.run.approvals.end(request, answer)
+    reason = "; ".join([request.reason, why])
+    call.request = replace(next_request(call, request), reason=reason)
     return await _suspend(call, call.request)
 
 
 async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
     if call.run.approvals is not None:
         await call.run.approvals.put(request)
+    return _suspended(call, request)
+
+
+def _suspended(call: LiveCall, request: ApprovalRequest) -> Suspended:
     if call.trace is not None:
         call.trace.suspended(request)
     call.suspend()
@@ -212,13 +305,11 @@ def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> N
         call.trace.answered({**_recorded(answer), "digest": request.digest, "request_id": request.id})
 
 
-def _use_up(
-    call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial, *, stored: bool
-) -> None:
+def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
     if isinstance(answer, Grant) and (why := misfit(answer, request)):
         raise ApprovalError(request.tool, why)
-    if stored:  # the store sees to it that an answer is used once, also by other processes
+    if call.run.approvals is not None:  # it lets one call begin, also of other processes
         return
     word, own = "denied", answer.request_id
     if isinstance(answer, Grant):  # one that names no request is known by its call in the run
@@ -230,12 +321,17 @@ def _use_up(
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
 
-async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run."""
+async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+    """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run.
+
+    Returns:
+        The entry by which the call has begun before, as the store knows.
+    """
     if call.run.approvals is not None:
-        await call.run.approvals.use(request, answer)
-    elif isinstance(answer, Grant) and answer.standing:
+        return await call.run.approvals.use(request, answer)
+    if isinstance(answer, Grant) and answer.standing:
         call.run.stand(answer)
+    return None
 
 
 def _recorded(answer: Grant | Denial) -> dict[str, Any]:
@@ -245,7 +341,8 @@ def _recorded(answer: Grant | Denial) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, "")}
 
 
-def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+    """Return the request that asks a person about a call, or names it to a store."""
     plan, run = call.plan, call.run
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
@@ -254,7 +351,7 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = ApprovalRequest(
         id=f"ask_{made.hex}",
-        call_id=call.id,
+        call_id=call.id if call.request is None else call.request.call_id,
         tool=plan.name,
         arguments=call.shown_given_first(),
         digest=call.digest(),
@@ -272,12 +369,18 @@ def _request(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         approvers=plan.tool.options.approvers,
         origins=tuple(each.to_dict() for each in call.questions),
         values_alone=bool(call.questions) and len(reasons) == 1,
+        follows=_followed(call.request) if in_doubt else None,
     )
     before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
     if before is None or not known or _bound_to(before) != _bound_to(request):
         return request
     return replace(request, id=before.id, created_at=before.created_at)  # a recovered call asks what it asked before
+
+
+def _followed(before: ApprovalRequest | None) -> str | None:
+    """Return the request by whose answer a call in doubt began, given the one that it had before."""
+    return None if before is None else before.follows if before.in_doubt else before.id
 
 
 def _bound_to(request: ApprovalRequest) -> tuple[str, str | None, str | None, bool]:

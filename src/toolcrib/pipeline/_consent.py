@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.approvals import digest
+from toolcrib.approvals import ApprovalEntry, digest
 from toolcrib.calls import ApprovalRequest, Consent, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline._failures import hook_failure
@@ -20,6 +20,7 @@ from toolcrib.pipeline._settled import settled_answers
 __all__ = ["consent_given", "consent_lacking", "waits_for_consent"]
 
 _BY_CONSENT = "the principal's consent"
+_WENT_ON = "the call went on by this request before, and may have been done"
 
 
 def waits_for_consent(call: LiveCall) -> bool:
@@ -57,8 +58,10 @@ async def consent_given(call: LiveCall, given: Grant | Denial | None) -> Outcome
     try:
         answer = given
         if answer is None and run.approvals is not None:
-            answer = await run.approvals.take(request)
-            stored = answer is not None
+            found = await run.approvals.take(request)
+            if isinstance(found, ApprovalEntry):
+                raise ApprovalError(request.tool, _WENT_ON)
+            answer, stored = found, found is not None
         else:
             stored = False
         if isinstance(answer, Denial):
@@ -124,9 +127,16 @@ async def _used(
 ) -> Failed | None:
     """Use up a request: of all copies of its call, in all processes with the same store, one goes on."""
     run = call.run
-    if not stored and run.approvals is not None:
-        await run.approvals.use(request, request.grant(_BY_CONSENT) if isinstance(answer, Grant) else answer)
-    elif not stored:
+    if run.approvals is not None:
+        used = request.grant(_BY_CONSENT) if isinstance(answer, Grant) and not stored else answer
+        began = None if stored else await run.approvals.use(request, used)
+        if began is None and isinstance(used, Grant):
+            began = await run.approvals.begin(request, used)
+        if began is not None:
+            raise ApprovalError(request.tool, _WENT_ON)
+        if isinstance(used, Grant):
+            await run.approvals.end(request, used)
+    else:
         earlier = settled_answers.add(request.id, "used")
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")

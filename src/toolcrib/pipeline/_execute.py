@@ -11,10 +11,11 @@ from typing import Any
 from toolcrib.calls import Failed, Outcome
 from toolcrib.errors import ApprovalDenied, ApprovalError, ApprovalRequired, NotCallable, ToolCancelled
 from toolcrib.hooks import HookRaised, ambient
-from toolcrib.pipeline._approve import answered
+from toolcrib.pipeline._approve import answered, begun_before, request_for
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post_value
+from toolcrib.pipeline._noted import BegunBefore, forget_begin, note_begin, note_end, note_interruption
 from toolcrib.pipeline._plan import Plan, RunnableTool
 from toolcrib.schema import RunContext
 
@@ -42,6 +43,8 @@ async def execute(call: LiveCall) -> Outcome | None:
                 else:
                     value = await _around(call, slot)
                 call.state, call.value = "executed", value
+                if call.noted is not None:
+                    await note_end(call)
                 return None
             except (Exception, asyncio.CancelledError) as error:
                 _fail(call, error)
@@ -55,8 +58,10 @@ async def execute(call: LiveCall) -> Outcome | None:
             if outcome is not None or call.state == "executed":
                 return outcome
             call.begin()  # it asked for approval before it did anything, and has it
-    except BaseException:
+    except BaseException as error:
         call.cut_off()
+        if call.noted == "begun" and isinstance(error, asyncio.CancelledError):
+            await note_interruption(call)
         raise
 
 
@@ -82,8 +87,12 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
                 _observer_failed(call, error)
             raise call.left  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
         call.gave_value = bool(kept)
+        if isinstance(error, asyncio.CancelledError) and not _is_the_tools_own():
+            await note_interruption(call)
         _fail(call, error)
     finally:
+        if call.left is not None:
+            await note_interruption(call)
         call.left = None  # its traceback leads back to the call
     if not entered:
         yield _no_values()
@@ -147,14 +156,19 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
         raise NotCallable(plan.name)
     if call.sealed is not None:
         call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
-    kept = call.run.journal is not None or call.run.fence is not None
+    run = call.run
+    kept = run.journal is not None or run.fence is not None or (run.approvals is not None and call.is_noted)
     return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call) if kept else None)
 
 
 async def _begin(call: LiveCall) -> None:
-    """Have the run's journal keep that the tool begins, and ask its fence whether it still may."""
+    """Have the run's journal and store keep that the tool begins, and ask its fence whether it still may."""
     if call.run.journal is not None:
         await call.run.journal.begin(call)
+    if call.is_noted and call.noted is None:
+        if call.request is None:
+            call.request = request_for(call, [])
+        await note_begin(call)
     if call.run.fence is not None:
         await call.run.fence()
 
@@ -206,9 +220,21 @@ async def settled(call: LiveCall) -> Outcome | None:
     Raises:
         Exception: What an observer raised, where the run says so.
     """
+    try:
+        return await _ended_here(call)
+    finally:
+        if call.noted == "begun":
+            await note_end(call)
+
+
+async def _ended_here(call: LiveCall) -> Outcome | None:
     error = call.error
     if isinstance(error, HookRaised):
         return _observer_failed(call, error)
+    if isinstance(error, BegunBefore):
+        call.take_back()
+        refused = await begun_before(call, error.entry)
+        return None if refused is None else call.close(refused)
     if not isinstance(error, ApprovalRequired):
         return None
     if error.tool:  # of a turn that it ran: suspended, too, it would do again what it did before that turn
@@ -221,6 +247,7 @@ async def settled(call: LiveCall) -> Outcome | None:
     if late:
         misused = ApprovalError(call.name, f"it asked for approval {late}")
         return call.close(failure(call.plan, call.id, call.run, misused))
+    await forget_begin(call)
     call.asks = (*call.asks, "the tool asks for it")
     call.ask_metadata = {**call.ask_metadata, **error.metadata}
     call.take_back()

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy, deepcopy
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -40,6 +40,7 @@ __all__ = ["LiveCall"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
+_WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
 
 
@@ -69,6 +70,7 @@ class LiveCall:
         misfit: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
             arguments now.
         kept: What is shown in the place of its result, where a result store keeps it.
+        noted: How much of its execution the run's approval store knows; None for nothing.
         key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
     """
 
@@ -98,6 +100,7 @@ class LiveCall:
     earlier_runs: tuple[str, ...] = ()
     original: LiveCall | None = None
     misfit: InvalidArguments | SchemaError | None = None
+    noted: Literal["begun", "ended"] | None = None
     key: str = ""
     value: Any = None
     error: Exception | None = None
@@ -157,6 +160,19 @@ class LiveCall:
         """Whether it has a result that is not of an execution here: of another process, or as the approver said."""
         said = self.grant is not None and self.grant.done is not None
         return self.state == "executed" and (said or self.resumed is not None)
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether the store of its run has to know when it begins and ends, and lets one of its copies begin."""
+        if self.run.approvals is None or self.noted == "ended":
+            return False
+        return self.grant is not None or self.has_noted_effect
+
+    @property
+    def has_noted_effect(self) -> bool:
+        """Whether the store of its run has to know of it though it needs no approval."""
+        options = self.plan.tool.options
+        return self.run.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
 
     @property
     def waits_for_post_hooks(self) -> bool:
@@ -417,10 +433,11 @@ class LiveCall:
             CallStateError: It was executed before, or did not pass its gates.
         """
         first = self.original
-        if self.state != "admitted" or (first is not None and first.begun):
+        by_store = self.is_noted
+        if self.state != "admitted" or (first is not None and first.begun and not by_store):
             begun = self.begun or (first is not None and first.begun)
             raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
-        mark = self._mark()
+        mark = "" if by_store else self._mark()
         if mark and not self.run.use_once(mark):
             raise CallStateError(self.plan.name, self.received.id, "executed")
         self.state, self.begun = "executing", True

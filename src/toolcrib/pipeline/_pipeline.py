@@ -24,6 +24,7 @@ from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offer
 from toolcrib.pipeline._keep import completed, kept, reader_in, with_value
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
+from toolcrib.pipeline._noted import note_end
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._recover import begun_before, named, pass_again, restored, taken_up
 from toolcrib.pipeline._run import Run
@@ -107,7 +108,7 @@ class Pipeline:
         outcome = None if made.state == "executed" else await execute(made)
         if outcome is not None:
             return outcome
-        return await self.finish(made) if made.plan.awaited else self._concluded(made)
+        return await self.finish(made) if made.plan.awaited or made.is_noted else self._concluded(made)
 
     def run_sync(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
@@ -361,6 +362,8 @@ class Pipeline:
     async def finish(self, call: Call) -> Outcome:
         """Run the post hooks on the result or the exception of an executed call, and close its record."""
         live = _live(call)
+        if live.is_noted:
+            await note_end(live)
         failed: Outcome | None = None
         if live.plan.held and live.state == "executed":
             with live, live.within():
@@ -375,7 +378,7 @@ class Pipeline:
     def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.plan.awaited else self._concluded(live)
+        return None if live.plan.awaited or live.is_noted else self._concluded(live)
 
     async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed:
         """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""

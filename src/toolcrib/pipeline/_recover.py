@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.calls import (
-    DOUBT_ANSWERS,
     ApprovalRequest,
     DecisionNote,
     Denial,
@@ -23,11 +22,12 @@ from toolcrib.calls import (
     ToolCall,
     revived,
 )
-from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, ModelRetry, SchemaError
+from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.pipeline._admit import available, pass_gates, refusal
 from toolcrib.pipeline._approve import answered, approve, reasons_for
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._consent import consent_given, consent_lacking, waits_for_consent
+from toolcrib.pipeline._doubt import reason_of_doubt, stored_error
 from toolcrib.pipeline._edits import changed_since
 from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._live_call import LiveCall
@@ -36,14 +36,6 @@ from toolcrib.pipeline._run import Run
 from toolcrib.provenance import Question
 
 __all__ = ["begun_before", "named", "pass_again", "restored", "taken_up"]
-
-_CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
-_FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
-_ANSWERS = f"The answers are: {'; '.join(DOUBT_ANSWERS.values())}"
-_CHANGED = (
-    "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
-    "other arguments to have it done now, or deny it"
-)
 
 
 def named(state: Any) -> tuple[str, str]:
@@ -106,7 +98,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
         call.request = ApprovalRequest.from_dict(data["request"])
     if call.state in ("executed", "closed"):
         call.begun, call.value = data.get("begun", True), revived(data.get("value"))
-        call.error = None if data.get("error") is None else _error_from(data["error"])
+        call.error = None if data.get("error") is None else stored_error(data["error"])
     return call
 
 
@@ -131,13 +123,6 @@ def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
             raise
         changed = f"the tool or the arguments have changed since it was asked ({error})"
         raise ApprovalError(call.name, changed) from error
-
-
-def _error_from(data: Mapping[str, str]) -> Exception:
-    """Return an exception that reads as the one that a tool raised in another process."""
-    name = data["type"]
-    kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
-    return kind(data["message"])
 
 
 async def pass_again(call: LiveCall, given: Grant | Denial | None) -> Call | Outcome:
@@ -177,7 +162,8 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
     refused = await _offered_again(call)
     if refused is not None:
         return refused
-    if given is not None and given.call_id not in (None, call.id):
+    asked_as = call.id if call.request is None else call.request.call_id
+    if given is not None and given.call_id not in (None, call.id, asked_as):
         error = ApprovalError(call.name, f"it answers the call {given.call_id}, and this is {call.id}")
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     if waits_for_consent(call):
@@ -205,11 +191,9 @@ async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Gra
         return await approve(call, given, used)
     if call.state == "executing":
         call.doubts += 1  # so that the request is another than that of an earlier doubt about the same call
-    error = call.run.begun.get(call.id, {}).get("failed with")
-    doubt = _CUT_OFF if error is None else _FAILED.format(error=error)
+    refused = await answered(call, [reason_of_doubt(call)], given)
     if call.misfit is None:
-        return await answered(call, [f"{doubt}. {_ANSWERS}"], given)
-    refused = await answered(call, [f"{doubt}. {_CHANGED.format(error=call.misfit)}"], given)
+        return refused
     edited = call.grant is not None and call.grant.override_args is not None
     if refused is None and call.state != "executed" and not edited:
         return failure(call.plan, call.id, call.run, ApprovalError(call.name, str(call.misfit)))

@@ -81,7 +81,11 @@ class Run:
         deps: What the host gives its tools, as `ctx.deps`.
         limits: The run's budget.
         approver: An async function that is asked at once when a call needs approval; None suspends the call.
-        approvals: Where requests are kept and answers looked up. Without a store, a standing grant holds in the run.
+        approvals: Where requests are kept and answers looked up, and that an approved call began and what it came to:
+            after a crash it is known to be in doubt. Without a store, a standing grant holds in the run.
+        store: A store for `approvals` that also knows of calls with an effect which need no approval: an equal call,
+            while one of them is in doubt, is asked about. A call has an effect unless its tool's `effect` is `none`,
+            `fetch` or `program`, or the tool is idempotent.
         principal: On whose behalf the calls are made.
         access: What the token of the request allows that makes the calls, and says of its holder; None where there is
             no token, and no scope is asked for.
@@ -119,6 +123,7 @@ class Run:
     limits: CallLimits | None = None
     approver: Approver | None = None
     approvals: ApprovalStore | None = None
+    store: ApprovalStore | None = None
     principal: str | None = None
     access: Access | None = None
     agent: str | None = None
@@ -145,6 +150,8 @@ class Run:
 
     def __post_init__(self) -> None:
         self.id = self.id or f"run_{urandom(8).hex()}"
+        if self.store is not None and self.approvals is None:
+            self.approvals = self.store
         if type(self.sinks) is not tuple:
             self.sinks = _as_tuple("sinks", self.sinks)
         if self.limits is not None and not isinstance(self.limits, CallLimits):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
@@ -351,7 +358,7 @@ _OPTIONS: Final = frozenset(
     {
         "access", "agent", "approvals", "approver", "available", "begun", "client", "conversation_id", "deps", "entry",
         "errors", "fence", "hook_errors", "journal", "parent_id", "principal", "program_id", "provide", "question_wait",
-        "reader", "sample", "sinks",
+        "reader", "sample", "sinks", "store",
     }
 )  # fmt: skip
 _FIELDS: Final = tuple(one.name for one in fields(Run))

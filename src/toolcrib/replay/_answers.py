@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.approvals import misfit
+from toolcrib.approvals import ApprovalEntry, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.record import RecordedAttempt
 
@@ -28,7 +28,7 @@ class RecordedAnswers:
         self._given: dict[tuple[str, str], RecordedAttempt] = {}
         self.asked = False
 
-    def begin(self, attempt: RecordedAttempt) -> None:
+    def follow(self, attempt: RecordedAttempt) -> None:
         """Answer from now on as people did when a call came this time."""
         self._attempt, self.asked = attempt, False
         for said in attempt.answers:
@@ -40,6 +40,22 @@ class RecordedAnswers:
 
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         """Keep nothing."""
+
+    async def begin(self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False) -> None:
+        """Keep nothing."""
+
+    async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
+        """Keep nothing."""
+
+    async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
+        """Keep nothing."""
+
+    async def undo(self, request: ApprovalRequest) -> None:
+        """Keep nothing."""
+
+    async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
+        """Return nothing: a replay keeps no request."""
+        return ()
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Raise TypeError: what was recorded is all that is said."""

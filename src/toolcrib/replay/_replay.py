@@ -194,7 +194,7 @@ class _Replay:
             own.run.hear(str(text))
         if attempt.came.get("weighed") is False and not own.unread:
             own.unread = _ELSEWHERE
-        own.answers.begin(attempt)
+        own.answers.follow(attempt)
         before = self.progress.get(id(call))
         if before is None:
             progress = self.progress[id(call)] = _Progress(unread=own.unread)

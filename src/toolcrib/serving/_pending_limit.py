@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
-from toolcrib.approvals import ApprovalEntry, ApprovalStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.approvals import ApprovalEntry, ApprovalStore, WrappedApprovalStore
+from toolcrib.calls import ApprovalRequest, now
 from toolcrib.errors import PendingLimitReached
 
 __all__ = ["ListsRequests", "PendingApprovals", "check_countable"]
@@ -40,7 +40,7 @@ def check_countable(store: ApprovalStore, limit: int | None) -> ListsRequests | 
     return store
 
 
-class PendingApprovals:
+class PendingApprovals(WrappedApprovalStore):
     """The approval store as the calls of one principal see it: a limited number of their requests may be pending.
 
     Servers that share a store count what is in it, so two that are called at the same moment may keep one more.
@@ -56,7 +56,7 @@ class PendingApprovals:
     """
 
     def __init__(self, store: ApprovalStore, principal: str, limit: int | None, counts_for: timedelta) -> None:
-        self.store = store
+        super().__init__(store)
         self._principal, self._limit, self._counts_for = principal, limit, counts_for
         self._forms: set[str] = set()
         self._lock = asyncio.Lock()
@@ -78,15 +78,6 @@ class PendingApprovals:
         async with self._lock:
             await self._find_room(request)
             await self.store.put(request)
-
-    async def answer(self, answer: Grant | Denial) -> None:
-        await self.store.answer(answer)
-
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        return await self.store.take(request)
-
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        await self.store.use(request, answer)
 
     async def _find_room(self, request: ApprovalRequest) -> None:
         if self._listed is None or self._limit is None:

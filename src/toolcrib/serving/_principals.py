@@ -94,6 +94,7 @@ class Principals:
         run = given.view(
             principal=name,
             approvals=pending,
+            store=None if given.store is None else pending,
             entry="mcp" if given.entry == "pipeline" else given.entry,
             hook_errors="fail",
         )

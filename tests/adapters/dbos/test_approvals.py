@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.approvals.race import ONE_TAKES, grant, raced, two_processes_at_once
+from tests.approvals.race import ONE_BEGINS, grant, raced, two_processes_at_once
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.calls import ApprovalRequest
@@ -35,7 +35,7 @@ def test_of_two_processes_one_gets_the_grant(postgres: Postgres, two_processes: 
     for number in range(5):
         asyncio.run(grant(store, number))
 
-        assert raced(two_processes, _opened, url, number) == ONE_TAKES
+        assert raced(two_processes, _opened, url, number) == ONE_BEGINS
     store.close()
 
 

@@ -35,6 +35,14 @@ POSTGRES_APPROVAL_TABLES = StoreTables(
                 WHERE used_at IS NULL AND answer IS NOT NULL""",
         ),
         ("CREATE TABLE toolcrib_approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
+        (
+            "ALTER TABLE toolcrib_requests ADD COLUMN execution TEXT",
+            "ALTER TABLE toolcrib_requests ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE toolcrib_requests ADD COLUMN unended INTEGER NOT NULL DEFAULT 0",
+            "CREATE INDEX toolcrib_requests_begun ON toolcrib_requests (digest) WHERE execution IS NOT NULL",
+            "CREATE INDEX toolcrib_requests_unended ON toolcrib_requests (number) WHERE unended = 1",
+            "CREATE TABLE toolcrib_claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
+        ),
     ),
 )
 """The tables of `PostgresApprovalStore`."""
@@ -43,8 +51,8 @@ POSTGRES_APPROVAL_TABLES = StoreTables(
 class PostgresApprovalStore(SqlApprovalStore):
     """An approval store on a Postgres server; it does what `SqliteApprovalStore` does.
 
-    A grant is used up in the transaction that looks it up, before its tool runs, and writers come one after another:
-    of any number of processes one gets the grant.
+    A grant is used up in a transaction right before its tool runs, and writers come one after another: of any number of
+    processes one executes the call.
 
     Args:
         database: Its URL, or what `Database.named` made of one. Missing tables are made.

@@ -1,31 +1,29 @@
-"""Approval store of one piece of durable work, which may ask twice for one answer, but acts on it once."""
+"""Approval store of one piece of durable work, which waits for a database that is away."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+from toolcrib._processes import this_process
 from toolcrib.adapters.dbos._client import AnswerStore
 from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.adapters.dbos._result_turns import result_with_turns
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
-from toolcrib.approvals import ApprovalEntry
+from toolcrib.approvals import ApprovalEntry, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
-from toolcrib.errors import ApprovalError
 from toolcrib.tools import Tool, stopped_clocks
 
 __all__ = ["WorkStore"]
 
 
-class WorkStore:
-    """An approval store as one turn or program sees it: an answer that it used up before is given to it again.
+class WorkStore(WrappedApprovalStore):
+    """An approval store as one turn or program sees it.
 
-    A database that is away is waited for: an error of it is no answer to the call that asks.
-
-    A worker may die after it used an answer up and before it is recorded that the call has begun. The worker that takes
-    the work up gets the same answer again: the call has not been made, and the answer belongs to this work alone.
+    A database that is away is waited for: an error of it is no answer to the call that asks. An answer is used up when
+    its call begins, after that is in the work's journal: a worker that takes the work up before gets the answer again.
 
     Args:
         store: The store of requests and answers.
@@ -45,40 +43,27 @@ class WorkStore:
         waits: WaitedTime | None = None,
         fence: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._store, self._execution, self._tools, self._waits = store, execution, tools, waits
-        self._fence = fence
+        super().__init__(store)
+        self._execution, self._tools, self._waits, self._fence = execution, tools, waits, fence
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
         with self._without_clock():
             if self._fence is not None:
                 await self._fence()
-            await outlast(lambda: self._store.put(request))
+            await outlast(lambda: self.store.put(request))
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Take a grant or a denial."""
-        await outlast(lambda: self._store.answer(answer))
+        await outlast(lambda: self.store.answer(answer))
 
-    async def take(self, request: ApprovalRequest) -> Grant | Denial | None:
-        """Return the answer to this request and use it up; or the one that this work used up for it before."""
+    async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
+        """Return the answer to this request; None for a call in doubt whose answer this work did not wait for."""
         if self._execution is not None and request.in_doubt and request.id != self._execution.asked:
             return None  # the workflow that goes on takes it, which records the call again before it begins
-        tried = False  # then an answer that was used up meanwhile was by the try that heard no reply
-
-        async def take() -> Grant | Denial | None:
-            nonlocal tried
-            mine, tried = tried, True
-            try:
-                return await self._store.take(request)
-            except ApprovalError:  # it is used up, perhaps by an execution of this work that is cut off, or will be
-                used = await self._used(request.id, mine=mine)
-                if used is None:
-                    raise
-                return used
-
         with self._without_clock():
-            answer = await outlast(take)
-        if answer is not None:
+            answer = await outlast(lambda: self.store.take(request))
+        if isinstance(answer, Grant | Denial):
             self._note(request, answer)
         if (
             self._execution is None
@@ -89,19 +74,34 @@ class WorkStore:
             return answer
         return replace(answer, done=Done(result_with_turns(request, answer.done.value, self._tools)))
 
-    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Keep an answer that came with the call, and use it up, unless this work used it up before."""
+    async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+        """Keep an answer that came with the call."""
         self._note(request, answer)
-        tried = False
+        with self._without_clock():
+            return await outlast(lambda: self.store.use(request, answer))
 
-        async def use() -> None:
+    async def begin(
+        self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
+    ) -> ApprovalEntry | None:
+        """Note that a call begins; return the entry by which it has begun elsewhere."""
+        tried = False  # then an execution that this process began is that of a try which heard no reply
+
+        async def begin() -> ApprovalEntry | None:
             nonlocal tried
-            used, tried = await self._used(request.id, mine=tried), True
-            if used != answer:
-                await self._store.use(request, answer)
+            mine, tried = tried, True
+            begun = await self.store.begin(request, grant, again=again)
+            execution = None if begun is None else begun.execution
+            if mine and execution is not None and execution.process == this_process():
+                return await self.store.begin(request, grant, again=True)
+            return begun
 
         with self._without_clock():
-            await outlast(use)
+            return await outlast(begin)
+
+    async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
+        """Note that a call has ended."""
+        with self._without_clock():
+            await outlast(lambda: self.store.end(request, grant, result))
 
     def _without_clock(self) -> AbstractContextManager[None]:
         if self._execution is not None:
@@ -111,15 +111,3 @@ class WorkStore:
     def _note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
         if self._execution is not None:
             self._execution.note(request, answer)
-
-    async def _used(self, request_id: str, *, mine: bool) -> Grant | Denial | None:
-        if not mine and self._execution is not None and request_id != self._execution.asked:
-            return None
-        entry = await self._entry(request_id)
-        return None if entry is None or entry.used_at is None else entry.answer
-
-    async def _entry(self, request_id: str) -> ApprovalEntry | None:
-        try:
-            return await self._store.show(request_id)
-        except ApprovalError:  # there is no such request
-            return None

@@ -1,0 +1,68 @@
+"""Identity of a process, and whether the process of an identity still runs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from functools import cache
+from pathlib import Path
+from uuid import getnode
+
+__all__ = ["is_running", "this_process"]
+
+_IMPORTED = f"{time.time():.2f}"
+
+
+def this_process() -> str:
+    """Return the identity of this process, which no other process has: machine, number, and when it started."""
+    return _identity(os.getpid())
+
+
+def is_running(process: str) -> bool | None:
+    """Return whether the process of an identity runs; None where that cannot be known, as it is of another machine."""
+    if process == this_process():
+        return True
+    machine, _, rest = process.rpartition(":")[0].partition(":")
+    number = rest or "0"
+    if machine != _machine() or not number.isdecimal():
+        return None
+    started = _started(int(number))
+    if started is not None:
+        return f"{machine}:{number}:{started}" == process
+    return False if Path("/proc/self/stat").exists() else _has_number(int(number))
+
+
+@cache
+def _identity(number: int) -> str:
+    return f"{_machine()}:{number}:{_started(number) or _IMPORTED}"
+
+
+@cache
+def _machine() -> str:
+    """Return what all processes share that see the same process numbers: the boot and the namespace of processes."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return f"{platform.node()}/{getnode():x}".replace(":", "-")
+
+
+def _started(number: int) -> str | None:
+    """Return when a process started, in ticks since the boot; None where there is no such process, or no `/proc`."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return None
+    state, *fields = text.rpartition(")")[2].split()
+    return None if state in ("Z", "X") else fields[18]
+
+
+def _has_number(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,341 @@
+"""Calls that began before, as the run's approval store knows: executed now, ended, or in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.calls import Completed, Failed, Grant, Rejected, Suspended, ToolCall
+from toolcrib.errors import ApprovalRequired
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.tools import Tool, ez_tool
+
+
+def paying(paid: list[int], **options: Any) -> Tool[..., Any]:
+    @ez_tool(**{"requires_approval": True, **options})
+    async def pay(cents: int) -> str:
+        """Pay."""
+        paid.append(cents)
+        return f"paid {cents}"
+
+    return pay
+
+
+async def suspended(pipeline: Pipeline, store: MemoryApprovalStore, cents: int = 5) -> Suspended:
+    outcome = await pipeline.run(ToolCall("pay", {"cents": cents}), Run(approvals=store))
+    assert isinstance(outcome, Suspended)
+    return outcome
+
+
+async def cut_off(store: MemoryApprovalStore, call: Suspended) -> None:
+    """Leave a call as a process does that dies while the tool runs."""
+    grant = call.request.grant("ann")
+    await store.use(call.request, grant)
+    await store.begin(call.request, grant)
+    await store.break_off(call.request, grant)
+
+
+async def test_a_call_that_was_cut_off_is_asked_about_and_not_executed() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await cut_off(store, call)
+
+    outcome = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(outcome, Suspended)
+    assert outcome.request.in_doubt
+    assert "may have been done" in outcome.text()
+    assert paid == []
+
+
+@pytest.mark.parametrize("again", [1, 2])
+async def test_a_call_in_doubt_asks_the_same_in_each_process(again: int) -> None:
+    pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await cut_off(store, call)
+
+    outcomes: list[Any] = [call]
+    for _ in range(again):
+        outcomes.append(await pipeline.run(outcomes[-1].to_dict()["call"], Run(approvals=store)))
+    from_the_first = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(from_the_first, Suspended)
+    assert {outcome.request.id for outcome in outcomes[1:]} == {from_the_first.request.id}
+    assert len(await store.list(pending=True)) == 1
+
+
+async def test_the_three_answers_about_a_call_in_doubt() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    outcomes: list[Any] = []
+    for cents in (1, 2, 3):
+        call = await suspended(pipeline, store, cents)
+        await cut_off(store, call)
+        doubt = await pipeline.run(call, Run(approvals=store))
+        assert isinstance(doubt, Suspended)
+        answer = [doubt.request.grant(), doubt.request.done("paid by hand"), doubt.request.deny("leave it")][cents - 1]
+        await store.answer(answer)
+        outcomes.append(await pipeline.run(call, Run(approvals=store)))
+
+    assert [type(outcome) for outcome in outcomes] == [Completed, Completed, Rejected]
+    assert [outcome.text() for outcome in outcomes[:2]] == ["paid 1", "paid by hand"]
+    assert paid == [1]
+    assert await store.unended() == ()
+
+
+async def test_a_call_that_is_cut_off_again_is_asked_about_again() -> None:
+    pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await cut_off(store, call)
+    first = await pipeline.run(call, Run(approvals=store))
+    assert isinstance(first, Suspended)
+    await cut_off(store, first)
+
+    second = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(second, Suspended)
+    assert second.request.in_doubt
+    assert len({call.request.id, first.request.id, second.request.id}) == 3
+
+
+async def test_an_idempotent_tool_is_executed_again_by_the_same_answer() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid, idempotent=True)]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await cut_off(store, call)
+
+    outcome = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(outcome, Completed)
+    assert paid == [5]
+
+
+async def test_a_call_that_ended_before_its_host_kept_that_has_its_result() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+
+    outcomes = [await pipeline.run(call, Run(approvals=store)) for _ in range(2)]
+
+    assert [outcome.text() for outcome in outcomes] == ["paid 5", "paid 5"]
+    assert paid == [5]
+
+
+async def test_a_call_that_failed_has_its_error_when_it_comes_back() -> None:
+    ran: list[int] = []
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        ran.append(cents)
+        raise ValueError("the bank is closed")
+
+    pipeline, store = Pipeline([pay]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+
+    outcomes = [await pipeline.run(call, Run(approvals=store)) for _ in range(2)]
+
+    assert all(isinstance(outcome, Failed) for outcome in outcomes)
+    assert ["the bank is closed" in outcome.text() for outcome in outcomes] == [True, True]
+    assert ran == [5]
+
+
+async def test_a_result_without_a_json_form_is_asked_for() -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> Any:
+        return object()
+
+    pipeline, store = Pipeline([pay]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+    await pipeline.run(call, Run(approvals=store))
+
+    outcome = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(outcome, Suspended)
+    assert "was executed, and its result was not stored" in outcome.request.reason
+
+
+async def test_of_two_that_take_up_one_call_one_executes_it_and_the_other_is_told() -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        entered.set()
+        await leave.wait()
+        return "paid"
+
+    pipeline, store = Pipeline([pay]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+
+    first = asyncio.create_task(pipeline.run(call, Run(approvals=store)))
+    await entered.wait()
+    second = await pipeline.run(call, Run(approvals=store))
+    leave.set()
+
+    assert isinstance(second, Suspended)
+    assert "is executed now" in second.request.reason
+    assert (await first).text() == (await pipeline.run(call, Run(approvals=store))).text() == "paid"
+
+
+async def test_a_cancelled_call_is_in_doubt() -> None:
+    entered = asyncio.Event()
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    pipeline, store = Pipeline([pay]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+    task = asyncio.create_task(pipeline.run(call, Run(approvals=store)))
+    await entered.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    outcome = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(outcome, Suspended)
+    assert outcome.request.in_doubt
+
+
+async def test_a_stream_that_its_consumer_leaves_is_in_doubt() -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> AsyncIterator[int]:
+        yield 1
+        yield 2
+
+    pipeline, store = Pipeline([pay]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+    values = pipeline.stream(call, Run(approvals=store))
+    await anext(values)
+    await values.aclose()
+
+    [entry] = await store.list()
+
+    assert entry.execution_state == "in doubt"
+
+
+async def test_a_new_equal_call_says_first_that_one_may_have_been_done() -> None:
+    pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
+    await cut_off(store, await suspended(pipeline, store))
+
+    equal, other = await suspended(pipeline, store), await suspended(pipeline, store, cents=6)
+
+    assert equal.request.reason.startswith("an equal call (request ask_")
+    assert "it may have been done already" in equal.request.reason
+    assert other.request.reason == ""
+
+
+async def test_an_approver_of_the_run_is_told_of_an_equal_call_in_doubt() -> None:
+    asked: list[str] = []
+    pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
+    await cut_off(store, await suspended(pipeline, store))
+
+    async def approver(request: Any) -> Any:
+        asked.append(request.reason)
+        return request.deny()
+
+    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(approvals=store, approver=approver))
+
+    assert "it may have been done already" in asked[0]
+
+
+@pytest.mark.parametrize("cause", [{"conversation_id": "friday"}, {}])
+async def test_an_answer_goes_to_the_call_of_its_run_or_conversation(cause: dict[str, Any]) -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    runs = [Run(approvals=store, **options) for options in ({"conversation_id": "monday"}, cause)]
+    calls = [await pipeline.run(ToolCall("pay", {"cents": 5}, "call_1"), run) for run in runs]
+    assert isinstance(calls[0], Suspended)
+    await store.answer(calls[0].request.grant("ann"))
+
+    outcomes = [await pipeline.run(call, run) for call, run in zip(calls[::-1], runs[::-1], strict=True)]
+
+    assert [type(outcome) for outcome in outcomes] == [Suspended, Completed]
+
+
+# --- calls that need no approval, in a run with a store
+
+
+async def test_a_store_of_the_run_knows_of_a_call_that_needs_no_approval() -> None:
+    pipeline, store = Pipeline([paying([], requires_approval=False)]), MemoryApprovalStore()
+
+    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store))
+
+    [entry] = await store.list()
+    assert (entry.execution_state, entry.answer) == ("ended", None)
+
+
+@pytest.mark.parametrize("options", [{"effect": "none"}, {"effect": "fetch"}, {"idempotent": True}])
+async def test_a_call_without_an_effect_is_not_noted(options: dict[str, Any]) -> None:
+    pipeline, store = Pipeline([paying([], requires_approval=False, **options)]), MemoryApprovalStore()
+
+    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store))
+
+    assert await store.list() == ()
+
+
+@pytest.mark.parametrize(("answer", "paid_then"), [("grant", [5]), ("done", []), ("deny", [])])
+async def test_an_equal_call_is_asked_about_while_one_is_in_doubt(answer: str, paid_then: list[int]) -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid, requires_approval=False)]), MemoryApprovalStore()
+    await leave_in_doubt(store)
+
+    asked = [await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store)) for _ in range(2)]
+    request = asked[0].request if isinstance(asked[0], Suspended) else None
+    assert request is not None
+    await store.answer(request.done("paid") if answer == "done" else getattr(request, answer)())
+    outcome = await pipeline.run(asked[1].to_dict()["call"], Run(store=store))
+
+    assert outcome.kind == ("rejected" if answer == "deny" else "completed")
+    assert paid == paid_then
+    assert await store.unended() == ()
+
+
+async def leave_in_doubt(store: MemoryApprovalStore) -> None:
+    """Leave an equal call as a process does that dies while the tool runs."""
+    entered = asyncio.Event()
+
+    @ez_tool
+    async def pay(cents: int) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(Pipeline([pay]).run(ToolCall("pay", {"cents": 5}), Run(store=store)))
+    await entered.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_a_tool_that_asks_for_approval_itself_has_not_begun() -> None:
+    @ez_tool
+    async def pay(cents: int) -> None:
+        raise ApprovalRequired({"bank": "Oslo"})
+
+    pipeline, store = Pipeline([pay]), MemoryApprovalStore()
+
+    outcome = await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store))
+
+    assert isinstance(outcome, Suspended)
+    assert [entry.execution for entry in await store.list()] == [None]
+
+
+async def test_a_standing_grant_is_noted_for_each_call() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore([Grant("pay", "ann", scope="tool")])
+
+    for _ in range(2):
+        await pipeline.run(ToolCall("pay", {"cents": 5}), Run(approvals=store))
+
+    assert [entry.execution_state for entry in await store.list()] == ["ended", "ended"]
+    assert paid == [5, 5]
