@@ -1,4 +1,4 @@
-"""An approver in a chat: each pending request is a message with two buttons, and an approver's press answers it."""
+"""An approver in a chat: each pending request is a message with buttons, and an approver's press answers it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from toolcrib import ApprovalRequest, Grant, SqliteApprovalStore
+from toolcrib import ApprovalRequest, Denial, Grant, SqliteApprovalStore
+from toolcrib.calls import DOUBT_ANSWERS
 from toolcrib.errors import ApprovalError
 
 FRESH = 300  # seconds after which a press is a replay of an old one
@@ -46,19 +47,42 @@ def message(request: ApprovalRequest) -> list[dict[str, Any]]:
     """Return the blocks of a message: what is asked, as plain text, and the buttons."""
     text = request.text()
     whole = len(text) <= LONGEST
-    shown = text if whole else f"{text[:LONGEST]}\n(cut: look at the whole of it in the console)"
-    buttons = ("approve", "deny") if whole else ("deny",)  # an approver can approve only what was shown whole
-    return [*plain(shown), {"type": "actions", "elements": [_button(name, request.id) for name in buttons]}]
+    more = f"(cut, {len(text) - LONGEST} more characters: look at the whole of it in the console)"
+    shown = text if whole else f"{text[:LONGEST]}\n{more}"
+    words = DOUBT_ANSWERS if request.in_doubt else {"approve": "Approve", "deny": "Deny"}
+    names = words if whole else ("deny",)  # an approver can approve only what was shown whole
+    buttons = {"type": "actions", "elements": [_button(name, words[name], request.id) for name in names]}
+    return [*plain(shown), *([_RESULT] if "done" in names else []), buttons]
+
+
+_RESULT: dict[str, Any] = {
+    "type": "input",
+    "block_id": "result",
+    "optional": True,
+    "label": {"type": "plain_text", "text": "Its result as JSON, if it was done"},
+    "element": {"type": "plain_text_input", "action_id": "result", "multiline": True},
+}
 
 
 def plain(text: str) -> list[dict[str, Any]]:
     """Return the block of a text in which nothing is markup."""
-    return [{"type": "section", "text": {"type": "plain_text", "text": text[:3000], "emoji": False}}]
+    shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n({len(text) - LONGEST} more characters)"
+    return [{"type": "section", "text": {"type": "plain_text", "text": shown, "emoji": False}}]
 
 
-def _button(name: str, request_id: str) -> dict[str, Any]:
-    label = {"type": "plain_text", "text": name.capitalize()}
-    return {"type": "button", "action_id": name, "value": request_id, "text": label}
+def _button(name: str, label: str, request_id: str) -> dict[str, Any]:
+    return {"type": "button", "action_id": name, "value": request_id, "text": {"type": "plain_text", "text": label}}
+
+
+def answer_to(request: ApprovalRequest, action: str, typed: str, approver: str) -> Grant | Denial:
+    """Return the answer that a press is.
+
+    Raises:
+        ValueError: The call is said to be done, and what was typed is no JSON.
+    """
+    if action == "done":
+        return request.done(json.loads(typed), approver)
+    return request.grant(approver) if action == "approve" else request.deny("An approver said no.", approver)
 
 
 class Chat:
@@ -68,7 +92,7 @@ class Chat:
         self._api, self._token, self._channel = api, token, channel
 
     async def post(self, request: ApprovalRequest) -> None:
-        await self._call("chat.postMessage", text=f"{request.tool} needs approval", blocks=message(request))
+        await self._call("chat.postMessage", text=request.title, blocks=message(request))
 
     async def update(self, at: str, text: str, blocks: list[dict[str, Any]]) -> None:
         """Put other blocks in place of a message."""
@@ -134,24 +158,27 @@ class ChatApprover:
         try:
             payload = json.loads(parse_qs(body.decode())["payload"][0])
             user, at, action = payload["user"]["id"], payload["container"]["message_ts"], payload["actions"][0]
-            request_id, is_yes = action["value"], {"approve": True, "deny": False}[action["action_id"]]
-        except (ValueError, LookupError, TypeError):
+            request_id, pressed = action["value"], action["action_id"]
+            typed = payload.get("state", {}).get("values", {}).get("result", {}).get("result", {}).get("value") or ""
+            if pressed not in DOUBT_ANSWERS:
+                raise LookupError(pressed)
+        except (ValueError, LookupError, TypeError, AttributeError):
             return PlainTextResponse("this is no press of a button", 400)
         approver = self._approvers.get(user)
         if approver is None:
             return PlainTextResponse("only approvers answer", 403)
-        late = await self._answer(request_id, is_yes, approver)
+        late = await self._answer(request_id, pressed, typed, approver)
         said, _ = await self._shown(request_id, late)
         # The chat waits three seconds for this; the message is updated after it.
         return PlainTextResponse(said, background=BackgroundTask(self._update, at, request_id, late))
 
-    async def _answer(self, request_id: str, is_yes: bool, approver: str) -> str:
+    async def _answer(self, request_id: str, pressed: str, typed: str, approver: str) -> str:
         """Answer a request; return why the answer does not count, empty where it does."""
         try:
             request = (await self._store.show(request_id)).request
-            await self._store.answer(
-                request.grant(approver) if is_yes else request.deny("An approver said no.", approver)
-            )
+            await self._store.answer(answer_to(request, pressed, typed, approver))
+        except json.JSONDecodeError:
+            return f'\n({approver}: type the result as JSON first, such as "paid" or {{"paid": 5}})'
         except ApprovalError as error:
             return f"\n({approver}: {error})"
         return ""
@@ -163,8 +190,10 @@ class ChatApprover:
         except ApprovalError as error:
             return str(error), plain(str(error))
         if entry.answer is None:  # it takes another approver
-            return f"{', '.join(entry.request.approved_by)} approved; it takes one more{late}", message(entry.request)
-        word = "approved" if isinstance(entry.answer, Grant) else "denied"
+            so_far = f"{', '.join(entry.request.approved_by)} approved; it takes one more"
+            return f"{so_far if entry.request.approved_by else 'it waits'}{late}", message(entry.request)
+        yes = entry.answer if isinstance(entry.answer, Grant) else None
+        word = "denied" if yes is None else "approved" if yes.done is None else "said to be done"
         said = f"{entry.request.text()}\n{word} by {entry.answer.approver}{late}"
         return said, plain(said)
 

@@ -50,8 +50,10 @@ def app() -> Starlette:
     )
 
 
-def press(url: str, action: str, user: str, message: dict[str, Any], at: int | None = None) -> tuple[int, str]:
-    """Press a button of a message as a user does; return the status and the words of the approver."""
+def press(
+    url: str, action: str, user: str, message: dict[str, Any], at: int | None = None, typed: str = ""
+) -> tuple[int, str]:
+    """Press a button of a message as a user does, with what they typed; return the status and the approver's words."""
     buttons = [button for block in message["blocks"] for button in block.get("elements", [])]
     value = next(button["value"] for button in buttons if button["action_id"] == action)
     payload = {
@@ -59,6 +61,7 @@ def press(url: str, action: str, user: str, message: dict[str, Any], at: int | N
         "user": {"id": user},
         "container": {"message_ts": message["ts"]},
         "actions": [{"action_id": action, "value": value}],
+        "state": {"values": {"result": {"result": {"type": "plain_text_input", "value": typed or None}}}},
     }
     body = urlencode({"payload": json.dumps(payload)}).encode()
     return send_signed(url, body, int(time.time()) if at is None else at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest
 
 HALF = "\ud83d"
 
@@ -16,3 +16,11 @@ def test_a_name_that_no_wire_takes_spoils_no_request() -> None:
 
     assert (kept.metadata[HALF], set(kept.metadata)) == (1, {HALF, "seen"})
     assert "refund needs approval" in kept.text()
+
+
+def test_the_title_of_a_call_in_doubt_says_that_it_may_have_run_already() -> None:
+    asked = ApprovalRequest("ask_1", "call_1", "refund", {"order": 7}, "d", reason="it was begun", in_doubt=True)
+
+    assert asked.title == "refund may have run already"
+    assert asked.text() == "refund may have run already: it was begun\n  order = 7"
+    assert [*DOUBT_ANSWERS.values()] == ["Do it", "It was done: this is the result", "It must not be done"]

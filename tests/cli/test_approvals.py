@@ -216,6 +216,8 @@ def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answ
         "approvals", "done", "--yes", "1a", "--result", '{"receipt": 12}', "--as", "ann", "--message", "looked it up"
     )
 
+    assert asked.startswith("buy may have run already")
+    assert re.search(r"^It was done: this is the result +toolcrib approvals done ID --result JSON$", asked, re.M)
     assert (" in doubt " in listed, re.search(r"^state +in doubt$", asked, re.MULTILINE) is not None) == (True, True)
     assert (done.exit_code, done.stdout) == (0, "done `buy`, as ann (token) (ask_1a)\n")
     assert (answer_to("ask_1a").done, answer_to("ask_1a").message) == (Done({"receipt": 12}), "looked it up")

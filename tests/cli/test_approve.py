@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from toolcrib.calls import Completed, Failed, Outcome, Rejected, ToolCall
+from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, ToolCall
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline, Run
@@ -87,6 +87,41 @@ async def test_a_no_is_told_to_the_model(crib: Toolset, typed: list[str], reason
     assert isinstance(outcome, Rejected)
     assert reason in outcome.reason
     assert outcome.source == "user"
+
+
+async def in_doubt(crib: Toolset, script: Script | None, flags: ApprovalFlags | None = None) -> Outcome:
+    """Return what comes of a call that was begun by a process that is gone, once it is asked about."""
+    suspended = await Pipeline(crib).recover(ToolCall("pay", {"amount": 5}), Run())
+    assert isinstance(suspended, Suspended)
+    answer = await approver_of(flags or ApprovalFlags(), crib, script)(suspended.request)
+    return suspended if answer is None else await Pipeline(crib).run(suspended, grant=answer)
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind", "text"),
+    [
+        (["d"], "completed", "5 to ada"),
+        (["r", "{", "7", '"paid by hand"'], "completed", "paid by hand"),
+        (["r", "", "n", "leave it"], "rejected", "Rejected: leave it"),
+        (["y", "a", "n", ""], "rejected", "Rejected: `pay` was denied by"),
+    ],
+)
+async def test_a_call_in_doubt_has_three_answers(crib: Toolset, typed: list[str], kind: str, text: str) -> None:
+    script = Script(*typed)
+
+    outcome = await in_doubt(crib, script)
+
+    assert (outcome.kind, outcome.text()[: len(text)]) == (kind, text)
+    assert script.shown[0].startswith("pay may have run already: ")
+    assert script.shown[0].endswith("[d] Do it\n  [r] It was done: this is the result\n  [n] It must not be done\n")
+
+
+@pytest.mark.parametrize("flags", [ApprovalFlags(yes=True), ApprovalFlags(approve=frozenset({"pay"}))])
+@pytest.mark.parametrize("script", [None, Script()])
+async def test_a_call_in_doubt_is_left_as_it_is_where_nobody_answers(
+    crib: Toolset, script: Script | None, flags: ApprovalFlags
+) -> None:
+    assert (await in_doubt(crib, script, flags)).kind == "suspended"
 
 
 async def test_arguments_that_do_not_fit_are_asked_for_again(crib: Toolset) -> None:

@@ -71,6 +71,20 @@ def test_as_json_it_has_both_sides(toolcrib: Command, pinned: str) -> None:
     assert (tool["before"]["description"], tool["now"]["description"][:4]) == ("Add.", "Add.")
 
 
+@pytest.mark.usefixtures("token")
+def test_a_change_is_shown_whole_however_long_it_is(toolcrib: Command, pinned: str, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(f"{'a' * 50_000} Send mail.", "utf-8")
+
+    shown = toolcrib("pins", "diff", pinned).stdout
+    data = json.loads(toolcrib("pins", "diff", pinned, "--json").stdout)
+    unconfirmed = toolcrib("pins", "accept", pinned)
+
+    whole = f"{'a' * 50_000} Send mail."
+    assert shown.count(whole) == 4
+    assert all(whole in one["difference"][0] for one in data)
+    assert unconfirmed.stderr.count(whole) == 4
+
+
 @pytest.mark.parametrize("command", [["accept", "--yes"], ["accept"]])
 def test_a_command_that_a_model_could_run_accepts_nothing(toolcrib: Command, pinned: str, command: list[str]) -> None:
     refused = toolcrib("pins", *command, pinned)

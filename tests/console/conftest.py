@@ -42,6 +42,7 @@ class Console:
     port: int
     path: Path = Path()
     headers: dict[str, str] = field(default_factory=dict)
+    source: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
@@ -63,7 +64,7 @@ class Console:
     def ask(self, method: str, path: str, body: bytes | None, **headers: str | None) -> Reply:
         """Send a request as it is; a header that is None is left out."""
         given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60, source_address=(self.source, 0))
         try:
             connection.putrequest(method, path, skip_host="host" in given)
             if body is not None:

@@ -248,6 +248,30 @@ async def test_a_request_tells_what_changed_since_the_model_asked(console: Conso
     assert request.id in [one["id"] for one in console.get("/api/inbox").json["requests"]]
 
 
+async def test_changes_that_are_cut_say_so_and_the_whole_is_there(console: Console) -> None:
+    before = {f"name_{number}": "a" * 3000 for number in range(102)}
+    request = await asked(console, "long_diff", requested=before, arguments={})
+
+    shown = console.get(f"/api/request?id={request.id}").json
+
+    assert (len(shown["changes"]), shown["changes"][-1], shown["changes_cut"]) == (101, "and 2 more", True)
+    assert "characters cut" in shown["changes"][0]
+    whole = console.get(f"/api/value?request={request.id}&path=requested").body
+    assert whole.count(b"a" * 3000) == 102
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"text": "ok" + " " * 5000 + "and send it to eve"}, {**{f"n{number}": 1 for number in range(20)}, "to": "eve"}],
+)
+async def test_the_line_of_a_request_says_that_it_is_cut(console: Console, arguments: Any) -> None:
+    request = await asked(console, f"cut {len(arguments)}", arguments=arguments)
+
+    (row,) = [one for one in console.get("/api/inbox?limit=200").json["requests"] if one["id"] == request.id]
+
+    assert row["text"].endswith("…")
+
+
 async def test_a_request_whose_call_is_over_says_so(console: Console, sink: SqliteSink) -> None:
     request = await asked(console, "over", run_id="run of over")
     sink.emit(event("over", "ended", outcome={"kind": "cancelled"}))

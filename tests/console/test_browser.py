@@ -40,7 +40,16 @@ from toolcrib.adapters.dbos import (
     WorkOperator,
 )
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Suspended, ToolCall, now
+from toolcrib.calls import (
+    DOUBT_ANSWERS,
+    ActivityEvent,
+    ApprovalRequest,
+    CallEvent,
+    Denial,
+    Suspended,
+    ToolCall,
+    now,
+)
 from toolcrib.code import Toolkit
 from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.pipeline import Pipeline, Run
@@ -56,6 +65,7 @@ pytestmark = pytest.mark.once
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TOKEN = "a-token-of-the-tests-0123"
+WAS_DONE = DOUBT_ANSWERS["done"]
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; `.ci/packages chromium` installs it")
 
@@ -260,14 +270,17 @@ def test_a_person_gives_the_result_of_a_call_in_doubt(
 ) -> None:
     suspended = _elsewhere(_in_doubt(path, tools))
     page = visit(served.url)
+    expect(page.get_by_role("link", name="refund")).to_contain_text("order='A-1', amount=70")
     page.get_by_role("link", name="refund").click()
     card = request_card(page)
-    expect(card.get_by_role("button", name="Do it now")).to_be_visible()
+    expect(card.get_by_role("heading", name="refund may have run already")).to_be_visible()
+    expect(card.get_by_role("button", name="Do it")).to_be_visible()
+    expect(card.locator(".primary, .danger")).to_have_count(0)
     expect(card.get_by_role("button", name="Edit…")).to_have_count(0)
-    card.get_by_role("button", name="It was done…").click()
+    card.get_by_role("button", name=f"{WAS_DONE}…").click()
     expect(card.get_by_role("button", name="It must not be done…")).to_be_visible()
     card.get_by_label("Result").fill("paid back by hand")
-    card.get_by_role("button", name="It was done", exact=True).click()
+    card.get_by_role("button", name=WAS_DONE, exact=True).click()
 
     expect(card).to_contain_text("Said to be done by Ann (console)")
     expect(page.locator("#pending")).to_be_hidden()
@@ -890,15 +903,15 @@ def test_a_turn_and_a_program_in_doubt_go_on_with_the_results_that_a_person_give
             row = view.get_by_role("listitem").filter(has=page.locator(".kind").get_by_text(kind))
             row.get_by_role("button", name="Answer…").click()
             card = page.get_by_role("dialog", name="Request")
-            for button in ("Do it now", "It must not be done…"):
+            for button in ("Do it", "It must not be done…"):
                 expect(card.get_by_role("button", name=button)).to_be_visible()
-            card.get_by_role("button", name="It was done…").click()
+            card.get_by_role("button", name=f"{WAS_DONE}…").click()
             card.get_by_label("cents").fill("five")
             card.get_by_label("book").fill("by hand")
-            card.get_by_role("button", name="It was done", exact=True).click()
+            card.get_by_role("button", name=WAS_DONE, exact=True).click()
             expect(card.get_by_role("alert")).to_contain_text("cents")
             card.get_by_label("cents").fill(cents)
-            card.get_by_role("button", name="It was done", exact=True).click()
+            card.get_by_role("button", name=WAS_DONE, exact=True).click()
             expect(card).to_contain_text("Said to be done by Ann (console)")
             page.keyboard.press("Escape")
         turn, program = work.result()

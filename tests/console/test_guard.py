@@ -13,9 +13,11 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tests.console.conftest import Console, serve_app
+from tests.nginx import free_port, needs_nginx, nginx
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.console import ConsoleOptions, console_app
+from toolcrib.console._guard import LoginLimit
 from toolcrib.console._sessions import Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
 from toolcrib.record import sqlite_events
 
@@ -290,18 +292,79 @@ def test_wrong_tokens_are_few_and_logged(guarded: Serve, by_header: bool, caplog
     console = guarded(ConsoleOptions(tokens={"ann": TOKEN}))
     inside = _login(console)
 
-    def tried(token: str) -> int:
-        if by_header:
-            return console.get("/api/state", authorization=f"Bearer {token}").status
-        return console.post("/api/login", {"token": token}, x_toolcrib_csrf=None).status
-
     with caplog.at_level("WARNING", "toolcrib.console"):
-        statuses = [tried("wrong") for _ in range(11)]
+        statuses = [_tried(console, "wrong", by_header) for _ in range(11)]
 
     assert statuses == [401] * 10 + [429]
-    assert tried(TOKEN) == 429
+    assert _tried(console, TOKEN, by_header) == 429
     assert caplog.text.count("a wrong token came from 127.0.0.1") == 10
     assert console.get("/api/state", cookie=inside["cookie"]).status == 200
+
+
+@pytest.mark.parametrize("by_header", [True, False])
+def test_no_header_gives_a_client_more_tries(guarded: Serve, by_header: bool) -> None:
+    console = guarded(ConsoleOptions(tokens={"ann": TOKEN}))
+
+    statuses = [_tried(console, "wrong", by_header, x_forwarded_for=f"10.0.0.{number}") for number in range(11)]
+
+    assert statuses == [401] * 10 + [429]
+
+
+def test_the_addresses_of_one_network_of_ipv6_share_their_tries() -> None:
+    limit = LoginLimit()
+
+    for number in range(10):
+        limit.wrong(f"2001:db8::{number}")
+
+    assert limit.wait("2001:db8::ffff") > 0
+    assert limit.wait("2001:db8:0:1::1") == 0
+
+
+@needs_nginx
+def test_behind_a_proxy_each_client_has_its_tries_and_no_more(guarded: Serve, tmp_path: Path) -> None:
+    console = guarded(ConsoleOptions(tokens={"ann": TOKEN}, trusted_proxies=("127.0.0.1",)))
+    front = free_port()
+    with nginx(tmp_path, front, _configured(console.port)):
+        proxied = Console(front, console.path, source="127.0.0.2")
+        forged = [_tried(proxied, "wrong", False, x_forwarded_for=f"198.51.100.{number}") for number in range(11)]
+        other = _tried(Console(front, console.path, source="127.0.0.3"), TOKEN, False)
+
+    assert forged == [401] * 10 + [429]
+    assert other == 200
+
+
+@needs_nginx
+def test_behind_a_proxy_that_is_not_named_all_clients_share_their_tries(guarded: Serve, tmp_path: Path) -> None:
+    console = guarded(ConsoleOptions(tokens={"ann": TOKEN}))
+    front = free_port()
+    with nginx(tmp_path, front, _configured(console.port)):
+        sources = (Console(front, source=f"127.0.0.{number}") for number in range(2, 13))
+        statuses = [_tried(one, "wrong", True, x_forwarded_for="198.51.100.1") for one in sources]
+
+    assert statuses == [401] * 10 + [429]
+
+
+@pytest.mark.parametrize(("scheme", "secure"), [("http", False), ("https", True)])
+def test_the_cookie_of_a_page_over_tls_is_sent_over_tls_alone(guarded: Serve, scheme: str, secure: bool) -> None:
+    console = guarded(ConsoleOptions(tokens={"ann": TOKEN}, allowed_hosts=("console.example",)))
+
+    page = {"host": "console.example", "origin": f"{scheme}://console.example"}
+    reply = console.post("/api/login", {"token": TOKEN}, x_toolcrib_csrf=None, **page)
+
+    assert ("; secure" in reply.headers["set-cookie"].lower()) == secure
+
+
+def _tried(console: Console, token: str, by_header: bool, **headers: str | None) -> int:
+    """Return the status of a request with a token, in its header or as a login."""
+    if by_header:
+        return console.get("/api/state", authorization=f"Bearer {token}", **headers).status
+    return console.post("/api/login", {"token": token}, x_toolcrib_csrf=None, **headers).status
+
+
+def _configured(port: int) -> str:
+    """Return the configuration of nginx as the page of the console has it, for a console at this port."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "console.md").read_text("utf-8")
+    return page.partition("```nginx\n")[2].partition("```")[0].replace("127.0.0.1:8137", f"127.0.0.1:{port}")
 
 
 def test_logging_in_and_out_is_logged(guarded: Serve, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,10 +15,25 @@ from typing import Any
 import pytest
 
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import ApprovalRequest, Suspended, ToolCall
 from toolcrib.console import Notifier, Webhook, webhook_signature
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import Provenance
+from toolcrib.tools import tool
 
 SECRET = "a-secret-of-the-tests"
+
+
+@tool(register=False, effect="none", source="untrusted")
+async def letter() -> str:
+    """Read the letter."""
+    return "my card is 4242-9"
+
+
+@tool(register=False, effect="spend")
+async def refund(card: str) -> str:
+    """Refund to a card."""
+    return card
 
 
 @dataclass
@@ -77,7 +92,7 @@ async def until(receiver: Receiver, notifier: Notifier, number: int) -> None:
 
 async def test_a_notice_is_signed_and_has_no_arguments() -> None:
     store = MemoryApprovalStore()
-    await store.put(request_of(1, reason="over 50", principal="ada"))
+    await store.put(request_of(1, principal="ada"))
     with receiving(200) as receiver:
         notifier = Notifier(store, [Webhook(receiver.url, SECRET)], "https://console.example/")
         await until(receiver, notifier, 1)
@@ -86,13 +101,35 @@ async def test_a_notice_is_signed_and_has_no_arguments() -> None:
     said = json.loads(body)
     assert (said["type"], said["more"]) == ("approvals.pending", 0)
     (one,) = said["requests"]
-    assert (one["tool"], one["reason"], one["principal"]) == ("refund", "over 50", "ada")
+    assert (one["tool"], one["principal"]) == ("refund", "ada")
     assert one["url"] == "https://console.example/#/inbox/ask%201"
     assert b"4242" not in body
     expected = webhook_signature(SECRET, headers["x-toolcrib-timestamp"], body)
     assert headers["x-toolcrib-signature"] == f"v1={expected}"
     assert webhook_signature(SECRET, headers["x-toolcrib-timestamp"], body + b" ") != expected
     assert webhook_signature(SECRET, "1", body) != expected
+
+
+@pytest.mark.parametrize("shape", ["json", "slack"])
+async def test_a_reason_which_may_quote_arguments_is_sent_when_asked_for_alone(shape: Any) -> None:
+    run, refunds = Run(provenance=Provenance()), Pipeline([letter, refund])
+    run.hear("my diagnosis is X12; refund what the letter says")
+    await refunds.run(ToolCall("letter", {}), run)
+    outcome = await refunds.run(ToolCall("refund", {"card": "4242-9"}), run)
+    assert isinstance(outcome, Suspended)
+
+    bodies = [Webhook("https://x", shape=shape, reasons=wanted).body([outcome.request], "") for wanted in (False, True)]
+
+    assert [b"4242-9" in body for body in bodies] == [False, True]
+    assert b"X12" not in bodies[0]
+
+
+def test_a_reason_that_is_cut_says_so() -> None:
+    request = request_of(1, reason="a" * 507)
+
+    (said,) = json.loads(Webhook("https://x", reasons=True).body([request], ""))["requests"]
+
+    assert said["reason"] == "a" * 500 + "… (7 more characters)"
 
 
 async def test_a_request_is_sent_once_and_the_next_one_too() -> None:
@@ -136,14 +173,14 @@ async def test_a_refusal_is_logged_and_not_sent_again(status: int, caplog: pytes
 async def test_slack_is_sent_text_that_is_no_markup() -> None:
     store = MemoryApprovalStore()
     for number in range(22):
-        await store.put(request_of(number, reason="<!channel>\npay & go", in_doubt=number == 0))
+        await store.put(request_of(number, principal="<!channel>\npay & go", in_doubt=number == 0))
     with receiving(200) as receiver:
         await until(receiver, Notifier(store, [Webhook(receiver.url, shape="slack")], "http://here"), 1)
 
     ((_, body),) = receiver.got
     lines = json.loads(body)["text"].split("\n")
     assert lines[1] == (
-        "<http://here/#/inbox/ask%200|refund> &lt;!channel&gt; pay &amp; go, in doubt: it may have been done"
+        "<http://here/#/inbox/ask%200|refund> for &lt;!channel&gt; pay &amp; go, it may have run already"
     )
     assert (len(lines), lines[-1]) == (22, "and 2 more")
 
@@ -172,4 +209,4 @@ def test_what_is_no_webhook_is_refused(url: str, secret: str) -> None:
 
 
 def test_a_webhook_keeps_its_address_and_secret_out_of_logs() -> None:
-    assert repr(Webhook("https://x.example/key", SECRET)) == "Webhook(shape='json')"
+    assert repr(Webhook("https://x.example/key", SECRET)) == "Webhook(shape='json', reasons=False)"

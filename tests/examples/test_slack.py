@@ -193,6 +193,22 @@ def test_a_request_that_takes_two_approvers_keeps_its_buttons_for_the_second(des
     assert second[1].endswith("approved by ann\napproved by bob")
 
 
+def test_a_call_in_doubt_has_three_buttons_and_a_field_for_its_result(desk: Desk) -> None:
+    store = SqliteApprovalStore(desk.folder / "approvals.db")
+    asyncio.run(store.put(ApprovalRequest("ask_d", "call_d", "refund", {"order": 5}, "digest", in_doubt=True)))
+    message = desk.about(5)
+
+    buttons = [button["text"]["text"] for button in message["blocks"][2]["elements"]]
+    empty = desk.press("done", "U1", message)
+    done = chat["press"](desk.url, "done", "U1", message, None, '{"paid": 5}')
+
+    assert buttons == ["Do it", "It was done: this is the result", "It must not be done"]
+    assert message["text"] == "refund may have run already"
+    assert "type the result as JSON first" in empty[1]
+    assert done[1].endswith("said to be done by ann")
+    assert asyncio.run(store.show("ask_d")).answer.done.value == {"paid": 5}
+
+
 def test_a_press_is_acknowledged_before_the_chat_has_updated_the_message(tmp_path: Path) -> None:
     store = SqliteApprovalStore(tmp_path / "approvals.db")
     asyncio.run(store.put(ApprovalRequest("ask_one", "call_one", "refund", {"order": 5}, "digest")))

@@ -18,6 +18,27 @@ CONSOLE_GATES: tuple[Gate, ...] = (
         _API,
     ),
     Gate(
+        "console: tries of an address that a header says",
+        "serving/http/_client_address.py",
+        "while entries and self._trusts(found):",
+        "while entries:",
+        _GUARD,
+    ),
+    Gate(
+        "console: an address that the client wrote",
+        "serving/http/_client_address.py",
+        "entries.pop().strip()",
+        "entries.pop(0).strip()",
+        ("tests/serving/test_http.py",),
+    ),
+    Gate(
+        "console: a header of proxies that the server takes",
+        "serving/http/_server.py",
+        "proxy_headers=False,",
+        "proxy_headers=True,",
+        _GUARD,
+    ),
+    Gate(
         "console: a token beyond loopback",
         "console/_options.py",
         "if not self.tokens and not",

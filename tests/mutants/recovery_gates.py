@@ -505,6 +505,20 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "iter(self._state.grants)",
         _OF_APPROVALS,
     ),
+    Gate(
+        "a flag of the command line is no answer about a call in doubt",
+        "cli/_approver.py",
+        "if (tool in flags.approve or flags.yes) and not request.in_doubt:",
+        "if tool in flags.approve or flags.yes:",
+        ("tests/cli/test_approve.py",),
+    ),
+    Gate(
+        "a client gives a result of a call in doubt alone",
+        "adapters/mcp_server/_elicitation.py",
+        'if request.in_doubt and result.action == "accept" and',
+        'if result.action == "accept" and',
+        ("tests/adapters/mcp_server/test_elicit.py",),
+    ),
     Gate("principal of a grant", _LEDGER, "if not _serves(grant, request.principal):", "if False:", _OF_APPROVALS),
     Gate(
         "definition of the tool in a grant",

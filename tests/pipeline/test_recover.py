@@ -81,8 +81,8 @@ async def test_a_call_in_doubt_is_suspended_and_its_request_says_so() -> None:
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ({}, "was begun and is not known to have ended, so it may have been done. Approve"),
-        ({"failed with": "no line"}, 'was begun and failed: "no line". It may have been done in part. Approve'),
+        ({}, "was begun and is not known to have ended, so it may have been done. The answers"),
+        ({"failed with": "no line"}, 'was begun and failed: "no line". It may have been done in part. The answers'),
     ],
 )
 async def test_a_request_about_a_call_that_was_begun_says_how_it_went(known: dict[str, str], said: str) -> None:

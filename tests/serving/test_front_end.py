@@ -19,7 +19,7 @@ from toolcrib._sqlite import sqlite3
 from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.adapters.vercel_ai import vercel_ai_app
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SqliteApprovalStore
-from toolcrib.calls import ToolCall
+from toolcrib.calls import Done, ToolCall
 from toolcrib.errors import FrontEndError
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Session
@@ -269,6 +269,8 @@ async def test_a_call_that_was_begun_when_its_process_died_is_in_doubt(tmp_path:
     (request,) = asked(await later.answer())
 
     assert (await store.show(request)).request.in_doubt
+    ended = await later.answer((request, False), done=Done("paid by hand"))
+    assert [event.outcome.text() for event in ended if isinstance(event, CallEnded)] == ["paid by hand"]
     task.cancel()
     await asyncio.wait([task])
 

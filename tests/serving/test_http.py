@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from toolcrib.serving.http import HttpGuard, HttpLimits, Site, TokenTable, listen, serve_app
+from toolcrib.serving.http import HttpGuard, HttpLimits, Site, TokenTable, TrustedProxies, listen, serve_app
 
 
 class Hello:
@@ -21,6 +21,13 @@ class Hello:
 
     async def close(self) -> None:
         self.closed = True
+
+
+class Peer(Hello):
+    """An application that answers with the scheme of a request, and where it came from."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(f"{scope['scheme']} {scope['client'][0]}")(scope, receive, send)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +66,55 @@ async def test_a_connection_without_a_request_in_time_is_closed_and_so_is_the_ap
         await asyncio.wait([serving])
 
     assert app.closed
+
+
+@pytest.mark.parametrize(
+    ("peer", "header", "found"),
+    [
+        ("192.0.2.1", ["198.51.100.1"], "192.0.2.1"),  # a peer that is no proxy
+        ("127.0.0.1", [], "127.0.0.1"),
+        ("127.0.0.1", ["198.51.100.1"], "198.51.100.1"),
+        ("127.0.0.1", ["9.9.9.9, 198.51.100.1"], "198.51.100.1"),  # the client wrote the first
+        ("127.0.0.1", ["9.9.9.9", "198.51.100.1, 10.1.2.3"], "198.51.100.1"),  # 10.1.2.3 is a trusted proxy, too
+        ("127.0.0.1", ["10.1.2.3"], "10.1.2.3"),
+        ("127.0.0.1", ["9.9.9.9, unknown"], "127.0.0.1"),
+        ("127.0.0.1", ["9.9.9.9, "], "127.0.0.1"),
+        ("127.0.0.1", ["198.51.100.1:4711"], "198.51.100.1"),
+        ("127.0.0.1", ["[2001:db8::1]:4711"], "2001:db8::1"),
+        ("::ffff:127.0.0.1", ["2001:db8::1"], "2001:db8::1"),
+    ],
+)
+def test_an_address_is_the_first_from_the_right_that_no_trusted_proxy_has(
+    peer: str, header: list[str], found: str
+) -> None:
+    scope = {"type": "http", "client": (peer, 5), "headers": [(b"x-forwarded-for", one.encode()) for one in header]}
+
+    assert TrustedProxies(["127.0.0.1", "10.0.0.0/8"]).client_address(scope) == found
+    assert TrustedProxies().client_address(scope) == peer.removeprefix("::ffff:")
+
+
+@pytest.mark.parametrize("client", [None, ("/run/console.sock", None)])
+def test_a_connection_without_an_address_is_no_trusted_proxy(client: object) -> None:
+    scope = {"type": "http", "client": client, "headers": [(b"x-forwarded-for", b"198.51.100.1")]}
+
+    assert TrustedProxies(["0.0.0.0/0"]).client_address(scope) in ("an unknown address", "/run/console.sock")
+
+
+@pytest.mark.parametrize("addresses", [["proxy.example"], ["10.0.0.1/8"], "127.0.0.1"])
+def test_an_address_that_is_none_is_no_trusted_proxy(addresses: list[str]) -> None:
+    with pytest.raises(ValueError, match="trusted prox"):
+        TrustedProxies(addresses)
+
+
+async def test_no_server_takes_the_address_of_a_client_from_a_header() -> None:
+    app, started = Peer(), asyncio.Event()
+    with listen("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(serve_app(app, listener, HttpLimits(), started=started.set))
+        await started.wait()
+        async with httpx.AsyncClient(timeout=60) as client:
+            forged = {"x-forwarded-for": "198.51.100.1", "x-forwarded-proto": "https"}
+            reply = await client.get(listener.url, headers=forged)
+        serving.cancel()
+        await asyncio.wait([serving])
+
+    assert reply.text == "http 127.0.0.1"

@@ -19,6 +19,7 @@ from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._copied import copied
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
 from toolcrib.calls._diff import differences
+from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
 from toolcrib.calls._json import cut, json_text, jsonable, lenient, now, shapes_and_text
 from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
 from toolcrib.calls._media import Media, revived
@@ -41,6 +42,8 @@ from toolcrib.calls._stored import StoredFields
 from toolcrib.calls._value_class import value_class
 
 __all__ = [
+    "DOUBT_ANSWERS",
+    "IN_DOUBT",
     "MODEL",
     "REJECTION_PREFIX",
     "ActivityEvent",

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from toolcrib.calls._diff import differences, label, printable, shown
+from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._stored import StoredFields
@@ -98,6 +99,16 @@ class ApprovalRequest:
     follows: str | None = None
     replaces: str | None = None
 
+    @property
+    def title(self) -> str:
+        """What is asked, in a few words: that the tool needs approval, or that it may have run already."""
+        if self.asked_by is not None:
+            who = "it" if self.asked_by == self.tool else f"the server {printable(self.asked_by)}"
+            return f"during {self.tool}, {who} asks"
+        if self.in_doubt:
+            return f"{self.tool} {IN_DOUBT}"
+        return f"{self.tool} needs " + ("approval" if self.consent is None else "the principal's consent")
+
     def grant(self, approver: str = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`."""
         bound: dict[str, Any] = {
@@ -164,12 +175,7 @@ class ApprovalRequest:
 
         Text of the model's cannot pass for a line of the question: what would break or rearrange a line is escaped.
         """
-        if self.asked_by is None:
-            needs = "approval" if self.consent is None else "the principal's consent"
-            lines = [f"{self.tool} needs {needs}" + (f": {printable(self.reason)}" if self.reason else "")]
-        else:
-            who = "it" if self.asked_by == self.tool else f"the server {printable(self.asked_by)}"
-            lines = [f"during {self.tool}, {who} asks: {printable(self.reason)}"]
+        lines = [self.title + (f": {printable(self.reason)}" if self.reason else "")]
         lines += [f"  link: {printable(self.consent.url)}"] if self.consent is not None and self.consent.url else []
         lines += [f"  {label(name)} = {shown(value)}" for name, value in self.arguments.items()]
         changed = self.changes()

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import Denial, Grant, lenient, now
+from toolcrib.calls import DOUBT_ANSWERS, Denial, Grant, lenient, now
 from toolcrib.cli._formatting import arguments_text, cell_text, table_of
 
 __all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text", "state_of"]
@@ -25,6 +25,7 @@ _SCOPES = {
     "arguments": "always, with these arguments",
     "tool": "always, with any arguments",
 }
+_COMMANDS = {"approve": "approve ID", "done": "done ID --result JSON", "deny": "deny ID"}
 _WIDE = 60  # characters of the arguments in a list
 
 
@@ -93,6 +94,9 @@ def entry_text(entry: ApprovalEntry) -> str:
     if entry.used_at is not None:
         answered["used"] = _time(entry.used_at)
     lines = [request.text(), "", *_aligned(asked)]
+    if request.in_doubt and entry.state == "pending":
+        commands = {DOUBT_ANSWERS[answer]: f"toolcrib approvals {command}" for answer, command in _COMMANDS.items()}
+        lines += ["", *_aligned(commands)]
     return "\n".join([*lines, "", *_aligned(answered)] if answered else lines) + "\n"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolcrib.approvals import Approver, field_choices, field_value
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ClientUnavailable, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.schema import hidden_paths
@@ -20,6 +20,9 @@ from toolcrib.toolsets import Toolset
 __all__ = ["ApprovalFlags", "approver_of", "tool_name", "user_name"]
 
 _QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: "
+_DOUBT = "".join(
+    f"  [{key}] {DOUBT_ANSWERS[answer]}\n" for key, answer in (("d", "approve"), ("r", "done"), ("n", "deny"))
+)
 _ANSWER = "answer? [y]es, [n]o: "
 _PLAIN = "answer? [y]es, [n]o, [d]ecline: "
 _YES_OR_NO = "do it? [y]es, [n]o: "
@@ -71,7 +74,7 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
         tool = request.tool
         if tool in flags.deny:
             return request.deny(flags.message or f"`{tool}` was denied with --deny {tool}", approver="--deny")
-        if tool in flags.approve or flags.yes:
+        if (tool in flags.approve or flags.yes) and not request.in_doubt:  # a person knows whether it was done
             return request.grant(approver="--approve" if tool in flags.approve else "--yes")
         if flags.suspend:
             return None
@@ -80,6 +83,8 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
             raise ClientUnavailable(tool, "the answer of a person", why)
         if person is not None:
             return await person.answer(request)
+        if request.in_doubt:
+            return None
         options = f"--approve {tool}, --deny {tool}, --yes, or --suspend"
         message = f"`{tool}` needs approval, and there is no terminal to ask on; decide with {options}"
         return request.deny(message, approver="no terminal")
@@ -96,11 +101,13 @@ class _TerminalApprover:
         self._always: set[str] = set()
         self._turn = asyncio.Lock()
 
-    async def answer(self, request: ApprovalRequest) -> Grant | Denial:
-        """Show the request, and ask until there is an answer."""
+    async def answer(self, request: ApprovalRequest) -> Grant | Denial | None:
+        """Show the request, and ask until there is an answer; None for a call in doubt that is left as it is."""
         async with self._turn:
             if request.asked_by is not None:
                 return await self._answer_question(request)
+            if request.in_doubt:
+                return await self._answer_doubt(request)
             if request.tool in self._always and not request.origins:
                 return request.grant(self._name, scope="tool")
             with self._terminal.quiet():
@@ -109,6 +116,43 @@ class _TerminalApprover:
                     answer = await self._answer_line(request, await self._terminal.ask(_QUESTION))
                     if answer is not None:
                         return answer
+
+    async def _answer_doubt(self, request: ApprovalRequest) -> Grant | Denial | None:
+        """Show a call that may have run already, and ask for one of the three answers; None where none came."""
+        with self._terminal.quiet():
+            self._terminal.say(f"{request.text()}\n{_DOUBT}")
+            while True:
+                match (await self._terminal.ask("answer? d, r or n: ") or "").lower():
+                    case "d":
+                        return request.grant(self._name)
+                    case "n":
+                        message = await self._terminal.ask("message for the model (Enter for none): ") or ""
+                        return request.deny(message.strip(), self._name)
+                    case "r":
+                        result = await self._result(request)
+                        if result is not None:
+                            return result
+                    case "":
+                        return None
+                    case _:
+                        self._terminal.say("Type d, r or n; Enter leaves the call as it is.")
+
+    async def _result(self, request: ApprovalRequest) -> Grant | None:
+        """Ask for the result of a call that was done until it fits its tool; None when the person gives up."""
+        while True:
+            line = await self._terminal.ask("its result as JSON (Enter to go back): ")
+            if not line:
+                return None
+            try:
+                value: object = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                self._terminal.say(f"it is not JSON: {error}")
+                continue
+            checker: Any = importlib.import_module("toolcrib.schema.checker")
+            problems: list[Any] = checker.misfits(request.returns or {}, value)
+            if not problems:
+                return request.done(value, self._name)
+            self._terminal.say("; ".join(map(str, problems)))
 
     async def _answer_question(self, request: ApprovalRequest) -> Grant | Denial:
         """Show what is asked during a call, and ask for each field until they fit; or for yes or no."""

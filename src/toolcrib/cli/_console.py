@@ -44,6 +44,14 @@ HostsOption = Annotated[
     list[str] | None,
     typer.Option("--allow-host", metavar="NAME", help="Another name it goes by, as behind a proxy."),
 ]
+ProxyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted-proxy",
+        metavar="ADDRESS",
+        help="A proxy in front, or a network of them, whose X-Forwarded-For tells where a request came from.",
+    ),
+]
 ViewerOption = Annotated[
     list[str] | None,
     typer.Option("--viewer", metavar="NAME", help="The name of a token whose user looks, and answers nothing."),
@@ -58,6 +66,10 @@ SlackOption = Annotated[
     list[str] | None,
     typer.Option("--slack", metavar="URL", help="A webhook of Slack, or one that takes the same messages."),
 ]
+ReasonsOption = Annotated[
+    bool,
+    typer.Option("--webhook-reasons", help="Notices have the reasons of requests, which may quote arguments."),
+]
 UrlOption = Annotated[
     str | None,
     typer.Option("--public-url", metavar="URL", help="The console as people reach it, for links in notices."),
@@ -71,8 +83,10 @@ def console(
     token: TokenOption = None,
     viewer: ViewerOption = None,
     allowed_host: HostsOption = None,
+    trusted_proxy: ProxyOption = None,
     webhook: WebhookOption = None,
     slack: SlackOption = None,
+    webhook_reasons: ReasonsOption = False,
     public_url: UrlOption = None,
 ) -> None:
     """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
@@ -81,10 +95,11 @@ def console(
         given = token or os.environ.get(_TOKEN_VARIABLE, "").split()
         try:
             viewers = frozenset(viewer or ())
-            options = page.ConsoleOptions(host, port, _tokens(given), tuple(allowed_host or ()), viewers)
+            names, proxies = tuple(allowed_host or ()), tuple(trusted_proxy or ())
+            options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies)
             secret = os.environ.get(_SECRET_VARIABLE, "")
-            webhooks = [page.Webhook(url, secret) for url in webhook or ()]
-            webhooks += [page.Webhook(url, shape="slack") for url in slack or ()]
+            webhooks = [page.Webhook(url, secret, reasons=webhook_reasons) for url in webhook or ()]
+            webhooks += [page.Webhook(url, shape="slack", reasons=webhook_reasons) for url in slack or ()]
         except ValueError as error:
             say(str(error))
             raise typer.Exit(Status.MISUSED) from None

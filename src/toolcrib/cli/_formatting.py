@@ -71,7 +71,7 @@ def table_of(*columns: str, no_wrap: bool = False) -> Table:
 def cell_text(text: str, most: int = _WIDE) -> str:
     """Return a text for a cell: on one line, with control characters escaped, and no longer than `most` characters."""
     line = escape_control(" ".join(text[: 2 * most].split()))
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= most and len(text) <= 2 * most else line[: most - 1] + "…"
 
 
 # --- tools

@@ -141,7 +141,7 @@ def _text_of(changes: Collection[Any]) -> str:
 
 def _lines_of(change: Any) -> list[str]:
     what = "is new" if change.before is None else "has changed"
-    lines = [f"    {line}" for line in change.text().splitlines()]
+    lines = [f"    {line}" for line in change.lines()]
     return [f"the {change.kind} `{change.name}` of {change.server} {what}:", *lines]
 
 
@@ -152,7 +152,7 @@ def _change_data(change: Any) -> dict[str, Any]:
         "name": change.name,
         "before": change.before,
         "now": change.now,
-        "difference": change.text().splitlines(),
+        "difference": change.lines(),
     }
 
 

@@ -20,7 +20,7 @@ from toolcrib.approvals import ReviewableApprovalStore
 from toolcrib.console._answer_form import AnswerError
 from toolcrib.console._approval_routes import ApprovalRoutes
 from toolcrib.console._feed import Feed
-from toolcrib.console._guard import Guard, address_of
+from toolcrib.console._guard import Guard
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._requests import SURROGATES, JsonReply, json_body, number, visitor_of
 from toolcrib.console._truncate import at_path, full_text
@@ -139,9 +139,10 @@ class ConsoleApp:
             self._guard.refused(request.scope)
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
             return JsonReply({"error": "This is not a token of this console.", "code": "token"}, 401)
-        _log.info("%s logged in from %s", holder or "a user without a name", address_of(request.scope))
+        _log.info("%s logged in from %s", holder or "a user without a name", self._guard.address_of(request.scope))
         response = JsonReply({"name": holder})
-        secure = request.url.scheme == "https"
+        page = request.headers.get("origin", "")  # checked by now; TLS may be that of a proxy
+        secure = "https" in (request.url.scheme, page.partition(":")[0])
         session = self._guard.sessions.begin(holder)
         response.set_cookie(self._options.cookie, session, httponly=True, samesite="strict", secure=secure)
         return response
@@ -150,7 +151,9 @@ class ConsoleApp:
         visitor = visitor_of(request)
         self._guard.sessions.end(visitor.session)
         await self._feed.look_again()
-        _log.info("%s logged out from %s", visitor.name or "a user without a name", address_of(request.scope))
+        _log.info(
+            "%s logged out from %s", visitor.name or "a user without a name", self._guard.address_of(request.scope)
+        )
         response = JsonReply({})
         response.delete_cookie(self._options.cookie, httponly=True, samesite="strict")
         return response

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
-from toolcrib.calls import Grant
+from toolcrib.calls import IN_DOUBT, Grant
 from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
 from toolcrib.console._feed import Feed
 from toolcrib.console._inbox import SORTS, Wanted, facets, fitting, origins
@@ -112,7 +112,7 @@ class ApprovalRoutes:
             try:
                 entry = await self._approvals.show(one)
                 if entry.request.in_doubt and sent["answer"] == "approve":
-                    failed[one] = "It may have been done before: answer it alone."
+                    failed[one] = f"It {IN_DOUBT}: answer it alone."
                     continue
                 await self._approvals.answer(answer_to(entry, form, visitor_of(request)))
                 if entry.request.approvers > 1 and (await self._approvals.show(one)).state == "pending":

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from toolcrib.calls import cut
+
 __all__ = ["form_fields", "result_field"]
 
 _DEEPEST = 3  # objects in one another; what is deeper is JSON text
@@ -63,7 +65,7 @@ class _Form:
                 "name": name,
                 "required": name in required,
                 "given": name in values,
-                "help": str(_mapping(properties.get(name)).get("description", ""))[:_LONGEST_HELP],
+                "help": cut(str(_mapping(properties.get(name)).get("description", "")), _LONGEST_HELP),
                 **self._kind(_mapping(properties.get(name)), name in values, values.get(name), depth),
             }
             for name in names

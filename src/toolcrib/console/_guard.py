@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_network
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,7 +19,7 @@ from toolcrib.console._options import ConsoleOptions, Role
 from toolcrib.console._sessions import Sessions
 from toolcrib.serving.http import refusal
 
-__all__ = ["Guard", "Visitor", "address_of"]
+__all__ = ["Guard", "Visitor"]
 
 _SECURITY = {
     "content-security-policy": (
@@ -60,7 +61,8 @@ class Visitor:
 class LoginLimit:
     """Counts wrong tokens by the address that they come from; ten in a minute are the most.
 
-    Behind a proxy all visitors have its address. Browsers that are logged in are not affected.
+    The addresses of one IPv6 network (/64) count as one: its owner can use any of them. Browsers that are logged in are
+    not affected.
     """
 
     def __init__(self) -> None:
@@ -68,11 +70,12 @@ class LoginLimit:
 
     def wait(self, address: str) -> int:
         """Return the seconds until the address may try a token again; 0 when it may now."""
-        tries = self._recent(address)
+        tries = self._recent(_counted(address))
         return 0 if len(tries) < _MOST_TRIES else max(1, round(tries[0] + _TRIES_SECONDS - time.monotonic()))
 
     def wrong(self, address: str) -> None:
         """Count a wrong token."""
+        address = _counted(address)
         tries = self._recent(address)
         tries.append(time.monotonic())
         self._wrong[address] = tries
@@ -125,7 +128,7 @@ class Guard:
         if path in self._page and method in ("GET", "HEAD"):
             scope["visitor"] = None
             return None
-        wait = self.limit.wait(address_of(scope)) if path == "/api/login" or "authorization" in headers else 0
+        wait = self.limit.wait(self.address_of(scope)) if path == "/api/login" or "authorization" in headers else 0
         if wait:
             return refusal(429, "tries", f"There were too many wrong tokens. Try again in {wait} s.")
         visitor = scope["visitor"] = self._visitor(headers)
@@ -171,15 +174,18 @@ class Guard:
 
     def refused(self, scope: Scope) -> None:
         """Log a wrong token and count it."""
-        address = address_of(scope)
+        address = self.address_of(scope)
         self.limit.wrong(address)
         _log.warning("a wrong token came from %s", address)
 
+    def address_of(self, scope: Scope) -> str:
+        """Return the address that a request came from, as far as trusted proxies tell it."""
+        return self._options.proxies.client_address(scope)
 
-def address_of(scope: Scope) -> str:
-    """Return the address that a request came from; a proxy's, behind one."""
-    client = scope.get("client")
-    return str(client[0]) if client else "an unknown address"
+
+def _counted(address: str) -> str:
+    """Return what wrong tokens are counted by: an address, and of IPv6 its network."""
+    return str(ip_network(f"{address}/64", strict=False)) if ":" in address else address
 
 
 def _path_of(scope: Scope) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from toolcrib.serving.http import TokenTable, check_tokens, is_loopback
+from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
 
 __all__ = ["ConsoleOptions", "Role"]
 
@@ -27,10 +27,13 @@ class ConsoleOptions:
         tokens: The token of each user by name; the name is recorded with the answers. A user with the name `""` types
             a name with each answer.
         viewers: The names of users who look, and answer and change nothing.
+        trusted_proxies: The addresses or networks of proxies in front, whose `X-Forwarded-For` tells where a request
+            came from; without any, that is the address of the connection.
         allowed_hosts: Further names of the console, as browsers have them in `Host`, such as that of a proxy.
 
     Raises:
-        ValueError: Other machines could reach it without a token, a token is no secret, or a viewer has none.
+        ValueError: Other machines could reach it without a token, a token is no secret, a viewer has none, or the
+            address of a proxy is invalid.
     """
 
     host: str = "127.0.0.1"
@@ -38,6 +41,7 @@ class ConsoleOptions:
     tokens: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     allowed_hosts: tuple[str, ...] = ()
     viewers: frozenset[str] = frozenset()
+    trusted_proxies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_loopback(self.host):
@@ -46,6 +50,7 @@ class ConsoleOptions:
                 "give a token, or listen on 127.0.0.1"
             )
         check_tokens(self.tokens)
+        _ = self.proxies
         if unknown := sorted(set(self.viewers) - set(self.tokens)):
             raise ValueError(f"no token is of {', '.join(unknown)}: a viewer needs a token of that name")
 
@@ -61,6 +66,11 @@ class ConsoleOptions:
     def holder(self, token: str) -> str | None:
         """Return the name of a token's holder; None for an unknown token."""
         return self._table.holder(token)
+
+    @cached_property
+    def proxies(self) -> TrustedProxies:
+        """The proxies that are in front of the console."""
+        return TrustedProxies(self.trusted_proxies)
 
     @cached_property
     def _table(self) -> TokenTable:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import Denial, Grant, now
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, cut, now
 from toolcrib.console._form_fields import form_fields, result_field
 from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
@@ -41,6 +41,7 @@ _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
 _MAX_IDS = 500
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_MOST_CHANGES, _CHANGE_CHARS = 100, 2_000  # lines of a request, and characters of each
 _SHORT_FACT = 100  # characters of a value in a line
 
 
@@ -210,6 +211,7 @@ def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str
         "call_id": request.call_id,
         "run_id": request.run_id,
         "tool": request.tool,
+        "title": request.title,
         "principal": request.principal,
         "agent": request.agent,
         "conversation_id": request.conversation_id,
@@ -232,12 +234,13 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         "form": None if arguments["cut"] else form_fields(request.parameters, request.arguments),
         "arguments": arguments,
         "requested": value_view("As the model asked", request.requested, request=request.id, path=["requested"]),
-        "changes": [line[:2_000] for line in request.changes()[:100]],
+        **_changes_view(request),
         "metadata": [
             value_view(str(name), value, request=request.id, path=["metadata", name])
             for name, value in request.to_dict()["metadata"].items()
         ],
         "result": result_field(request.returns) if request.in_doubt else None,
+        "doubt_answers": dict(DOUBT_ANSWERS) if request.in_doubt else None,
         "origins": [dict(each) for each in request.origins],
         "state": entry.state,
         "approvers": request.approvers,
@@ -245,6 +248,15 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else _answer_view(entry.answer),
     }
+
+
+def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
+    """Return the changes since the model's call, and whether that is not all of them."""
+    changes = request.changes()
+    lines = [cut(line, _CHANGE_CHARS) for line in changes[:_MOST_CHANGES]]
+    left = len(changes) - len(lines)
+    lines += [f"and {left} more"] if left else []
+    return {"changes": lines, "changes_cut": lines != changes}
 
 
 def _answer_view(answer: Grant | Denial) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
 from toolcrib.approvals import ReviewableApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import IN_DOUBT, ApprovalRequest
 
 __all__ = ["Notifier", "Webhook", "webhook_signature"]
 
@@ -31,6 +31,7 @@ _LONGEST_DELAY = 300.0
 _TRIES = 12  # some 20 minutes
 _QUEUE = 100  # notices of one webhook that wait
 _LISTED = 20  # requests in one notice
+_REASON = 500  # characters of a reason
 _AGAIN = (408, 425, 429)  # statuses below 500 after which it is tried again
 _log = logging.getLogger("toolcrib.console")
 
@@ -43,6 +44,8 @@ class Webhook:
         url: The address, `https://` or `http://`.
         secret: Signs each delivery; at least 16 characters. Slack's addresses are secrets themselves and need none.
         shape: `json` for what `docs/console.md` describes, `slack` for a message as Slack takes it.
+        reasons: Whether a notice has the reason of each request. A policy, a hook, a server that asks, and provenance
+            quote arguments and the user's words in it.
 
     Raises:
         ValueError: The address is none, or the secret is short.
@@ -51,6 +54,7 @@ class Webhook:
     url: str = field(repr=False)
     secret: str = field(default="", repr=False)
     shape: Literal["json", "slack"] = "json"
+    reasons: bool = False
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
@@ -59,8 +63,8 @@ class Webhook:
             raise ValueError("the secret of a webhook has at least 16 characters")
 
     def body(self, requests: Sequence[ApprovalRequest], console: str) -> bytes:
-        """Return the notice of new requests; it has no arguments, which may be private."""
-        listed = [_view(request, console) for request in requests[:_LISTED]]
+        """Return the notice of new requests; without `reasons` it quotes no argument, which may be private."""
+        listed = [self._view(request, console) for request in requests[:_LISTED]]
         more = len(requests) - len(listed)
         if self.shape == "json":
             content: Any = {"type": "approvals.pending", "requests": listed, "more": more}
@@ -68,6 +72,20 @@ class Webhook:
             lines = [f"<{one['url']}|{_plain(one['tool'])}> {_plain(_about(one))}" for one in listed]
             content = {"text": "\n".join(["Waiting for approval:", *lines, *([f"and {more} more"] if more else [])])}
         return json.dumps(content).encode()
+
+    def _view(self, request: ApprovalRequest, console: str) -> dict[str, Any]:
+        return {
+            "id": request.id,
+            "tool": request.tool,
+            **({"reason": _cut(request.reason)} if self.reasons else {}),
+            "principal": request.principal,
+            "agent": request.agent,
+            "conversation_id": request.conversation_id,
+            "run_id": request.run_id,
+            "created_at": request.created_at.isoformat(),
+            "in_doubt": request.in_doubt,
+            "url": f"{console}/#/inbox/{quote(request.id, safe='')}",
+        }
 
     def headers(self, body: bytes, delivery: str) -> dict[str, str]:
         """Return the headers of a delivery that is sent now."""
@@ -192,25 +210,15 @@ def _post(webhook: Webhook, body: bytes, delivery: str) -> tuple[str, bool]:
         return str(error) or type(error).__name__, True
 
 
-def _view(request: ApprovalRequest, console: str) -> dict[str, Any]:
-    return {
-        "id": request.id,
-        "tool": request.tool,
-        "reason": request.reason[:500],
-        "principal": request.principal,
-        "agent": request.agent,
-        "conversation_id": request.conversation_id,
-        "run_id": request.run_id,
-        "created_at": request.created_at.isoformat(),
-        "in_doubt": request.in_doubt,
-        "url": f"{console}/#/inbox/{quote(request.id, safe='')}",
-    }
+def _cut(text: str) -> str:
+    left = len(text) - _REASON
+    return text if left <= 0 else f"{text[:_REASON]}… ({left} more characters)"
 
 
 def _about(one: Mapping[str, Any]) -> str:
     whose = f"for {one['principal']}" if one["principal"] else ""
-    doubt = "in doubt: it may have been done" if one["in_doubt"] else ""
-    return ", ".join(part for part in (one["reason"], whose, doubt) if part)
+    doubt = f"it {IN_DOUBT}" if one["in_doubt"] else ""
+    return ", ".join(part for part in (one.get("reason"), whose, doubt) if part)
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from toolcrib.calls import ApprovalRequest, now
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, now
 from toolcrib.errors import ModelRetry
 from toolcrib.pipeline._live_call import LiveCall
 
@@ -16,7 +16,7 @@ __all__ = ["next_request", "reason_of_doubt", "stored_error"]
 _CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
 _FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
 _LOST = "this call was executed, and its result was not stored"
-_ANSWERS = "Approve to have it done now, give its result if it was done, or deny it if it must not be done"
+_ANSWERS = f"The answers are: {'; '.join(DOUBT_ANSWERS.values())}"
 _CHANGED = (
     "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
     "other arguments to have it done now, or deny it"

@@ -11,6 +11,7 @@ from toolcrib.schema import Progress
 __all__ = ["brief_event", "one_line"]
 
 _BRIEF = 160  # characters of an event
+_NAMES = 20  # arguments of a call
 
 
 def brief_event(event: KeptEvent) -> dict[str, Any]:
@@ -74,6 +75,8 @@ def one_line(value: Any) -> str:
     """Return arguments or another value as one line of text, cut."""
     if isinstance(value, Mapping):
         given = cast("Mapping[str, Any]", value)
-        value = ", ".join(f"{name}={held!r}" for name, held in list(given.items())[:20])
-    text = " ".join(("" if value is None else str(value))[: _BRIEF * 4].split())
-    return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
+        more = ["…"] if len(given) > _NAMES else []
+        value = ", ".join([*(f"{name}={held!r}" for name, held in list(given.items())[:_NAMES]), *more])
+    whole = "" if value is None else str(value)
+    text = " ".join(whole[: _BRIEF * 4].split())
+    return text if len(text) <= _BRIEF and len(whole) <= _BRIEF * 4 else text[: _BRIEF - 1] + "…"

@@ -357,11 +357,12 @@ class Exchange:
     async def _answer(self, request: ApprovalRequest, answer: FrontEndAnswer) -> None:
         """Keep the person's answer; the first that a request got counts."""
         who, store = self.principal, cast("ApprovalStore", self.session.host_run.approvals)
-        said = (
-            request.grant(who, message=answer.reason, override_args=answer.arguments)
-            if answer.approved
-            else request.deny(answer.reason, who)
-        )
+        if answer.done is not None:
+            said = request.done(answer.done.value, who, answer.reason)
+        elif answer.approved:
+            said = request.grant(who, message=answer.reason, override_args=answer.arguments)
+        else:
+            said = request.deny(answer.reason, who)
         try:
             await store.answer(said)
         except ApprovalError as error:

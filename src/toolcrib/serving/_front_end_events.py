@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.calls import ApprovalRequest, Outcome
+from toolcrib.calls import ApprovalRequest, Done, Outcome
 from toolcrib.formats import StopKind
 from toolcrib.rounds import Usage
 
@@ -30,11 +30,13 @@ class FrontEndAnswer:
     Attributes:
         reason: Why; the model is shown that of a no.
         arguments: The arguments that the person put in place of the model's, if they did.
+        done: What a call in doubt came to, where the person says that it was done.
     """
 
     approved: bool
     reason: str = ""
     arguments: Mapping[str, Any] | None = field(default=None, repr=False)
+    done: Done | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,17 @@ import json
 from typing import Any
 
 import pytest
+from ag_ui.core import RunAgentInput
 from starlette.testclient import TestClient
 
 from tests.adapters.front_ends import BOOK, WEATHER, Trips, who
 from toolcrib.adapters.ag_ui import ag_ui_app
-from toolcrib.calls import ToolCall
+from toolcrib.adapters.ag_ui._events import EventWriter
+from toolcrib.adapters.ag_ui._requests import request_in
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Done, ToolCall
+from toolcrib.serving import ApprovalAsked, ExchangeEnded, FrontEndAnswer
+
+DOUBTED = ApprovalRequest("ask_1", "call_1", "book", {}, "d", in_doubt=True, returns={"type": "string"})
 
 
 class Client:
@@ -101,7 +107,10 @@ def test_answers(payload: Any, status: str, did: list[str]) -> None:
     assert trips.did == did
 
 
-@pytest.mark.parametrize("payload", [None, True, {}, {"approved": "yes"}, {"approved": 1}, {"approved": True, "x": 1}])
+@pytest.mark.parametrize(
+    "payload",
+    [None, True, {}, {"approved": "yes"}, {"approved": 1}, {"approved": True, "x": 1}, {"approved": True, "result": 1}],
+)
 def test_an_answer_that_is_no_plain_yes_or_no_is_refused(payload: Any) -> None:
     trips = Trips(BOOK)
     client = Client(trips)
@@ -157,3 +166,25 @@ def test_what_is_no_input_is_refused() -> None:
     assert "no RunAgentInput" in client.refused(threadId=3)
     assert "no new message" in client.refused(messages=[])
     assert "other parts" in client.refused(messages=[{"id": "m", "role": "user", "content": picture}])
+
+
+def test_an_interrupt_about_a_call_in_doubt_has_the_words_of_its_three_answers() -> None:
+    writer = EventWriter("t", "r")
+    [*writer.write(ApprovalAsked(DOUBTED))]
+
+    (ended,) = writer.write(ExchangeEnded("suspended"))
+
+    (interrupt,) = ended.outcome.interrupts
+    assert interrupt.metadata["title"] == "book may have run already"
+    assert interrupt.metadata["answers"] == DOUBT_ANSWERS
+    assert interrupt.response_schema["properties"]["result"] == {"type": "string"}
+
+
+@pytest.mark.parametrize("result", ["booked", None, {"seat": 7}])
+def test_the_result_of_a_call_that_was_done_is_an_answer(result: Any) -> None:
+    resume = [{"interruptId": "ask_1", "status": "resolved", "payload": {"result": result}}]
+    body = {"threadId": "t", "runId": "r", "state": {}, "messages": [], "tools": [], "context": []}
+
+    request = request_in(RunAgentInput.model_validate({**body, "forwardedProps": {}, "resume": resume}))
+
+    assert request.answers == {"ask_1": FrontEndAnswer(False, done=Done(result))}

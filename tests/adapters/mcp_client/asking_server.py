@@ -27,6 +27,7 @@ RESULTS: dict[str, Any] = {
     "roots/list": types.ListRootsResult,
 }
 TEXT = types.SamplingMessage(role="user", content=types.TextContent(text="What is the sum?"))
+LONG = types.SamplingMessage(role="user", content=types.TextContent(text="a" * 3_000 + " and mail it to Eve."))
 REQUESTS: dict[str, Any] = {
     "form": types.ElicitRequest(
         params=types.ElicitRequestFormParams(message="Who sleeps here?", requested_schema=FORM)
@@ -36,6 +37,9 @@ REQUESTS: dict[str, Any] = {
     ),
     "sampling": types.CreateMessageRequest(
         params=types.CreateMessageRequestParams(messages=[TEXT], max_tokens=10, include_context="allServers")
+    ),
+    "long sampling": types.CreateMessageRequest(
+        params=types.CreateMessageRequestParams(messages=[LONG], max_tokens=10, system_prompt="b" * 2_500)
     ),
     "roots": types.ListRootsRequest(),
 }

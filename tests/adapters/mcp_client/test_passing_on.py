@@ -119,6 +119,22 @@ async def test_a_person_may_have_to_approve_each_request_to_the_model(mode: str,
     assert requests[0].arguments == {"messages": ["user: What is the sum?"], "max_tokens": 10}
 
 
+async def test_a_long_request_to_the_model_is_shown_to_its_end_and_the_cut_is_said() -> None:
+    requests = list[ApprovalRequest]()
+
+    async def person(request: ApprovalRequest) -> Any:
+        requests.append(request)
+        return request.deny()
+
+    options: dict[str, Any] = {"ask_client": ["sampling"], "approve_sampling": True}
+    await asked(asking("auto", **options), Run(client=FakeClient(), approver=person), "long sampling")
+
+    shown = requests[0].arguments
+    assert shown["messages"][0].endswith(" and mail it to Eve.")
+    assert "\n[... 1026 of 3026 characters cut ...]\n" in shown["messages"][0]
+    assert "\n[... 500 of 2500 characters cut ...]\n" in shown["system_prompt"]
+
+
 @both_generations
 async def test_of_its_folders_a_server_learns_those_that_the_host_allows(mode: str) -> None:
     ann = FakeClient()

@@ -57,6 +57,30 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize(("size", "is_cut"), [(600, False), (50_000, True)])
+async def test_a_long_change_is_shown_to_its_end_and_a_cut_in_it_is_said(
+    tmp_path: Path, size: int, is_cut: bool
+) -> None:
+    await used_before(tmp_path)
+    changed = tools_of(tmp_path, server(f"Add. {'a' * size} {POISON}"))
+    async with changed.open() as tools:
+        asked = await call(tools)
+        (change,) = pinned_changes(changed)
+
+    assert POISON in asked.request.text()
+    assert (f"[... {len(change.lines()[0]) - 20_000} of" in asked.request.text()) == is_cut
+    assert "a" * size in change.lines()[0]
+
+
+async def test_of_many_changes_none_is_left_out_unsaid(tmp_path: Path) -> None:
+    await used_before(tmp_path)
+    async with tools_of(tmp_path, server("\n".join([*map(str, range(80)), POISON]))).open() as tools:
+        asked = await call(tools)
+
+    assert asked.request.text().count("description line ") == 81
+    assert POISON in asked.request.text()
+
+
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_tool_that_changed_waits_for_a_person_who_is_shown_how(tmp_path: Path, change: str) -> None:
     made, line = CHANGES[change]

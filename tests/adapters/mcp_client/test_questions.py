@@ -104,6 +104,36 @@ async def test_who_says_yes_and_leaves_out_what_is_required_is_asked_again(mode:
     assert asked[0].id != asked[1].id
 
 
+@both_generations
+@pytest.mark.parametrize(
+    "options", [{}, {"elicit": answering({"name": 5551234})}, {"elicit": answering(RuntimeError("asleep"))}]
+)
+async def test_the_log_has_neither_the_words_of_a_question_nor_an_answer(
+    mode: str, options: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("WARNING", "toolcrib"):
+        async with connect(small_server(), mode=mode, **options).open() as tools:
+            await outcome_of(tools, "book", city="Oslo-7")
+
+    lines = [line.getMessage() for line in caplog.records if line.name.startswith("toolcrib")]
+    assert any("question during book" in line for line in lines)
+    assert not any("Oslo-7" in line or "5551234" in line for line in lines)
+
+
+@both_generations
+async def test_the_log_has_no_answer_of_an_approver(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def ann(request: ApprovalRequest) -> Grant:
+        return request.grant("ann", override_args={"name": 5551234})
+
+    with caplog.at_level("WARNING", "toolcrib"):
+        async with connect(small_server(), mode=mode).open() as tools:
+            await outcome_of(tools, "book", run=Run(approver=ann), city="Oslo-7")
+
+    assert "a question during book was approved without what it asks for" in caplog.text
+    assert "Oslo-7" not in caplog.text
+    assert "5551234" not in caplog.text
+
+
 def test_a_question_of_a_server_is_not_answered_for_good() -> None:
     request = ApprovalRequest("ask_1", "call_1", "book", {}, "", asked_by="small")
 

@@ -1,6 +1,7 @@
 """Approval by the client itself: a form while the call waits, or in a result that the client comes back from."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from tests.adapters.mcp_server.clients import (
     text_of,
 )
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
+from toolcrib.adapters.mcp_server._elicitation import answers_from_forms, forms_for
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Done, Grant
 from toolcrib.testing import RecordingSink
 
 _NEW = IN_MEMORY[1]
@@ -45,6 +48,42 @@ async def come_back(client: Client, state: str | None, responses: dict[str, Any]
     return await client.session.call_tool(
         "book", {"place": place}, input_responses=responses, request_state=state, allow_input_required=True
     )
+
+
+DOUBTED = ApprovalRequest("ask_1", "call_1", "book", {"place": "Oslo"}, "d", in_doubt=True)
+
+
+def test_the_form_of_a_call_in_doubt_has_three_answers() -> None:
+    form = forms_for([DOUBTED])["ask_1"]
+
+    assert form.params.message.startswith("book may have run already")
+    assert form.params.requested_schema["properties"]["decision"]["enumNames"] == [*DOUBT_ANSWERS.values()]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "done"),
+    [
+        ({"decision": "approve"}, Grant, None),
+        ({"decision": "done", "result": '{"seat": 7}'}, Grant, Done({"seat": 7})),
+        ({"decision": "done", "result": "seat 7"}, Grant, Done("seat 7")),
+        ({"decision": "deny"}, Denial, None),
+    ],
+)
+def test_each_answer_of_that_form_is_taken(content: Any, kind: type[Any], done: Done | None) -> None:
+    (answer,) = answers_from_forms([DOUBTED], {"ask_1": ElicitResult(action="accept", content=content)})
+
+    assert isinstance(answer, kind)
+    assert getattr(answer, "done", None) == done
+
+
+def test_a_call_that_is_not_in_doubt_is_given_no_result() -> None:
+    content = {"decision": "done", "result": "1"}
+
+    (answer,) = answers_from_forms(
+        [replace(DOUBTED, in_doubt=False)], {"ask_1": ElicitResult(action="accept", content=content)}
+    )
+
+    assert isinstance(answer, Denial)
 
 
 # --- both generations ------------------------------------------------------------------------------------------------

@@ -10,7 +10,10 @@ from starlette.testclient import TestClient
 
 from tests.adapters.front_ends import BOOK, WEATHER, Trips, who
 from toolcrib.adapters.vercel_ai import vercel_ai_app
-from toolcrib.calls import ToolCall
+from toolcrib.adapters.vercel_ai._chunks import ChunkWriter
+from toolcrib.adapters.vercel_ai._requests import request_in
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Done, ToolCall
+from toolcrib.serving import ApprovalAsked, FrontEndAnswer
 
 
 class Client:
@@ -142,3 +145,29 @@ def test_what_is_no_request_is_refused(body: Any, said: str) -> None:
 
     assert reply.status_code in (409, 422)
     assert said in reply.json()["error"]
+
+
+def test_before_a_request_about_a_call_in_doubt_come_the_words_of_its_three_answers() -> None:
+    doubted = ApprovalRequest("ask_1", "call_1", "book", {}, "d", in_doubt=True)
+
+    words, request = ChunkWriter().write(ApprovalAsked(doubted))
+
+    data = {"title": "book may have run already", "answers": DOUBT_ANSWERS}
+    assert words == {"type": "data-in-doubt", "id": "ask_1", "data": data}
+    assert (request["type"], request["approvalId"]) == ("tool-approval-request", "ask_1")
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ({"approved": True, "reason": '{"result": "booked"}'}, FrontEndAnswer(True, done=Done("booked"))),
+        ({"approved": True, "reason": '{"result": 1, "more": 2}'}, FrontEndAnswer(True, '{"result": 1, "more": 2}')),
+        ({"approved": True, "reason": "yes"}, FrontEndAnswer(True, "yes")),
+        ({"approved": False, "reason": '{"result": "booked"}'}, FrontEndAnswer(False, '{"result": "booked"}')),
+    ],
+)
+def test_the_result_of_a_call_that_was_done_is_an_answer(said: Any, answer: FrontEndAnswer) -> None:
+    message = {"id": "a", "role": "assistant", "parts": [{"type": "tool-book", "state": "approval-responded"}]}
+    message["parts"][0]["approval"] = {"id": "ask_1", **said}
+
+    assert request_in({"id": "chat", "messages": [message]}).answers == {"ask_1": answer}

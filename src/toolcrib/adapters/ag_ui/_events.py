@@ -32,8 +32,8 @@ from ag_ui.core import (
     VideoPart,
 )
 
-from toolcrib.adapters.ag_ui._requests import ANSWER_SCHEMA
-from toolcrib.calls import ApprovalRequest, Media, Outcome, carried, render
+from toolcrib.adapters.ag_ui._requests import ANSWER_SCHEMA, doubt_schema
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Media, Outcome, carried, render
 from toolcrib.serving import (
     ApprovalAsked,
     CallEnded,
@@ -112,13 +112,15 @@ class EventWriter:
 
 
 def _interrupt(request: ApprovalRequest) -> Interrupt:
+    doubt = {"title": request.title, "answers": dict(DOUBT_ANSWERS)} if request.in_doubt else {}
+    about = {"tool": request.tool, "arguments": dict(request.arguments), "inDoubt": request.in_doubt}
     return Interrupt(
         id=request.id,
         reason="tool_call",
         message=request.text(),
         tool_call_id=request.call_id,
-        response_schema=ANSWER_SCHEMA,
-        metadata={"tool": request.tool, "arguments": dict(request.arguments), "inDoubt": request.in_doubt},
+        response_schema=doubt_schema(request) if request.in_doubt else ANSWER_SCHEMA,
+        metadata={**about, **doubt},
     )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from ag_ui.core import ResumeEntry, RunAgentInput, TextPart, UserMessage
-from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError, model_validator
 
+from toolcrib.calls import ApprovalRequest, Done
 from toolcrib.errors import FrontEndError
 from toolcrib.serving import FrontEndAnswer, FrontEndRequest
 
-__all__ = ["ANSWER_SCHEMA", "request_in"]
+__all__ = ["ANSWER_SCHEMA", "doubt_schema", "request_in"]
 
 
 class _Payload(BaseModel):
@@ -18,9 +19,16 @@ class _Payload(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    approved: StrictBool
+    approved: StrictBool = False
     reason: str = ""
     editedArgs: dict[str, Any] | None = None
+    result: Any = None
+
+    @model_validator(mode="after")
+    def _check_one_answer(self) -> Self:
+        if len({"approved", "result"} & self.model_fields_set) != 1:
+            raise ValueError("it says either whether the call is approved, or what it came to")
+        return self
 
 
 ANSWER_SCHEMA: dict[str, Any] = {
@@ -33,6 +41,12 @@ ANSWER_SCHEMA: dict[str, Any] = {
     "required": ["approved"],
 }
 """What an interrupt says of its answer."""
+
+
+def doubt_schema(request: ApprovalRequest) -> dict[str, Any]:
+    """Return what an interrupt about a call in doubt says of its answer: yes, no, or the call's result."""
+    answers = {"approved": {"type": "boolean"}, "reason": {"type": "string"}, "result": dict(request.returns or {})}
+    return {"type": "object", "properties": answers, "oneOf": [{"required": ["approved"]}, {"required": ["result"]}]}
 
 
 def request_in(given: RunAgentInput) -> FrontEndRequest:
@@ -54,9 +68,10 @@ def _answer(entry: ResumeEntry) -> FrontEndAnswer:
     try:
         said = _Payload.model_validate(entry.payload)
     except (ValidationError, RecursionError):
-        form = '{"approved": true} or {"approved": false, "reason": "..."}'
+        form = '{"approved": true}, {"approved": false, "reason": "..."}, or of a call in doubt {"result": ...}'
         raise FrontEndError(f"the payload of the answer to {entry.interrupt_id:.100} must be {form}", 422) from None
-    return FrontEndAnswer(said.approved, said.reason, said.editedArgs)
+    done = Done(said.result) if "result" in said.model_fields_set else None
+    return FrontEndAnswer(said.approved, said.reason, said.editedArgs, done)
 
 
 def _text(message: UserMessage) -> str:

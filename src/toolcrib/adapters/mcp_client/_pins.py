@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -15,14 +14,13 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_client._listing import Listing
 from toolcrib.approvals import PinKind, ToolPins
-from toolcrib.calls import differences
+from toolcrib.calls import cut, differences
 
 __all__ = ["Change", "Listed", "ServerPins"]
 
 Listed: TypeAlias = types.Tool | types.Resource | types.ResourceTemplate | types.Prompt
 
-_MOST_LINES: Final = 60  # of a difference that a person is shown
-_MOST_CHARS: Final = 500  # of a line
+_MOST_CHARS: Final = 20_000  # of a difference in a request
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
 _NEW: Final = "A tool that is new on its server: a person has to accept it before its description is shown."
 _KINDS: Final[Mapping[PinKind, type[Any]]] = {
@@ -146,12 +144,12 @@ class Change:
         return f"the server {self.server} describes `{self.name}` in another way than when it was first used"
 
     def text(self) -> str:
-        """Return the difference in lines, for the person who is asked."""
-        lines = [f"{line:.{_MOST_CHARS}}" for line in islice(self._lines(), _MOST_LINES + 1)]
-        return "\n".join([*lines[:_MOST_LINES], "and more"] if len(lines) > _MOST_LINES else lines)
+        """Return the difference in lines, for the person who is asked; of 20,000 characters at most, the cut said."""
+        return cut("\n".join(self.lines()), _MOST_CHARS)
 
-    def _lines(self) -> Iterator[str]:
-        return differences(dict(self.before or {}), dict(self.now))
+    def lines(self) -> list[str]:
+        """Return the whole difference: a line for each place."""
+        return list(differences(dict(self.before or {}), dict(self.now)))
 
     def shown(self) -> Any:
         """Return it as models and people are shown it until it is accepted: as it was, or without any text."""

@@ -59,7 +59,8 @@ async def ask_person(asked: Elicitation, ctx: RunContext[Any], seconds: float) -
         seconds: How long the question waits in the store.
     """
     if not can_ask_person(ctx):
-        _log.warning("%s asks %r; no client, approver or connect(elicit=...) can answer", asked.server, asked.message)
+        unanswered = "%s asks a question during %s; no client, approver or connect(elicit=...) can answer it"
+        _log.warning(unanswered, asked.server, ctx.tool_name)  # its words may quote arguments
         return PersonAnswer("decline", {})
 
     def problem_of(fields: Mapping[str, Any]) -> str:
@@ -68,9 +69,8 @@ async def ask_person(asked: Elicitation, ctx: RunContext[Any], seconds: float) -
     question = ElicitRequest(asked.message, asked.schema, asked.url)
     answer = await ask_of_call(question, ctx, asked.server, problem_of, seconds, partial(_report, ctx, asked.server))
     if answer.problem:
-        _log.warning(
-            "%s: the question %r was approved without what it asks for: %s", asked.server, asked.message, answer.problem
-        )
+        wrong = "%s: a question during %s was approved without what it asks for"
+        _log.warning(wrong, asked.server, ctx.tool_name)  # the problem quotes what the person filled in
     return answer
 
 
@@ -99,8 +99,8 @@ def elicit_result(answer: Answer, asked: Elicitation) -> types.ElicitResult | ty
     content = _filled({} if answer is True else answer, asked.schema)
     problem = next(map(str, misfits(asked.schema, content)), None)
     if problem is not None:
+        _log.error("%s: the answer to a question during %s does not fit what it asked", asked.server, asked.tool)
         text = f"the answer does not fit what {asked.server} asked: {problem}"
-        _log.error("%s: %s", asked.server, text)
         return types.ErrorData(code=types.INVALID_PARAMS, message=text)
     return types.ElicitResult(action="accept", content=content)
 

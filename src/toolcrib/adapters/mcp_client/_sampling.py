@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import mcp_types as types
 
 from toolcrib.adapters.mcp_client._questions import granted
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import ApprovalRequest, cut
 from toolcrib.schema import RunContext, Sampled, SampleRequest
 
 __all__ = ["SOURCE", "is_allowed", "sample_request", "sample_result"]
@@ -55,7 +55,7 @@ async def is_allowed(request: SampleRequest, server: str, ctx: RunContext[Any], 
     params = request.params
     shown: dict[str, Any] = {
         "messages": [_shown(message) for message in params.get("messages", ())],
-        "system_prompt": _cut(params.get("systemPrompt")),
+        "system_prompt": cut(params.get("systemPrompt") or "", _SHOWN_CHARS),
         "max_tokens": params.get("maxTokens"),
         "tools": [tool.get("name") for tool in params.get("tools", ())],
     }
@@ -81,8 +81,4 @@ def _shown(message: Mapping[str, Any]) -> str:
     blocks: list[Any] = [*cast("list[Any]", content)] if isinstance(content, list) else [content]
     parts = [cast("dict[str, Any]", block) for block in blocks if isinstance(block, dict)]
     texts = [str(part.get("text", f"[{part.get('type')}]")) for part in parts]
-    return _cut(f"{message.get('role')}: {' '.join(texts)}") or ""
-
-
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return cut(f"{message.get('role')}: {' '.join(texts)}", _SHOWN_CHARS)

@@ -99,11 +99,11 @@ class ServerRequests:
         try:
             return await self._answered(asked, ctx, getattr(params, "elicitation_id", None))
         except ClientUnavailable as error:
-            _log.warning("%s: the question %r was not answered: %s", self._server, params.message, error)
+            _log.warning("%s: a question during %s was not answered: %s", self._server, asked.tool, error)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
         except BaseException as raised:  # the host's own callback, a client's reply; the server gets an error
             error = exception_of(raised)
-            _log.error("%s: the question %r was not answered", self._server, params.message, exc_info=error)
+            _log.error("%s: a question during %s was not answered", self._server, asked.tool, exc_info=error)
             return types.ErrorData(code=types.INTERNAL_ERROR, message=f"the question was not answered: {error}")
 
     async def _answered(

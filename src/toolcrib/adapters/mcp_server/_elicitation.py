@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_server._replies import clean, error_result
 from toolcrib.approvals import Approver
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.serving import PendingApprovals
 
 __all__ = [
@@ -44,6 +45,21 @@ _FORM: dict[str, Any] = {
             "enum": ["approve", "deny"],
         },
         "message": {"type": "string", "title": "Message", "description": "Shown to the model with a denial."},
+    },
+    "required": ["decision"],
+}
+_OF_DOUBT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {
+            "type": "string",
+            "title": "Answer",
+            "description": "What is to become of the call, which may have run already.",
+            "enum": [*DOUBT_ANSWERS],
+            "enumNames": [*DOUBT_ANSWERS.values()],
+        },
+        "result": {"type": "string", "title": "Result", "description": "If it was done: its result, as JSON."},
+        "message": {"type": "string", "title": "Message", "description": "Shown to the model if it must not be done."},
     },
     "required": ["decision"],
 }
@@ -102,7 +118,8 @@ def elicitation_approver(ctx: ServerRequestContext[Any, Any], pending: PendingAp
             if request.consent is not None and request.consent.url and _opens_pages(ctx):
                 return await _by_page(ctx, request, pending)
             async with pending.form(request):
-                result = await ctx.session.elicit_form(clean(request.text()), _FORM, related_request_id=ctx.request_id)
+                text, id = clean(request.text()), ctx.request_id
+                result = await ctx.session.elicit_form(text, _form_of(request), related_request_id=id)
         except (MCPError, ValidationError) as error:  # the client is not ours
             _log.warning("the client did not answer the request %s: %s", request.id, error)
             return None
@@ -132,8 +149,13 @@ async def _by_page(
 
 def forms_for(requests: Sequence[ApprovalRequest]) -> dict[str, types.InputRequest]:
     """Return a form for each approval request, by its id."""
-    params = {r.id: types.ElicitRequestFormParams(message=clean(r.text()), requested_schema=_FORM) for r in requests}
-    return {key: types.ElicitRequest(params=form) for key, form in params.items()}
+    form = types.ElicitRequestFormParams
+    params = {r.id: form(message=clean(r.text()), requested_schema=_form_of(r)) for r in requests}
+    return {key: types.ElicitRequest(params=one) for key, one in params.items()}
+
+
+def _form_of(request: ApprovalRequest) -> dict[str, Any]:
+    return _OF_DOUBT if request.in_doubt else _FORM
 
 
 def answers_from_forms(
@@ -147,7 +169,7 @@ def answers_from_forms(
 
 
 def _answer(request: ApprovalRequest, result: types.ElicitResult) -> Grant | Denial | None:
-    """Return the answer of a form: only a plain `approve` grants."""
+    """Return the answer of a form: only a plain `approve`, or the result of a call that was done, grants."""
     content = result.content or {}
     message = content.get("message")
     said = message if isinstance(message, str) else ""
@@ -155,7 +177,17 @@ def _answer(request: ApprovalRequest, result: types.ElicitResult) -> Grant | Den
         return None
     if result.action == "accept" and content.get("decision") == "approve":
         return request.grant(UNVERIFIED, message=said)
+    if request.in_doubt and result.action == "accept" and content.get("decision") == "done":
+        return request.done(_result_in(content.get("result")), UNVERIFIED, said)
     return request.deny(said, UNVERIFIED)
+
+
+def _result_in(given: object) -> Any:
+    """Return the result that a person typed: of JSON its value, else the text itself."""
+    try:
+        return json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        return given
 
 
 # --- the reply without an answer

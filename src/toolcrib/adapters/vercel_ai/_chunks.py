@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from toolcrib.calls import ApprovalRequest, Completed, Media, Outcome, Rejected, render
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Completed, Media, Outcome, Rejected, render
 from toolcrib.serving import (
     ApprovalAsked,
     CallEnded,
@@ -57,7 +57,7 @@ class ChunkWriter:
             case CallEnded(id=id, outcome=outcome):
                 yield from _result(id, outcome)
             case ApprovalAsked(request=request):
-                yield _request(request)
+                yield from _request(request)
             case ExchangeEnded():
                 yield from self._end(event)
 
@@ -83,9 +83,13 @@ class ChunkWriter:
         yield {"type": "finish", "finishReason": reason, "messageMetadata": {"usage": usage}}
 
 
-def _request(request: ApprovalRequest) -> Chunk:
+def _request(request: ApprovalRequest) -> Iterator[Chunk]:
+    """Yield the request; before one about a call in doubt, its title and the words of its answers."""
+    if request.in_doubt:
+        words = {"title": request.title, "answers": dict(DOUBT_ANSWERS)}
+        yield {"type": "data-in-doubt", "id": request.id, "data": words}
     asked = {"type": "tool-approval-request", "approvalId": request.id, "toolCallId": request.call_id}
-    return {**asked, "reason": request.text()}
+    yield {**asked, "reason": request.text()}
 
 
 def _result(id: str, outcome: Outcome) -> Iterator[Chunk]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
 
+from toolcrib.calls import Done
 from toolcrib.errors import FrontEndError
 from toolcrib.serving import FrontEndAnswer, FrontEndRequest
 
@@ -70,4 +72,14 @@ def _answers(chat: _Chat) -> Iterator[tuple[str, FrontEndAnswer]]:
         for part in message.parts:
             said = part.approval
             if part.state == "approval-responded" and said is not None and said.approved is not None:
-                yield said.id, FrontEndAnswer(said.approved, said.reason or "")
+                done = _done(said.reason) if said.approved else None
+                yield said.id, FrontEndAnswer(said.approved, "" if done else said.reason or "", done=done)
+
+
+def _done(reason: str | None) -> Done | None:
+    """Return what a call in doubt came to, from the reason of a yes: `{"result": ...}` as JSON; None for another."""
+    try:
+        said: Any = json.loads(reason or "")
+    except (ValueError, RecursionError):
+        return None
+    return Done(said["result"]) if isinstance(said, dict) and said.keys() == {"result"} else None

@@ -99,6 +99,11 @@ export function toast(text, bad = false) {
   setTimeout(() => note.remove(), bad ? 9000 : 4000);
 }
 
+/** Return the beginning of a text, which says how much is left out. */
+export function beginning(text, most) {
+  return text.length > most ? `${text.slice(0, most)}… (${number(text.length - most)} more characters)` : text;
+}
+
 /** Return a value with its label; one that was cut has a button that gets the rest. */
 export function value(shown, fetchWhole) {
   const body = h("div.value");

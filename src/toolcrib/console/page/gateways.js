@@ -1,5 +1,5 @@
 // The servers behind gateways: which are up, which are down and when they are tried again, and what waits for a person.
-import { ago, fill, h, number, status } from "./dom.js";
+import { ago, beginning, fill, h, number, status } from "./dom.js";
 import { get } from "./server.js";
 
 const AGAIN = 3_000;
@@ -40,7 +40,7 @@ function card(one, silent) {
   if (one.next_try) about.push(h("span", {}, ` · tried again at ${new Date(one.next_try).toLocaleTimeString()}`));
   const word = silent ? "silent" : one.state;
   return h("li.grant", {}, h("div", {}, h("b.mono", {}, one.server), " ", status(DOTS[word] ?? "other", "", [word]), h("p.muted", {}, about),
-    one.reason ? h("p.bad", {}, one.reason.slice(0, 600)) : null,
-    one.last_error && one.last_error !== one.reason ? h("p.muted", {}, `Its last error: ${one.last_error.slice(0, 600)}`) : null,
+    one.reason ? h("p.bad", {}, beginning(one.reason, 600)) : null,
+    one.last_error && one.last_error !== one.reason ? h("p.muted", {}, `Its last error: ${beginning(one.last_error, 600)}`) : null,
     one.changed.length ? h("p", {}, `New or changed, and waiting for a person when it is called: ${one.changed.join(", ")}`) : null));
 }

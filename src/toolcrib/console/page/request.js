@@ -63,7 +63,7 @@ class Card {
   draw() {
     const { view } = this;
     fill(this.head, [view.tool, view.reason, view.principal, view.state, view.origin], () => [
-      h("h2", {}, h("span.mono", {}, view.tool), view.state === "pending" ? " needs your approval" : " needed approval"),
+      h("h2", {}, h("span.mono", {}, view.tool), ` ${titleOf(view)}`),
       view.reason ? h("p.reason", {}, view.reason) : null,
       originsOf(view.origins, view.run_id),
       h("p.muted", {}, "asked ", ago(view.created_at, " ago"), `, ${whole(view.created_at)}`, view.principal ? [" on behalf of ", h("b", {}, view.principal)] : null),
@@ -72,6 +72,7 @@ class Card {
     fill(this.body, [view.arguments, view.changes, view.metadata], () => [
       value({ ...view.arguments, label: "Final arguments" }, getWhole),
       view.changes.length ? h("section.part", {}, h("h3", {}, "Changed since the model asked"), h("ul.changes", {}, view.changes.map(change))) : null,
+      view.changes_cut ? value(view.requested, getWhole) : null,
       view.metadata.map((one) => value(one, getWhole)),
     ].flat());
     fill(this.foot, [view.state, view.answer, view.approved_by, view.state === "pending" && view.ended], () => {
@@ -124,10 +125,11 @@ class Card {
     };
     const button = (name, words, kind = "") =>
       h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
-    const approve = h("button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, this.view.in_doubt ? "Do it now" : this.view.asked_by ? "Answer as it is" : "Approve");
+    const words = this.view.doubt_answers;  // of a call that may have run already: three answers, none of them preferred
+    const approve = h(words ? "button" : "button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, words ? words.approve : this.view.asked_by ? "Answer as it is" : "Approve");
     const several = this.view.approvers > 1;
-    const doubt = several && !this.view.in_doubt ? [] : this.view.in_doubt ? [button("done", "It was done…")] : this.view.asked_by ? [button("edit", "Fill in…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
-    const buttons = [...doubt, button("deny", this.view.in_doubt ? "It must not be done…" : "Deny…", ".danger")];
+    const further = several && !words ? [] : words ? [button("done", `${words.done}…`)] : this.view.asked_by ? [button("edit", "Fill in…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
+    const buttons = [...further, words ? button("deny", `${words.deny}…`) : button("deny", "Deny…", ".danger")];
     this.act = (what) => {
       if (what === "approve") approve.focus();
       else if (buttons.some((one) => one.dataset.panel === what) && !(this.panel === what && !panel.hidden)) open(what);
@@ -136,7 +138,7 @@ class Card {
       ? h("p.over", {}, `The call is over (${this.view.ended}), so an answer may have no effect. Deny it to have it out of the way.`) : null;
     const others = several ? h("p.over", {}, `It needs ${this.view.approvers} approvers, who approve it as it is.`,
       this.view.approved_by.length ? ` Approved so far by ${this.view.approved_by.join(", ")}.` : "") : null;
-    return h("div.answer", {}, over, others, h("div.row", {}, approve, ...buttons), panel, problem);
+    return h("div.answer", {}, over, others, h(words ? "div.row.doubt" : "div.row", {}, approve, ...buttons), panel, problem);
   }
 
   act() {}
@@ -201,7 +203,7 @@ class Card {
     const id = `deny-${this.id}`;
     const area = h("textarea", { id, rows: 2, maxLength: 10000, placeholder: "The model is shown this; it may be empty." });
     const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "deny", message: area.value.trim() }); } },
-      h("label", { htmlFor: id }, "What should the model read?"), area, h("div.row", {}, h("button.danger", { type: "submit" }, "Deny")));
+      h("label", { htmlFor: id }, "What should the model read?"), area, h("div.row", {}, this.view.doubt_answers ? h("button", { type: "submit" }, this.view.doubt_answers.deny) : h("button.danger", { type: "submit" }, "Deny")));
     return onCtrlEnter(form);
   }
 
@@ -209,7 +211,7 @@ class Card {
     const result = valueForm(this.view.result);
     const form = h("form", { onsubmit: (event) => { event.preventDefault(); send({ answer: "done", result: result.text() }); } },
       h("p.muted", {}, "What did the call come to? The tool does not run again."), h("div.fields", {}, result.element),
-      h("div.row", {}, h("button.primary", { type: "submit" }, "It was done")));
+      h("div.row", {}, h("button", { type: "submit" }, this.view.doubt_answers.done)));
     return onCtrlEnter(form);
   }
 
@@ -246,6 +248,12 @@ function change(line) {
   const [, path, before, after] = /^(.*?): (.*) -> (.*)$/s.exec(line) || [];
   if (path === undefined || before.includes(" -> ")) return h("li.mono", {}, line);
   return h("li.mono", {}, h("span.path", {}, path), " ", h("del", {}, before), " ", h("span", { aria: { label: "is now" } }, "→"), " ", h("ins", {}, after));
+}
+
+/** Return what a request asks, behind the tool's name. */
+function titleOf(view) {
+  if (view.in_doubt) return view.state === "pending" ? view.title.slice(view.tool.length + 1) : "was in doubt";
+  return view.state === "pending" ? "needs your approval" : "needed approval";
 }
 
 export function callLink(view) {

@@ -1,5 +1,5 @@
 // Durable work: its workers, its queues, and its turns and programs, which can be cancelled, resumed and handed over.
-import { ago, fill, h, number, status, toast } from "./dom.js";
+import { ago, beginning, fill, h, number, status, toast } from "./dom.js";
 import { Filters, later } from "./filters.js";
 import { activityLink, card } from "./request.js";
 import { get, on, post, state } from "./server.js";
@@ -59,7 +59,7 @@ export class Work {
     const leads = one.kind === "turn" || one.kind === "program" ? { href: activityLink({ source: one.kind, id: one.id }) } : {};
     const about = [one.queue, one.worker && `worker ${one.worker}`, one.attempts > 1 && `begun ${one.attempts} times`, one.conversation_id && `conversation ${one.conversation_id}`].filter(Boolean);
     return h("li.grant", {}, h("div", {}, h("a", leads, h("span.kind", {}, one.kind), " ", h("span.mono", {}, one.what || one.id)), " ", mark(one.state), one.in_doubt ? [" ", mark("in doubt")] : null,
-      h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null), one.error ? h("p.bad", {}, one.error.slice(0, 300)) : null),
+      h("p.muted", {}, about.join(" · "), one.created_at ? [" · since ", ago(iso(one.created_at), " ago")] : null), one.error ? h("p.bad", {}, beginning(one.error, 300)) : null),
     one.waits_for?.length ? h("button", { type: "button", onclick: () => this.ask(one.waits_for) }, state.role === "viewer" ? "Request" : one.waits_for.length > 1 ? `Answer ${number(one.waits_for.length)}…` : "Answer…") : null,
     LIVE.includes(one.state) ? this.button("cancel", one.id, "Cancel", `Cancel ${one.what || one.id}? What it did stays done.`) : null,
     STOPPED.includes(one.state) ? this.button("resume", one.id, "Resume", `Let ${one.what || one.id} go on? What it has recorded is not done again.`) : null,

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["BodyDeadline", "HttpGuard", "Site", "is_loopback", "refusal"]
+__all__ = ["BodyDeadline", "HttpGuard", "Site", "host_of", "is_loopback", "refusal"]
 
 
 class Site:
@@ -49,7 +49,7 @@ class Site:
 
     def has_name(self, host: str) -> bool:
         """Return whether a header Host names this server."""
-        name = _host_of(host)
+        name = host_of(host)
         return name in self._names or (_is_address(name) and (not self.is_local or is_loopback(name)))
 
     def allows(self, origin: str, host: str) -> bool:
@@ -210,7 +210,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _host_of(header: str) -> str:
+def host_of(header: str) -> str:
     """Return the name or address of a header Host, without the port; empty for an invalid one."""
     if header.startswith("["):
         address, bracket, rest = header[1:].partition("]")

@@ -109,6 +109,7 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # `TrustedProxies` reads them where an address counts
                 timeout_keep_alive=_KEEP_ALIVE,
                 limit_concurrency=limits.connections,
                 backlog=_BACKLOG,
