@@ -78,6 +78,20 @@ ROUNDS_GATES: tuple[Gate, ...] = (
         ("tests/rounds/test_unhandled.py",),
     ),
     Gate(
+        "a session that is asked once at a time",
+        "rounds/_session.py",
+        "        if self._is_at_work:\n",
+        "        if False:\n",
+        ("tests/rounds/test_session.py",),
+    ),
+    Gate(
+        "settings that would replace what a session makes",
+        "rounds/_client_model.py",
+        "        raise TypeError(_conflict(replaced[0], known))\n",
+        "        pass\n",
+        ("tests/rounds/test_client_model.py",),
+    ),
+    Gate(
         "answers to what is unhandled",
         "rounds/_unhandled.py",
         "    if waiting:\n",

@@ -1,5 +1,6 @@
 """Sessions: a conversation to whose transcript nothing is added but by commit."""
 
+import asyncio
 from typing import Any, TypedDict
 
 import pytest
@@ -12,7 +13,7 @@ from toolcrib.calls import ToolCall
 from toolcrib.errors import InvalidOutput, NotCallable, RoundError, ToolConstraintError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
-from toolcrib.rounds import DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat, decode
+from toolcrib.rounds import ChatRequest, DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat, decode
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, off, use
@@ -216,7 +217,7 @@ async def test_a_session_runs_until_the_model_has_answered() -> None:
     script = [ToolCall("add", {"a": 1})], [ToolCall("add", {"a": 2}), ToolCall("add", {"a": "x"})], "done"
 
     with ScriptedModel(*script) as model:
-        made = await Session(model, tools=[adding(ran)]).run()
+        made = await Session(model, tools=[adding(ran)]).say("Add.").run()
 
     assert isinstance(made, Finished)
     assert (made.result, ran) == ("done", [(1, 1), (2, 1)])
@@ -233,30 +234,31 @@ async def test_a_session_runs_with_the_hosts_own_dispatch() -> None:
     session = Session(
         ScriptedModel([ToolCall("web_search", {"query": q}, f"call_{q}") for q in ("secret", "x")], "done"),
         tools=AppTools,
-    )
+    ).say("Search.")
 
     await session.run(dispatch)
 
-    assert [item["content"] for item in session.transcript[1:3]] == ["Rejected: blocked", '{"snippets": []}']
+    assert [item["content"] for item in session.transcript[2:4]] == ["Rejected: blocked", '{"snippets": []}']
 
 
 async def test_a_dispatch_need_not_be_async() -> None:
-    session = Session(ScriptedModel(ToolCall("web_search", {"query": "x"}, "call_0"), "done"), tools=AppTools)
+    model = ScriptedModel(ToolCall("web_search", {"query": "x"}, "call_0"), "done")
+    session = Session(model, tools=AppTools).say("Search.")
 
     await session.run(lambda call: {"snippets": [call.input.query]})
 
-    assert session.transcript[1]["content"] == '{"snippets": ["x"]}'
+    assert session.transcript[2]["content"] == '{"snippets": ["x"]}'
 
 
 async def test_a_run_without_a_dispatch_executes_nothing_beside_a_tool_that_has_no_function() -> None:
     ran: list[Any] = []
     calls = [ToolCall("add", {"a": 1}), ToolCall("web_search", {"query": "x"})]
-    session = Session(ScriptedModel(calls), tools=[adding(ran), WebSearch])
+    session = Session(ScriptedModel(calls), tools=[adding(ran), WebSearch]).say("Add.")
 
     with pytest.raises(NotCallable, match="`web_search` declares an input"):
         await session.run()
 
-    assert (ran, session.open_round is not None, session.transcript) == ([], True, [])
+    assert (ran, session.open_round is not None, len(session.transcript)) == ([], True, 1)
 
 
 async def test_a_run_stops_where_a_person_is_needed_and_goes_on_after() -> None:
@@ -340,7 +342,7 @@ async def test_calls_that_a_broken_dispatch_began_are_not_made_again() -> None:
     def dispatch(call: DecodedCall[Any]) -> Any:
         raise RuntimeError("the host's")
 
-    session = Session(ScriptedModel(ToolCall("add", {"a": 1})), tools=[adding([])])
+    session = Session(ScriptedModel(ToolCall("add", {"a": 1})), tools=[adding([])]).say("Add.")
     with pytest.raises(RuntimeError, match="the host's"):
         await session.run(dispatch)
 
@@ -349,7 +351,7 @@ async def test_calls_that_a_broken_dispatch_began_are_not_made_again() -> None:
 
 
 async def test_a_model_that_never_answers_is_stopped() -> None:
-    session = Session(ScriptedModel(*[ToolCall("add", {"a": n}) for n in range(3)]), tools=[adding([])])
+    session = Session(ScriptedModel(*[ToolCall("add", {"a": n}) for n in range(3)]), tools=[adding([])]).say("Add.")
 
     with pytest.raises(RoundError, match="after 2 rounds"):
         await session.run(max_rounds=2)
@@ -363,11 +365,45 @@ async def test_the_limits_of_a_session_hold_over_its_rounds() -> None:
         ScriptedModel(*[ToolCall("add", {"a": n}) for n in range(3)], "done"),
         run=Run(limits=CallLimits(total=2)),
         tools=[adding(ran)],
-    )
+    ).say("Add.")
 
     await session.run()
 
     assert ran == [(0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("begin", [Session.run, Session.step])
+@pytest.mark.parametrize("other", [Session.run, Session.step])
+async def test_a_session_is_asked_once_at_a_time(begin: Any, other: Any) -> None:
+    ran, gate = list[Any](), asyncio.Event()
+
+    class Slow:
+        async def reply(self, request: ChatRequest) -> object:
+            await gate.wait()
+            return wire_reply("openai", text="Done.")
+
+    session = Session(Slow(), tools=[adding(ran)]).say("Add.")
+    first, second = asyncio.ensure_future(begin(session)), asyncio.ensure_future(other(session))
+    await asyncio.sleep(0)
+    gate.set()
+
+    with pytest.raises(RoundError, match="is under way: await that first"):
+        await second
+    assert isinstance(await first, Finished)
+    assert isinstance(await other(session.say("More.")), Finished)
+
+
+async def test_a_session_may_be_asked_again_after_a_step_that_failed() -> None:
+    session = Session(ScriptedModel(ValueError("busy"), "Done.")).say("Go.")
+    with pytest.raises(ValueError, match="busy"):
+        await session.run()
+
+    assert isinstance(await session.run(), Finished)
+
+
+async def test_a_run_in_which_nothing_was_said_says_so_before_any_request() -> None:
+    with pytest.raises(RoundError, match=r"nothing was said in this session: call `session\.say"):
+        await Session(ScriptedModel()).run()
 
 
 async def test_a_streamed_reply_is_shown_as_it_comes() -> None:

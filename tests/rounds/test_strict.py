@@ -45,7 +45,7 @@ async def test_a_session_may_be_strict() -> None:
     ran: list[Any] = []
     model = ScriptedModel(ToolCall(*NULL), "done")
 
-    made = await Session(model, tools=[adding(ran)], strict=True).run()
+    made = await Session(model, tools=[adding(ran)], strict=True).say("Add.").run()
 
     assert isinstance(made, Finished)
     assert ran == [(1, 1)]

@@ -130,6 +130,21 @@ def test_defaults_in_a_field_are_filled_in() -> None:
     assert spec_of(search).bind_host(("x",), {}) == ({"query": "x", "top": 3, "tags": []}, ())
 
 
+def test_defaults_in_a_field_of_an_annotation_are_filled_in() -> None:
+    def search(
+        query: str,
+        top: Annotated[int, Field(default=3, ge=1)],
+        tags: Annotated[list[str], Field(default_factory=list)],
+        more: Annotated[str | None, Field(default=None)],
+    ) -> None: ...
+
+    spec = spec_of(search)
+
+    expected = {"query": "x", "top": 3, "tags": [], "more": None}
+    assert spec.bind_host(("x",), {}) == (expected, ())
+    assert spec.arguments(spec.validate_json('{"query": "x"}')) == expected
+
+
 def test_a_field_without_a_default_is_required() -> None:
     def search(query: str = Field(description="what")) -> None: ...
 

@@ -234,6 +234,15 @@ class Colour(enum.Enum):
     BLUE = b"\x00\xff"
 
 
+class Word(enum.Enum):
+    YES = "yes"
+    FIRST = 1
+
+
+class Count(enum.IntEnum):
+    ONE = 1
+
+
 @dataclass
 class Counted:
     start: int
@@ -259,6 +268,10 @@ class Deep(BaseModel):
         (Colour, Colour.RED, [255, 0, 0]),
         (Colour, Colour.BLUE, "data:;base64,AP8="),
         (Literal[b"raw"], b"raw", "raw"),
+        (Literal[Word.YES], Word.YES, "yes"),
+        (list[Literal[Word.YES, "no", Count.ONE]], [Word.YES, "no", Count.ONE], ["yes", "no", 1]),
+        (Literal[Word.FIRST, True], Word.FIRST, 1),
+        (Literal[Word.FIRST, True], True, True),
         (Counted, Counted(1), {"start": 1}),
         (Deep, Deep.model_validate({"at": {"depth": 3}}), {"depth": 3, "width": 1}),
         (Sequence[int], (1, 2), [1, 2]),
@@ -274,6 +287,12 @@ def test_a_value_has_one_form_that_is_read_back(annotation: Any, value: Any, for
     assert json.dumps(made.values) == json.dumps({"x": form})
     assert again == arguments
     assert spec.canonical(again).digest("tool") == made.digest("tool")
+
+
+@pytest.mark.parametrize("sent", ['"YES"', '"no"', "true", "1"])
+def test_a_literal_of_a_member_takes_its_value_alone(sent: str) -> None:
+    with pytest.raises(InvalidArguments):
+        spec_with(Literal[Word.YES]).validate_json(f'{{"x": {sent}}}')
 
 
 def test_defaults_are_of_the_parameter_s_type() -> None:

@@ -128,6 +128,21 @@ def test_a_field_as_default_is_understood() -> None:
     assert spec.signature == "tool(x: int = 3, *, y: int) -> None"
 
 
+def test_a_field_with_a_default_in_an_annotation_is_understood() -> None:
+    def tool(
+        x: Annotated[int, Field(default=3, ge=1, description="n")],
+        y: Annotated[list[str], Field(default_factory=list)],
+        z: Annotated[int, Field(ge=1)],
+    ) -> None: ...
+
+    spec = spec_of(tool)
+
+    assert spec.parameters["required"] == ["z"]
+    assert spec.parameters["properties"]["x"] == {"type": "integer", "default": 3, "minimum": 1, "description": "n"}
+    assert spec.signature == "tool(x: int = 3, y: list[str] = ..., *, z: int) -> None"
+    assert spec.stub().startswith("def tool(x: int = 3, y: list[str] = ..., *, z: int) -> None:")
+
+
 def test_numbers_in_quotes_are_taken() -> None:
     def tool(x: int, y: bool) -> None: ...
 

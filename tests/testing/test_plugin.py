@@ -60,7 +60,8 @@ async def pay(cents: int) -> str:
 
 
 def test_tool_calls_has_the_records_of_every_pipeline(tool_calls: list[CallRecord]) -> None:
-    Session(ScriptedModel(ToolCall("pay", {"cents": 5}), "ok"), tools=[pay], run=Run(approver=approve_all)).run_sync()
+    model, run = ScriptedModel(ToolCall("pay", {"cents": 5}), "ok"), Run(approver=approve_all)
+    Session(model, tools=[pay], run=run).say("Pay.").run_sync()
     Pipeline([pay]).run_sync(ToolCall("pay", {"euros": 5}))
 
     assert [(call.tool, call.outcome["kind"]) for call in tool_calls] == [("pay", "completed"), ("pay", "failed")]

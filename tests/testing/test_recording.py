@@ -48,7 +48,7 @@ STEPS = (
 def hold(*sinks: Sink) -> None:
     """Hold the conversation that is recorded."""
     run = Run(approver=approve_all, sinks=sinks)
-    Session(ScriptedModel(*STEPS, "Done."), tools=TOOLS, run=run).run_sync()
+    Session(ScriptedModel(*STEPS, "Done."), tools=TOOLS, run=run).say("Pay.").run_sync()
 
 
 def outcomes(records: list[CallRecord]) -> list[tuple[str, dict[str, object]]]:
@@ -74,7 +74,7 @@ def test_the_same_calls_come_to_the_same_and_no_tool_runs(recorded: ListSink) ->
     run = Run(approver=approve_all, sinks=(again,))
 
     with recording.model("Done.") as model:
-        Session(model, tools=recording.pipeline(TOOLS), run=run).run_sync()
+        Session(model, tools=recording.pipeline(TOOLS), run=run).say("Pay.").run_sync()
 
     assert outcomes(again.records) == outcomes(recorded.records)
     assert RAN == []
@@ -93,7 +93,7 @@ def test_gates_are_asked_again(recorded: ListSink) -> None:
     recording, again = Recording.of(recorded.records), ListSink()
     run = Run(approver=deny_all, sinks=(again,))
 
-    Session(recording.model("Done."), tools=recording.pipeline(TOOLS), run=run).run_sync()
+    Session(recording.model("Done."), tools=recording.pipeline(TOOLS), run=run).say("Pay.").run_sync()
 
     assert [record.outcome["kind"] for record in again.records if record.tool == "order"] == ["failed", "rejected"]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from inspect import isawaitable
 from typing import Any, TypeVar, Unpack, cast, overload
 
@@ -84,6 +85,7 @@ class Session:
         self.defaults: StepKeywords = defaults
         self._staged: ToolRound | None = None
         self._container = ""
+        self._is_at_work = False
 
     def say(self, text: str) -> Session:
         """Add what the user says to the transcript, and return the session."""
@@ -130,9 +132,20 @@ class Session:
         Raises:
             TypeError: There is no such keyword; nothing was sent.
             ToolConstraintError: What is required is not offered; nothing was sent.
-            RoundError: The round before was neither committed nor discarded.
+            RoundError: The round before was neither committed nor discarded, or another step or run of the session is
+                under way; nothing was sent.
             InvalidOutput: The answer is not of the type that was asked for; nothing was committed.
         """
+        with self._at_work():
+            return await self._step(on_chunk, on_text, on_call, keywords)
+
+    async def _step(
+        self,
+        on_chunk: Callable[[object], None] | None,
+        on_text: Callable[[str], None] | None,
+        on_call: CallListener | None,
+        keywords: StepKeywords,
+    ) -> NeedsTools | Continue | Finished[Any] | Stopped:
         self._require_settled()
         _require_known(keywords)
         asked = cast("StepKeywords", {**self.defaults, **keywords})
@@ -238,19 +251,28 @@ class Session:
             something is unhandled, nothing of the round was executed. Run again when there is an answer.
 
         Raises:
-            RoundError: The model still asks for tools after so many rounds, and the last round was discarded; or an
-                answer is staged, or a `dispatch` that raised has begun the calls of the open round.
+            RoundError: The model still asks for tools after so many rounds, and the last round was discarded; an answer
+                is staged; a `dispatch` that raised has begun the calls of the open round; nothing was said in the
+                session; or another step or run of it is under way.
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
                 was executed.
         """
+        with self._at_work():
+            return await self._run(dispatch, max_rounds, hooks, keywords)
+
+    async def _run(
+        self, dispatch: Dispatch | None, max_rounds: int, hooks: RoundHooks, keywords: StepKeywords
+    ) -> Finished[Any] | Stopped | ToolRoundPlan:
         took = Usage()
         waiting = self.open_round
         if waiting is not None:
             plan = await self.follow(waiting.run(self, dispatch, hooks=hooks))
             if not waiting.settled:
                 return plan
+        if not self.transcript:
+            raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
         for _ in range(max_rounds):
-            made = await self.step(**keywords)
+            made = await self._step(None, None, None, keywords)
             took += self._took
             if isinstance(made, Finished | Stopped):
                 made.usage = took
@@ -260,7 +282,7 @@ class Session:
             plan = await self.follow(made.round.run(self, dispatch, hooks=hooks))
             if not made.round.settled:
                 return plan
-        made = await self.step(**keywords)
+        made = await self._step(None, None, None, keywords)
         if isinstance(made, Finished | Stopped):
             made.usage = took + self._took
             return made
@@ -409,6 +431,18 @@ class Session:
         return made
 
     # --- inside
+
+    @contextmanager
+    def _at_work(self) -> Generator[None]:
+        """Ask the model in the body, as the only one; RoundError where the session is asking already."""
+        if self._is_at_work:
+            mend = "await that first, or ask a `session.copy()`"
+            raise RoundError((f"another step or run of this session is under way: {mend}",))
+        self._is_at_work = True
+        try:
+            yield
+        finally:
+            self._is_at_work = False
 
     def _require_settled(self) -> None:
         if self._staged is not None and not self._staged.settled:

@@ -92,7 +92,7 @@ def _read_key(value: Any) -> Any:
 
 
 def _read_member(members: Sequence[tuple[Any, Any]], value: Any) -> Any:
-    return next((member for form, member in members if form == value), value)
+    return next((member for form, member in members if type(form) is type(value) and form == value), value)
 
 
 def _refuse(classes: tuple[type, ...], value: Any) -> Any:
@@ -282,10 +282,14 @@ class _Rewriter:
         return _apart(from_json, _read("function-before", _read_bytes, made))
 
     def members(self, schema: _Node, around: _Around) -> _Node:
-        """Read an enum or a Literal by the JSON form of its values, where these are not JSON themselves."""
+        """Read an enum or a Literal by the JSON form of its values, where these are not JSON themselves.
+
+        A member of an enum in a Literal has the JSON form of its value.
+        """
         members: Sequence[Any] = schema["members" if schema["type"] == "enum" else "expected"]
         values = [member.value if isinstance(member, Enum) else member for member in members]
-        if all(type(value) in SCALARS or isinstance(value, float) for value in values):
+        is_json = all(type(value) in SCALARS or isinstance(value, float) for value in values)
+        if is_json and (schema["type"] == "enum" or values == [*members]):
             return schema
         context: Context = {"redact": False, "notes": Notes([], [])}
         known = [(json_form(value, context), member) for value, member in zip(values, members, strict=True)]

@@ -15,6 +15,8 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, ForwardRef, NamedTuple, NotRequired, Optional, Required, Union, get_args, get_origin
 
 import typing_extensions
+from pydantic import Field
+from pydantic.fields import FieldInfo
 from typing_extensions import ReadOnly, get_type_hints
 
 from toolcrib.schema._context import RunContext
@@ -174,6 +176,17 @@ def find_injected(name: str, annotation: Any, default: Any) -> InjectedParameter
     return None
 
 
+def default_in(annotation: Any) -> Any:
+    """Return the default that an annotation has in a `Field`, as a field of its own; EMPTY where it has none."""
+    if get_origin(annotation) is not Annotated:
+        return EMPTY
+    given = [note for note in get_args(annotation)[1:] if isinstance(note, FieldInfo) and not note.is_required()]
+    if not given:
+        return EMPTY
+    last = given[-1]
+    return Field(default_factory=last.default_factory) if last.default_factory else Field(default=last.default)
+
+
 def resolve(parameters: Sequence[inspect.Parameter], names: Annotations, context_first: bool) -> tuple[Resolved, ...]:
     """Return the parameters with their types; the keys of `**kwargs: Unpack[...]` become parameters of their own."""
     resolved: list[Resolved] = []
@@ -187,6 +200,8 @@ def resolve(parameters: Sequence[inspect.Parameter], names: Annotations, context
             injected = InjectedParameter(name, RunContext, "context", default is not EMPTY, default is not EMPTY)
         else:
             injected = find_injected(name, annotation, default)
+        if default is EMPTY and injected is None:
+            default = default_in(annotation)
         if default is None and annotation is not Any and not problem:  # `x: int = None` means that None will do
             annotation = Optional[annotation]  # noqa: UP045 -- works for every kind of annotation
         if problem and injected is None and isinstance(parameter.annotation, str):
