@@ -25,6 +25,9 @@ _OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
 _OF_PINS = ("tests/adapters/mcp_client/test_pins.py",)
 _OF_TRUST = ("tests/adapters/mcp_client/test_trust.py",)
 _OF_FILES = ("tests/cli/test_servers.py",)
+_OF_DOUBLES = (f"{_HERE}/test_doubles.py",)
+_OF_TIMEOUTS = (f"{_HERE}/test_timeouts.py",)
+_OF_MESSAGES = (f"{_HERE}/test_messages.py",)
 _OF_HOSTILE = (f"{_HERE}/test_hostile.py",)
 
 MCP_CLIENT_GATES: tuple[Gate, ...] = (
@@ -86,7 +89,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         "",
         _OF_CONNECT,
     ),
-    Gate("two things of one name", _SOURCE, "        _require_one_each(wanted)\n", "", _OF_CONNECT),
+    Gate("two things of one name", _SOURCE, "        number_doubles(wanted)\n", "", _OF_DOUBLES),
     Gate(
         "gates of a tool that came later",
         "toolsets/_live.py",
@@ -311,6 +314,21 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         '"parameters": self.parameters, "hints": hints}',
         '"parameters": self.parameters}',
         _OF_HOSTILE,
+    ),
+    # --- how a server may answer
+    Gate(
+        "a call without an answer",
+        _REMOTE,
+        "        if self._timeout is None:\n            yield None",
+        "        if True:\n            yield None",
+        _OF_TIMEOUTS,
+    ),
+    Gate(
+        "an answer that cannot be read",
+        "adapters/mcp_client/_messages.py",
+        "    found = _ID.search(text) if is_answer else None\n",
+        "    found = None\n",
+        _OF_MESSAGES,
     ),
     # --- how much a server may say
     Gate(
