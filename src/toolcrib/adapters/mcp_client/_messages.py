@@ -50,7 +50,7 @@ def _with_number_as_code(text: bytes) -> bytes:
     if type(code) is int and isinstance(said, str):
         return text
     words = said if isinstance(said, str) else str(code) if said is None else json.dumps(said, ensure_ascii=False)
-    whole = {**read, "error": {**given, "code": types.INTERNAL_ERROR, "message": words}}
+    whole: dict[str, Any] = {**read, "error": {**given, "code": types.INTERNAL_ERROR, "message": words}}
     return json.dumps({name: whole[name] for name in ("jsonrpc", "id", "error") if name in whole}).encode()
 
 
