@@ -25,6 +25,9 @@ _OF_QUESTIONS = (f"{_HERE}/test_questions.py",)
 _OF_PINS = ("tests/adapters/mcp_client/test_pins.py",)
 _OF_TRUST = ("tests/adapters/mcp_client/test_trust.py",)
 _OF_FILES = ("tests/cli/test_servers.py",)
+_OF_DOUBLES = (f"{_HERE}/test_doubles.py",)
+_OF_TIMEOUTS = (f"{_HERE}/test_timeouts.py",)
+_OF_MESSAGES = (f"{_HERE}/test_messages.py",)
 _OF_IDENTITY = (f"{_HERE}/test_identity.py",)
 _OF_HOSTILE = (f"{_HERE}/test_hostile.py",)
 
@@ -87,7 +90,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         "",
         _OF_CONNECT,
     ),
-    Gate("two things of one name", _SOURCE, "        _require_one_each(wanted)\n", "", _OF_CONNECT),
+    Gate("two things of one name", _SOURCE, "        number_doubles(wanted)\n", "", _OF_DOUBLES),
     Gate(
         "gates of a tool that came later",
         "toolsets/_live.py",
@@ -337,7 +340,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "the server that a client of the SDK is for",
         "adapters/mcp_client/_options.py",
-        "return identity_of(target.server)",
+        "return target_identity(target.server)",
         'return {"object": server_name(target)}',
         _OF_IDENTITY,
     ),
@@ -457,5 +460,20 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         "() if private else readers",
         "readers",
         _OF_TRUST,
+    ),
+    # --- how a server may answer
+    Gate(
+        "a call without an answer",
+        _REMOTE,
+        "        if self._timeout is None:\n            yield None",
+        "        if True:\n            yield None",
+        _OF_TIMEOUTS,
+    ),
+    Gate(
+        "an answer that cannot be read",
+        "adapters/mcp_client/_messages.py",
+        "    found = _ID.search(text) if is_answer else None\n",
+        "    found = None\n",
+        _OF_MESSAGES,
     ),
 )

@@ -67,7 +67,7 @@ async def test_a_file_of_several_servers_is_one_toolset_with_the_gates_of_each(t
     assert (added, also) == ({"result": 3}, {"result": 7})
     assert isinstance(held, Suspended)
     assert states == [("north", "up"), ("south-1", "up"), ("dead", "down")]
-    assert (entry.description, entry.timeout, entry.max_result_chars) == ("Sum.", 30.0, 5)
+    assert (entry.description, entry.max_result_chars) == ("Sum.", 5)
 
 
 async def test_pins_of_a_server_are_kept_beside_the_file(tmp_path: Path) -> None:
@@ -149,6 +149,26 @@ def test_a_file_may_have_comments_and_last_commas_as_those_of_vs_code(tmp_path: 
     [status] = server_statuses(toolset_of_file(path))
 
     assert status.server == "a"
+
+
+@pytest.mark.parametrize("field", ["type", "transport"])
+async def test_a_server_with_the_old_transport_is_left_out_beside_others(
+    field: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tools = read(tmp_path, {"old": {"url": "http://x/sse", field: "sse"}, "small": small()})
+
+    async with tools.open() as opened:
+        value = await called(opened, "small_add", a=1, b=2)
+
+    assert value == {"result": 3}
+    assert "the server `old`: `type`: `sse` is the old transport over HTTP" in caplog.text
+
+
+def test_a_server_with_the_old_transport_that_has_to_be_there_is_an_error(tmp_path: Path) -> None:
+    old = {"url": "http://x/sse", "type": "sse", "toolcrib": {"required": True}}
+
+    with pytest.raises(TargetError, match="`sse` is the old transport"):
+        read(tmp_path, {"old": old, "small": small()})
 
 
 def test_a_file_may_be_toml(tmp_path: Path) -> None:
@@ -263,4 +283,5 @@ async def test_a_call_that_takes_longer_than_the_limit_ends(tmp_path: Path) -> N
     async with tools.open() as opened:
         outcome = await failed(opened, "wait")
 
-    assert outcome.code == "tool_timeout"
+    assert outcome.code == "server_error"
+    assert "the server `a` did not answer within 0.2 s while `wait` ran. Whether it took effect" in outcome.text()

@@ -1,7 +1,8 @@
-"""Check of what a server sends: its list of tools, one by one, and results against its schemas."""
+"""Check of what a server sends: its list of tools, one by one, its results block by block and against its schemas."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, cast
@@ -16,7 +17,8 @@ from toolcrib.schema.checker import Checker, checks_of
 
 __all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
 
-_LIST_TOOLS = "tools/list"
+_LIST_TOOLS, _CALL_TOOL = "tools/list", "tools/call"
+_USUAL_VERSION = "2025-11-25"  # by which the SDK reads what comes before a version is known
 unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unreadable_tools", default=None)
 """Where a listing in progress puts the tools that cannot be read: why not, by their names."""
 
@@ -50,7 +52,10 @@ def check_tools_one_by_one(session: ClientSession) -> None:
 
 
 class _ToolByTool:
-    """A session's dispatcher, which takes unreadable tools out of a list before the session reads it."""
+    """A session's dispatcher, which repairs what the session would refuse as a whole.
+
+    It takes unreadable tools out of a list, and puts a text in the place of the parts of a result that cannot be read.
+    """
 
     def __init__(self, dispatcher: Any, session: ClientSession) -> None:
         self._dispatcher, self._session = dispatcher, session
@@ -59,18 +64,20 @@ class _ToolByTool:
         return getattr(self._dispatcher, name)
 
     async def send_raw_request(self, method: str, *rest: Any) -> dict[str, Any]:
-        """Send a request, and return the result as it came, but for tools that cannot be read."""
+        """Send a request, and return the result as it came, but for what cannot be read of it."""
         raw = cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest))
+        version = self._session.protocol_version or _USUAL_VERSION
+        if method == _CALL_TOOL:
+            return _readable_result(version, raw)
         found = unreadable_tools.get()
         tools = raw.get("tools")
         if method != _LIST_TOOLS or found is None or not isinstance(tools, list):
             return raw
-        version = self._session.protocol_version or "2025-11-25"  # what the SDK reads it by
-        if not _problem(version, raw):
+        if not _problem(_LIST_TOOLS, version, raw):
             return raw
         kept: list[Any] = []
         for at, tool in enumerate(cast("list[Any]", tools)):
-            problem = _problem(version, {**raw, "tools": [tool]})
+            problem = _problem(_LIST_TOOLS, version, {**raw, "tools": [tool]})
             if problem:
                 name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
                 found[name if isinstance(name, str) else f"{at + 1}"] = problem
@@ -79,10 +86,32 @@ class _ToolByTool:
         return {**raw, "tools": kept}
 
 
-def _problem(version: str, raw: Mapping[str, Any]) -> str:
-    """Return why a list of tools does not fit the protocol, empty where it does."""
+def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a call with a list of blocks that can be read; what is no result of a tool as it is."""
+    if "task" in raw or raw.get("resultType", "complete") != "complete":
+        return raw
+    blocks: Any = raw.get("content")
+    if isinstance(blocks, list) and not _problem(_CALL_TOOL, version, raw):
+        return raw
+    given: list[Any] = cast("list[Any]", blocks) if isinstance(blocks, list) else [] if blocks is None else [blocks]
+    return {**raw, "content": [_readable_block(version, block) for block in given]}
+
+
+def _readable_block(version: str, block: Any) -> Any:
+    """Return a block of a result; where it cannot be read, a text that says of what type it is, and has its text."""
+    if not _problem(_CALL_TOOL, version, {"content": [block]}):
+        return block
+    given: dict[str, Any] = cast("dict[str, Any]", block) if isinstance(block, dict) else {"text": block}
+    kind, text = given.get("type", "text"), given.get("text")
+    if kind == "text" and text is not None:
+        return {"type": "text", "text": text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)}
+    return {"type": "text", "text": f"[a block that cannot be read, of the type {kind!s:.100}]"}
+
+
+def _problem(method: str, version: str, raw: Mapping[str, Any]) -> str:
+    """Return why a result does not fit the protocol, empty where it does."""
     try:
-        validate_server_result(_LIST_TOOLS, version, raw)
+        validate_server_result(method, version, raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc'][2:]))}: {first['msg']}"

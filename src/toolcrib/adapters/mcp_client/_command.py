@@ -18,7 +18,6 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TextIO
 
 import anyio
-import mcp_types as types
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import StdioServerParameters, get_default_environment
@@ -30,6 +29,8 @@ from mcp.os.win32.utilities import (
     terminate_windows_process_tree,
 )
 from mcp.shared.message import SessionMessage
+
+from toolcrib.adapters.mcp_client._messages import Messages
 
 __all__ = ["ErrorOutput", "command_streams"]
 
@@ -96,6 +97,7 @@ class _Command:
         self.sending, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._written = anyio.Event()
         self._patience = _STOP_SECONDS
+        self._messages = Messages(most)
 
     async def read(self) -> None:
         """Pass on the lines of the server until it ends, or sends a line that is too long."""
@@ -117,17 +119,22 @@ class _Command:
                 if line is None:
                     self._patience = 0.0
                     return f"it sent a line of more than {self._most} bytes (max_message)"
-                await self._incoming.send(self._message(line))
+                await self._pass_on(line)
+        for message in self._messages.end():
+            await self._incoming.send(message if isinstance(message, ValueError) else SessionMessage(message))
         return ""
 
-    def _message(self, line: bytes) -> SessionMessage | Exception:
+    async def _pass_on(self, line: bytes) -> None:
+        """Pass on the messages that a line ends."""
         command = self._command
-        try:
-            text = line.decode(command.encoding, command.encoding_error_handler)
-            return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
-        except ValueError as error:
-            _log.warning("%s wrote a line that is no message: %.200r", command.command, line)
-            return error
+        if command.encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
+            line = line.decode(command.encoding, "replace").encode()
+        for message in self._messages.read(line):
+            if isinstance(message, ValueError):
+                _log.warning("%s wrote a line that is no message: %.200r", command.command, line)
+                await self._incoming.send(message)
+            else:
+                await self._incoming.send(SessionMessage(message))
 
     async def write(self) -> None:
         """Pass on messages to the server; one that does not read any more has ended."""

@@ -31,7 +31,7 @@ from toolcrib.errors import ServerError
 __all__ = ["Announcements", "Connection"]
 
 _log = logging.getLogger("toolcrib.mcp")
-_CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them
+_CONNECT, _READ = 30.0, 300.0  # seconds, as the SDK's own client has them; a call may have longer for its answer
 _LIST_CHANGES = (
     types.ToolListChangedNotification,
     types.ResourceListChangedNotification,
@@ -107,7 +107,8 @@ class Connection:
         if known.logging is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
-        await session.send_request(request, types.EmptyResult)
+        seconds = self._options.connect_timeout
+        await session.send_request(request, types.EmptyResult, request_read_timeout_seconds=seconds)
 
     def _ended(self, fault: str) -> None:
         self.fault = self.fault or fault
@@ -267,7 +268,8 @@ class Connection:
 async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
     headers, limit = {**PLAIN, **(options.headers or {})}, options.max_message
     hooks = {"response": [limited_responses(server, limit)]}
-    timeout = httpx2.Timeout(_CONNECT, read=_READ)
+    read = None if options.timeout is None else max(_READ, options.timeout)
+    timeout = httpx2.Timeout(_CONNECT, read=read)
     auth = options.auth
     signed: dict[str, Any] = auth.client_options() if isinstance(auth, PrincipalAuth) else {"auth": auth}
     async with (

@@ -213,7 +213,7 @@ class KeptConnection:
         options = self._options
         seconds, resources = options.connect_timeout, options.include_resources is not False
         try:
-            self.listing = await list_server(connection.session, resources=resources, seconds=seconds)
+            self.listing = await list_server(connection.session, self._name, resources=resources, seconds=seconds)
         except TimeoutError:
             connection.drop()
             lines = await connection.last_lines()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import mcp_types as types
 from mcp.client import ClientSession
@@ -14,10 +15,14 @@ from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._checking import unreadable_tools
 
-__all__ = ["Listing", "list_server", "pages"]
+__all__ = ["Item", "Listing", "identity_of", "list_server", "pages", "without_doubles"]
 
 T = TypeVar("T")
+_log = logging.getLogger("toolcrib.mcp")
 _MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without end
+_MAX_NAMED = 5  # doubles in a line of the log
+Item: TypeAlias = types.Tool | types.Resource | types.ResourceTemplate | types.Prompt
+L = TypeVar("L", bound=Item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,11 @@ class Listing:
     not_asked: frozenset[str] = frozenset()
 
 
-async def list_server(session: ClientSession, *, resources: bool, seconds: float) -> Listing:
+async def list_server(session: ClientSession, server: str, *, resources: bool, seconds: float) -> Listing:
     """Return the listing of a server; only what its capabilities name is requested.
 
     Args:
+        server: The server's name in messages.
         resources: Whether resources and templates are wanted. A server whose list of them fails has its tools.
         seconds: For each list.
 
@@ -71,7 +77,40 @@ async def list_server(session: ClientSession, *, resources: bool, seconds: float
     if known.prompts:
         prompts = await _optional(pages(session.list_prompts, lambda page: page.prompts), "prompts", seconds, failed)
     not_asked = frozenset[str]() if resources else frozenset({"resources", "templates"})
-    return Listing(tools, static, templates, prompts, unreadable, failed, not_asked)
+    return Listing(
+        without_doubles(server, "tools", tools),
+        without_doubles(server, "resources", static),
+        without_doubles(server, "templates", templates),
+        without_doubles(server, "prompts", prompts),
+        unreadable,
+        failed,
+        not_asked,
+    )
+
+
+def identity_of(listed: Item) -> str:
+    """Return what the server knows something by: its URI, or else its name."""
+    match listed:
+        case types.Resource():
+            return listed.uri
+        case types.ResourceTemplate():
+            return listed.uri_template
+        case _:
+            return listed.name
+
+
+def without_doubles(server: str, kind: str, listed: Sequence[L]) -> tuple[L, ...]:
+    """Return what is listed, each once: the server could not tell a double from the first."""
+    first: dict[str, L] = {}
+    doubles: dict[str, None] = {}
+    for item in listed:
+        if first.setdefault(identity_of(item), item) is not item:
+            doubles[identity_of(item)] = None
+    if doubles:
+        named = ", ".join(f"`{name:.200}`" for name in [*doubles][:_MAX_NAMED])
+        more = f" and {len(doubles) - _MAX_NAMED} more" if len(doubles) > _MAX_NAMED else ""
+        _log.warning("the server `%s` lists %s more than once: %s%s. The first is taken.", server, kind, named, more)
+    return tuple(first.values())
 
 
 async def _optional(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import count
 from typing import Any, TypeVar, cast
 
@@ -14,8 +14,9 @@ import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from toolcrib.adapters.mcp_client._checking import argument_checks
+from toolcrib.adapters.mcp_client._listing import Item, identity_of
 from toolcrib.adapters.mcp_client._options import Options, ToolLabels
-from toolcrib.adapters.mcp_client._pins import Change, Listed
+from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._trust import Warnings, effect_of, source_of, warnings_in
 from toolcrib.adapters.mcp_client._values import (
@@ -36,11 +37,12 @@ from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import OriginalResults
 from toolcrib.tools import Instruction, Offering, PromptOffer, ResourceListener, ResourceOffer, Tool, ToolOptions
 
-__all__ = ["Member", "members_of", "unreadable"]
+__all__ = ["AccessMember", "Member", "members_of", "number_doubles", "unreadable"]
 
 L = TypeVar("L", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
 
 _log = logging.getLogger("toolcrib.mcp")
+_MOST_NAMED = 5  # that get a number, in a line of the log
 _CHANGED = "changed on the server"  # what the difference is called in a request
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _BOOLS: Mapping[bool, Any] = {True: {}, False: {"not": {}}}
@@ -64,7 +66,8 @@ class Member(Offering):
     names: frozenset[str]
     change: Change | None = None
     warned = Warnings()
-    _pinned: tuple[PinKind, Listed] | None = None  # what it is made of, as the server lists it
+    _pinned: tuple[PinKind, Item] | None = None  # what it is made of, as the server lists it
+    _is_numbered = False
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         self._remote, self._options = remote, options
@@ -148,7 +151,19 @@ class Member(Offering):
 
     def get_definition(self) -> Mapping[str, Any]:
         """Return what the server says of it; all of a change."""
-        return self.about.definition() if self.change is None else {"listed": self.change.now}
+        said = self.about.definition() if self.change is None else {"listed": self.change.now}
+        return {**said, "is": self._identity()} if self._is_numbered else said
+
+    def rename(self, name: str) -> None:
+        """Change the name to one with a number, as another member of the server has it."""
+        self.about, self.names, self._is_numbered = replace(self.about, name=name), self.names | {name}, True
+
+    def keeps_name(self) -> bool:
+        """Return whether the name is the server's own, which others of the server that come to the same give way to."""
+        return self._pinned is not None and self._pinned[0] == "tool" and self._identity() == self.about.name
+
+    def _identity(self) -> str:
+        return "" if self._pinned is None else identity_of(self._pinned[1])
 
     def get_identity(self) -> Mapping[str, Any]:
         """Return what tells the server from others."""
@@ -343,8 +358,9 @@ class TemplateMember(_ResourceOffering):
 class PromptMember(Member):
     """A prompt, which people choose, and models do not."""
 
-    def __init__(self, remote: RemoteServer, options: Options, listed: types.Prompt, name: str) -> None:
+    def __init__(self, remote: RemoteServer, options: Options, listed: types.Prompt) -> None:
         super().__init__(remote, options)
+        name = f"prompt_{_tool_name(remote.name)}_{_tool_name(listed.name)}"  # hardly that of another server's
         self._listed = listed = self._known("prompt", listed)
         arguments = listed.arguments or []
         parts = {one.name: {**_TEXT, "description": one.description or ""} for one in arguments}
@@ -441,11 +457,28 @@ def members_of(remote: RemoteServer, options: Options) -> list[Member]:
     if options.include_prompts:
         members += [PromptList(remote, options), PromptText(remote, options)]
     if options.include_prompts is not False:
-        taken = {member.about.name for member in members}
-        for prompt in listing.prompts:
-            members.append(PromptMember(remote, options, prompt, _prompt_name(remote.name, prompt.name, taken)))
-            taken.add(members[-1].about.name)
+        members += [PromptMember(remote, options, prompt) for prompt in listing.prompts]
     return members
+
+
+def number_doubles(members: Sequence[Member]) -> None:
+    """Have each member of a server a name of its own: of those that come to one, all but one get a number."""
+    taken = {member.about.name for member in members}
+    first: dict[str, Member] = {}
+    numbers: dict[str, Iterator[int]] = {}
+    renamed: list[str] = []
+    for member in sorted(members, key=lambda member: not member.keeps_name()):
+        wanted = member.about.name
+        other = first.setdefault(wanted, member)
+        if other is not member:
+            free = (f"{wanted}_{number}" for number in numbers.setdefault(wanted, count(2)))
+            member.rename(next(name for name in free if name not in taken))
+            taken.add(member.about.name)
+            renamed.append(f"{member.label()}, as {other.label()} has its name, is `{member.about.name}`")
+    if renamed:
+        more = f"; and {len(renamed) - _MOST_NAMED} more" if len(renamed) > _MOST_NAMED else ""
+        server, named = members[0].about.server, "; ".join(renamed[:_MOST_NAMED])
+        _log.warning("names of the server `%s` get a number: %.2000s%s.", server, named, more)
 
 
 def _template(remote: RemoteServer, options: Options, listed: types.ResourceTemplate) -> TemplateMember | None:
@@ -477,12 +510,6 @@ def _description_of(verb: str, name: str, place: str, text: str | None) -> str:
 def _tool_name(name: str) -> str:
     """Return the name of a tool with `_` for characters that providers do not take: dots, slashes, spaces."""
     return _NOT_A_TOOL.sub("_", name) or "_"
-
-
-def _prompt_name(server: str, name: str, taken: Collection[str]) -> str:
-    """Return a tool's name for a prompt that no other member has, and hardly one of another server."""
-    wanted = f"prompt_{_tool_name(server)}_{_tool_name(name)}"
-    return next(free for number in count(1) if (free := wanted if number == 1 else f"{wanted}_{number}") not in taken)
 
 
 def _resource_name(verb: str, name: str, uri: str) -> str:

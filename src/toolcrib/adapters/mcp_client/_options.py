@@ -28,20 +28,22 @@ from toolcrib.provenance import Effect, Labels
 
 __all__ = [
     "DEFAULT_KINDS",
+    "DEFAULT_TIMEOUT",
     "Approval",
     "ConnectOptions",
     "Elicit",
     "Options",
     "Source",
     "ToolLabels",
-    "identity_of",
     "pinned_name",
     "read_source",
     "server_name",
+    "target_identity",
 ]
 
 ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)
 DEFAULT_KINDS: frozenset[AskKind] = frozenset({"forms", "urls", "logs"})
+DEFAULT_TIMEOUT = 300.0  # seconds for one call of a server
 Source: TypeAlias = str | Sequence[str] | StdioServerParameters | Client | ClientSession | Server[Any] | MCPServer
 """What a client connects to: a command or a URL as text, a command in words, parameters of the MCP SDK, or a client
 or server object of it.
@@ -88,6 +90,7 @@ class ConnectOptions(TypedDict, total=False):
     question_wait: float
     log_level: LoggingLevel | None
     tasks: bool
+    timeout: float | None
     connect_timeout: float
     max_message: int
     max_result_chars: int | None
@@ -131,7 +134,10 @@ class Options:
             tasks the tools of an older one that may be called so. A call that waits for a person at the server then
             lasts until they have answered, where it is else an error that says so. A tool of an older
             server that requires a task is called as one in any case.
-        connect_timeout: Seconds for starting and for the handshake.
+        timeout: Seconds for one call, and for any other request, until a server that has not answered is an error. The
+            clock stands while a person is asked. A task has as long as it takes, while the server answers what it is
+            asked about it. None waits for ever.
+        connect_timeout: Seconds for starting and the handshake, and for each list of what the server has.
         max_message: Bytes of one message of the server. A command that sends more is stopped; a call over HTTP with a
             longer reply fails.
         max_result_chars: The most characters of a result that go back to a model.
@@ -174,6 +180,7 @@ class Options:
     question_wait: float = 60.0
     log_level: LoggingLevel | None = None
     tasks: bool = False
+    timeout: float | None = DEFAULT_TIMEOUT
     connect_timeout: float = 60.0
     max_message: int = 16 * 1024 * 1024
     max_result_chars: int | None = None
@@ -185,6 +192,10 @@ class Options:
     credentials: Credentials | None = None
 
     def __post_init__(self) -> None:
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout is more than 0 seconds, and is {self.timeout:g}; None waits for ever")
+        if not self.connect_timeout > 0:
+            raise ValueError(f"connect_timeout is more than 0 seconds, and is {self.connect_timeout:g}")
         if self.max_message < 1:
             raise ValueError(f"max_message is at least 1 byte, and is {self.max_message}")
         if self.credentials is not None and self.auth is not None:
@@ -279,7 +290,7 @@ def server_name(target: Any) -> str:
             return "session"
 
 
-def identity_of(target: Any) -> dict[str, Any]:
+def target_identity(target: Any) -> dict[str, Any]:
     """Return what tells a server from others: its URL, its command with environment and folder, or its own name.
 
     Headers are left out: they carry credentials, which are renewed. The values may be secret.
@@ -291,7 +302,7 @@ def identity_of(target: Any) -> dict[str, Any]:
             folder = None if target.cwd is None else str(target.cwd)
             return {"command": [target.command, *target.args], "env": target.env or {}, "cwd": folder}
         case Client():
-            return identity_of(target.server)
+            return target_identity(target.server)
         case _:
             return {"object": server_name(target)}
 
@@ -303,7 +314,7 @@ def pinned_name(target: Any, options: Options) -> str:
     """
     if options.name:
         return options.name
-    match identity_of(target):
+    match target_identity(target):
         case {"url": str(whole)}:
             pass
         case {"command": command}:

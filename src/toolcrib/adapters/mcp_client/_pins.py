@@ -7,18 +7,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import mcp_types as types
 from pydantic import BaseModel
 
-from toolcrib.adapters.mcp_client._listing import Listing
+from toolcrib.adapters.mcp_client._listing import Item, Listing, identity_of
 from toolcrib.approvals import PinKind, ToolPins
 from toolcrib.calls import cut, differences
 
-__all__ = ["Change", "Listed", "ServerPins"]
-
-Listed: TypeAlias = types.Tool | types.Resource | types.ResourceTemplate | types.Prompt
+__all__ = ["Change", "ServerPins"]
 
 _MOST_CHARS: Final = 20_000  # of a difference in a request
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
@@ -67,7 +65,7 @@ class ServerPins:
         }
         found: dict[PinKind, dict[str, Any]] = {"instructions": {_TEXT: {_TEXT: instructions or ""}}}
         for kind, items in said.items():
-            found[kind] = {_name_of(item): _shape(item) for item in items}
+            found[kind] = {identity_of(item): _shape(item) for item in items}
         return found
 
     async def _store(self) -> ToolPins:
@@ -75,9 +73,9 @@ class ServerPins:
             self._given = await asyncio.to_thread(ToolPins, self._given)
         return self._given
 
-    def change_in(self, kind: PinKind, listed: Listed) -> Change | None:
+    def change_in(self, kind: PinKind, listed: Item) -> Change | None:
         """Return how something differs from what a person knows of it; None where it does not."""
-        return self._change(kind, _name_of(listed), _shape(listed))
+        return self._change(kind, identity_of(listed), _shape(listed))
 
     def _change(self, kind: PinKind, name: str, now: Mapping[str, Any]) -> Change | None:
         before = self._kept.get(kind, {}).get(name)
@@ -103,9 +101,9 @@ class ServerPins:
         self._kept[change.kind] = await (await self._store()).of(self.server, change.kind)
         return self._kept[change.kind].get(change.name) == change.now
 
-    async def approver_of(self, kind: PinKind, listed: Listed) -> str | None:
+    async def approver_of(self, kind: PinKind, listed: Item) -> str | None:
         """Return who accepted something as the server lists it; None where it is not accepted so."""
-        return await (await self._store()).approver_of(self.server, _name_of(listed), _shape(listed), kind)
+        return await (await self._store()).approver_of(self.server, identity_of(listed), _shape(listed), kind)
 
     async def accept(self, change: Change, approver: str) -> None:
         """Keep something as it is now."""
@@ -167,16 +165,6 @@ class Change:
     async def accept(self, approver: str) -> None:
         """Keep it as it is now."""
         await self.pins.accept(self, approver)
-
-
-def _name_of(listed: Listed) -> str:
-    match listed:
-        case types.Resource():
-            return listed.uri
-        case types.ResourceTemplate():
-            return listed.uri_template
-        case _:
-            return listed.name
 
 
 def _shape(listed: BaseModel) -> dict[str, Any]:

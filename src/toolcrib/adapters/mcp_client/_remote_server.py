@@ -16,15 +16,16 @@ from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._connection import Connection
 from toolcrib.adapters.mcp_client._kept_connection import KeptConnection
-from toolcrib.adapters.mcp_client._listing import Listing, pages
-from toolcrib.adapters.mcp_client._options import Options, identity_of
+from toolcrib.adapters.mcp_client._listing import Listing, pages, without_doubles
+from toolcrib.adapters.mcp_client._messages import UNREADABLE
+from toolcrib.adapters.mcp_client._options import Options, target_identity
 from toolcrib.adapters.mcp_client._pins import Change
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TaskCall
 from toolcrib.calls import Consent
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.schema import Progress, RunContext
-from toolcrib.tools import ResourceListener
+from toolcrib.tools import Deadline, ResourceListener
 
 __all__ = ["RemoteServer"]
 
@@ -49,10 +50,10 @@ class RemoteServer:
     """
 
     def __init__(self, target: Any, name: str, options: Options) -> None:
-        self.name, self.identity = name, identity_of(target)
+        self.name, self.identity = name, target_identity(target)
         self.listeners: WeakSet[ResourceListener] = WeakSet()
         self._requests = ServerRequests(name, options)
-        self._as_tasks = options.tasks
+        self._as_tasks, self._timeout = options.tasks, options.timeout
         self.kept = KeptConnection(target, name, options, self._requests)
 
     @property
@@ -96,7 +97,8 @@ class RemoteServer:
 
         Raises:
             RemoteToolError: The server refuses.
-            ServerError: It cannot be reached; or the connection was lost, and the effect of the call is unknown.
+            ServerError: It cannot be reached; or the connection was lost, the answer cannot be read, or there is none
+                in time, and the effect of the call is unknown.
         """
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -133,9 +135,10 @@ class RemoteServer:
                 ),
             )
 
-        with self._as_call(ctx), task.current():
+        when = f"while `{name}` ran. Whether it took effect is unknown"
+        with self._as_call(ctx, when, again=False) as limit, task.current(limit):
             try:
-                return await self._request(ask, f"while `{name}` ran. Whether it took effect is unknown", again=False)
+                return await self._request(ask, when, again=False)
             except ServerError:
                 if not task.id:
                     raise
@@ -171,8 +174,9 @@ class RemoteServer:
         async def ask(connection: Connection) -> types.ReadResourceResult:
             return await (connection.client or connection.session).read_resource(uri)
 
-        with self._as_call(ctx):
-            return await self._request(ask, f"while it was asked for {uri}", again=True)
+        when = f"while it was asked for {uri}"
+        with self._as_call(ctx, when):
+            return await self._request(ask, when, again=True)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, str], ctx: RunContext[Any] | None = None, *, accepted: bool = False
@@ -184,8 +188,9 @@ class RemoteServer:
         async def ask(connection: Connection) -> types.GetPromptResult:
             return await (connection.client or connection.session).get_prompt(name, arguments)
 
-        with self._as_call(ctx):
-            return await self._request(ask, f"while it was asked for the prompt `{name}`", again=True)
+        when = f"while it was asked for the prompt `{name}`"
+        with self._as_call(ctx, when):
+            return await self._request(ask, when, again=True)
 
     def _require_known(self, name: str) -> None:
         """Raise RemoteToolError for a prompt that has changed since a person knew it."""
@@ -198,9 +203,10 @@ class RemoteServer:
         """Return the prompts, those that are pinned as a person knows them; raises what `call_tool` does."""
 
         async def ask(connection: Connection) -> tuple[types.Prompt, ...]:
-            return await pages(connection.session.list_prompts, lambda page: page.prompts)
+            found = await pages(connection.session.list_prompts, lambda page: page.prompts)
+            return without_doubles(self.name, "prompts", found)
 
-        listed = await self._request(ask, "while it listed prompts", again=True)
+        listed = await self._request_outside(ask, "while it listed prompts")
         pins = self.kept.pins
         changes = [None if pins is None else pins.change_in("prompt", prompt) for prompt in listed]
         return tuple(
@@ -220,7 +226,7 @@ class RemoteServer:
             argument = {"name": name, "value": value}
             return (await connection.session.complete(reference, argument, dict(given) or None)).completion
 
-        return await self._request(ask, f"while it completed `{name}`", again=True)
+        return await self._request_outside(ask, f"while it completed `{name}`")
 
     async def subscribe(self, uri: str, listener: Callable[[str], None]) -> None:
         """Call a listener with the URI whenever a resource is updated; raises what `call_tool` does."""
@@ -228,7 +234,7 @@ class RemoteServer:
         async def ask(connection: Connection) -> None:
             await self.kept.subscriptions.add(connection, uri, listener)
 
-        await self._request(ask, f"while {uri} was subscribed to", again=True)
+        await self._request_outside(ask, f"while {uri} was subscribed to")
 
     def announce(self, uri: str) -> None:
         """Have the listeners hear that a resource is updated."""
@@ -241,21 +247,54 @@ class RemoteServer:
         gone = connection is None or connection.broken
         await self.kept.subscriptions.remove(None if gone else connection, uri, listener)
 
+    async def _request_outside(self, ask: Callable[[Connection], Awaitable[T]], when: str) -> T:
+        """Make a request that belongs to no call and has no effect."""
+        with self._as_call(None, when):
+            return await self._request(ask, when, again=True)
+
     @contextmanager
-    def _as_call(self, ctx: RunContext[Any] | None) -> Generator[None]:
-        """Have requests that the server makes meanwhile belong to a call."""
-        if ctx is None:
-            yield
+    def _as_call(self, ctx: RunContext[Any] | None, when: str, *, again: bool = True) -> Generator[Deadline | None]:
+        """Limit the time of the body, and have requests that the server makes meanwhile belong to a call."""
+        with self._limited(when, may_have_run=not again) as limit:
+            if ctx is None:
+                yield limit
+                return
+            token = current_call.set(ctx)
+            self._requests.call_began(ctx)
+            try:
+                yield limit
+            finally:
+                self._requests.call_ended(ctx)
+                current_call.reset(token)
+
+    @contextmanager
+    def _limited(self, when: str, *, may_have_run: bool) -> Generator[Deadline | None]:
+        """Raise ServerError when the body takes longer than a call may; the clock stands while a person is asked."""
+        if self._timeout is None:
+            yield None
             return
-        token = current_call.set(ctx)
-        self._requests.call_began(ctx)
+        problem = f"did not answer within {self._timeout:g} s {when}"
+        limit = Deadline(self._timeout, ServerError, self.name, problem, may_have_run)
         try:
-            yield
+            with limit:
+                yield limit
         finally:
-            self._requests.call_ended(ctx)
-            current_call.reset(token)
+            limit.close()
 
     async def _request(self, ask: Callable[[Connection], Awaitable[T]], when: str, *, again: bool) -> T:
+        """Make a request, again over a new connection where the first is lost.
+
+        Args:
+            when: During what a failure is, as the end of a sentence.
+            again: Whether it may be made twice, as it has no effect.
+        """
+        try:
+            return await self._requested(ask, when, again=again)
+        except _UnreadableError as error:
+            problem = f"sent an answer that cannot be read {when}. {error.problem:.500}"
+            raise ServerError(self.name, problem, may_have_run=not again) from error
+
+    async def _requested(self, ask: Callable[[Connection], Awaitable[T]], when: str, *, again: bool) -> T:
         connection = await self.kept.get()
         try:
             return await self._send(ask, connection)
@@ -283,15 +322,18 @@ class RemoteServer:
                 raise _ConnectionLostError from error
             if _UNKNOWN_SESSION.search(error.message):
                 raise _ConnectionLostError(not_done=True) from error
+            if error.code == types.PARSE_ERROR and error.message.startswith(UNREADABLE):
+                raise _UnreadableError(error.message) from error
             raise RemoteToolError(self.name, error.message or f"error {error.code}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise _ConnectionLostError from error
         except ValidationError as error:
-            raise RemoteToolError(self.name, f"the server's reply does not fit the protocol: {error}") from error
+            raise _UnreadableError(f"it does not fit the protocol: {error}") from error
         except InputRequiredRoundsExceededError as error:
             raise RemoteToolError(self.name, f"it asked for input more than {error.max_rounds} times") from error
         except RuntimeError as error:  # the SDK: the result does not fit the schema that the server gave for it
-            raise RemoteToolError(self.name, str(error)) from error
+            text = f"the server `{self.name}` answered, and the call may have taken effect. {error}"
+            raise RemoteToolError(self.name, text) from error
 
 
 def pages_of(error: MCPError) -> list[types.ElicitRequestURLParams]:
@@ -302,6 +344,14 @@ def pages_of(error: MCPError) -> list[types.ElicitRequestURLParams]:
         return UrlElicitationRequiredError.from_error(error.error).elicitations[:_MAX_PAGES]
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError):  # what it sent beside the code
         return []
+
+
+class _UnreadableError(Exception):
+    """The server answered, and the answer cannot be read."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 class _ConnectionLostError(Exception):

@@ -1,16 +1,20 @@
-"""Size limit of HTTP responses of MCP servers; the SDK limits the events of a stream, and not whole bodies."""
+"""HTTP responses of MCP servers: repaired, and limited in size, as the SDK limits the events of a stream alone."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx2
 
+from toolcrib.adapters.mcp_client._messages import repair
+
 __all__ = ["PLAIN", "limited_responses"]
 
 PLAIN = {"accept-encoding": "identity"}
 """Headers of requests: a small packed response could be of any size when it is unpacked."""
+_LINE_ENDS = re.compile(rb"(?<=[\r\n])")
 
 
 class _TooLongError(httpx2.StreamError):
@@ -26,9 +30,12 @@ def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awa
             response.stream = _Refused(
                 response.stream, f"the server `{server}` packed a response that was requested unpacked"
             )
-        elif not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            problem = f"the server `{server}` sent a response of more than {most} bytes (max_message)"
-            response.stream = _Counted(response.stream, most, problem)
+            return
+        problem = f"the server `{server}` sent a response of more than {most} bytes (max_message)"
+        kind = response.headers.get("content-type", "").lower()
+        is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
+        body = _Events if is_stream else _Message if is_json else _Counted
+        response.stream = body(response.stream, most, problem)
 
     return bound
 
@@ -60,3 +67,37 @@ class _Counted(_Refused):
             if left < 0:
                 raise _TooLongError(self._problem)
             yield chunk
+
+
+class _Message(_Counted):
+    """The body of a response that is one message, repaired."""
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        yield repair(b"".join([chunk async for chunk in super().__aiter__()]))
+
+
+class _Events(_Counted):
+    """The body of a response that is a stream of events, each repaired; the SDK limits their size."""
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        begun, size = list[bytes](), 0  # the parts of a line without its end
+        async for chunk in self._stream:
+            *lines, rest = _LINE_ENDS.split(chunk)
+            if lines:
+                lines[0] = b"".join([*begun, lines[0]])
+                begun, size = [], 0
+                yield b"".join(map(_repaired_line, lines))
+            begun.append(rest)
+            size += len(rest)
+            if size > self._most:
+                yield b"".join(begun)
+                begun, size = [], 0
+        if begun:
+            yield _repaired_line(b"".join(begun))
+
+
+def _repaired_line(line: bytes) -> bytes:
+    if not line.startswith(b"data:"):
+        return line
+    text = line.rstrip(b"\r\n")
+    return b"data:" + repair(text[5:]) + line[len(text) :]

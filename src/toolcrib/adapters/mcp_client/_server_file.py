@@ -20,7 +20,7 @@ from toolcrib.adapters.mcp_client._credentials_section import CredentialsOptions
 from toolcrib.adapters.mcp_client._file_place import FilePlace, FileTexts, valid_part
 from toolcrib.adapters.mcp_client._gateway_section import Checked, GatewayOptions, GatewaySection, gateway_options_of
 from toolcrib.adapters.mcp_client._network_section import network_options_of
-from toolcrib.adapters.mcp_client._options import DEFAULT_KINDS, Approval, ToolLabels
+from toolcrib.adapters.mcp_client._options import DEFAULT_KINDS, DEFAULT_TIMEOUT, Approval, ToolLabels
 from toolcrib.adapters.mcp_client._values import AskKind, RemoteTool
 from toolcrib.errors import TargetError, closest
 from toolcrib.toolsets import Toolset
@@ -42,13 +42,13 @@ class _Limits(Checked):
     """The limits for one server.
 
     Attributes:
-        timeout: Seconds for one call.
+        timeout: Seconds for one call; null waits for ever.
         max_result_chars: The most characters of a result that go back to a model.
         max_message: Bytes of one message of the server.
         connect_timeout: Seconds for its start and its lists.
     """
 
-    timeout: Annotated[float | None, Field(gt=0)] = None
+    timeout: Annotated[float | None, Field(gt=0)] = DEFAULT_TIMEOUT
     max_result_chars: Annotated[int | None, Field(ge=1)] = None
     max_message: Annotated[int, Field(ge=1)] = 16 * 1024 * 1024
     connect_timeout: Annotated[float, Field(gt=0)] = 60.0
@@ -294,8 +294,18 @@ def _toolset(place: FilePlace, entry: _ServerEntry, texts: FileTexts, several: b
     if entry.disabled or not entry.enabled:
         return None
     section = entry.toolcrib
-    made = _connected(place, entry, texts, _prefix(place.server, section, several), vault)
-    return made if section.limits.timeout is None else made.with_timeout(section.limits.timeout)
+    if _is_sse(entry) and not section.required and several:
+        _log.error("%s. It is left out.", _old_transport(place))
+        return None
+    return _connected(place, entry, texts, _prefix(place.server, section, several), vault)
+
+
+def _is_sse(entry: _ServerEntry) -> bool:
+    return (entry.type or entry.transport) == "sse"
+
+
+def _old_transport(place: FilePlace) -> TargetError:
+    return place.wrong("type", "`sse` is the old transport over HTTP; give the server's address for `http`")
 
 
 def _prefix(name: str, section: _Section, several: bool) -> str:
@@ -334,6 +344,7 @@ def _connected(place: FilePlace, entry: _ServerEntry, texts: FileTexts, prefix: 
         log_level=section.log_level,
         labels=section.labels,
         pins=_pins(place, section.pins, texts),
+        timeout=section.limits.timeout,
         connect_timeout=section.limits.connect_timeout,
         max_message=section.limits.max_message,
         max_result_chars=section.limits.max_result_chars,
@@ -379,8 +390,8 @@ def _root(place: FilePlace, texts: FileTexts, root: str) -> str | Path:
 def _source(place: FilePlace, entry: _ServerEntry, texts: FileTexts) -> tuple[Any, dict[str, Any]]:
     """Return the source of a server for `connect`, and the options that go with it."""
     section, url, kind = entry.toolcrib, entry.url or entry.server_url, entry.type or entry.transport
-    if kind == "sse":
-        raise place.wrong("type", "`sse` is the old transport over HTTP; give the server's address for `http`")
+    if _is_sse(entry):
+        raise _old_transport(place)
     if kind is not None and kind not in ("stdio", *_HTTP):
         raise place.wrong("type", f"{kind!r} is no transport; write `stdio` or `http`, or leave it out")
     if (entry.command is None) == (url is None):

@@ -9,12 +9,12 @@ from typing import Any
 
 import anyio
 
-from toolcrib.adapters.mcp_client._members import AccessMember, Member, members_of, unreadable
+from toolcrib.adapters.mcp_client._members import AccessMember, Member, members_of, number_doubles, unreadable
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._principal_servers import PrincipalServers
 from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._values import ServerStatus
-from toolcrib.errors import DuplicateNameError, ServerError, ToolConstraintError
+from toolcrib.errors import ServerError, ToolConstraintError
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 from toolcrib.toolsets import LiveTools, Toolset
@@ -135,7 +135,7 @@ class _ServerTools:
         has = members_of(self._remote, self._options)
         _require_names(has, self._options, self._remote)
         wanted = [member for member in has if self._options.wants(member.about, member.names)]
-        _require_one_each(wanted)
+        number_doubles(wanted)
         return wanted
 
     def _made_of(self, members: Sequence[Member]) -> Iterator[tuple[Member, Tool[..., Any]]]:
@@ -174,16 +174,3 @@ def _require_names(has: Sequence[Member], options: Options, remote: RemoteServer
             raise ToolConstraintError(
                 missing, f"`{option}` names it, and the server `{remote.name}` does not have it", shown
             )
-
-
-def _require_one_each(members: Sequence[Member]) -> None:
-    """Raise DuplicateNameError where two members of one server have one name."""
-    taken: dict[str, Member] = {}
-    for member in members:
-        name, other = member.about.name, taken.get(member.about.name)
-        if other is not None:
-            resources = "resource" in member.about.kind + other.about.kind or member.about.kind == "template"
-            option = "include_resources" if resources else "tool_names"
-            mend = f"Both come from the server `{member.about.server}`: choose one with {option}=[...]."
-            raise DuplicateNameError(name, other.label(), member.label(), mend)
-        taken[name] = member

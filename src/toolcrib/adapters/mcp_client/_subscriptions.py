@@ -21,7 +21,7 @@ __all__ = ["Subscribable", "Subscriptions"]
 _log = logging.getLogger("toolcrib.mcp")
 _MOST = 100  # resources of one server
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds until a stream that was lost is opened again
-_OPEN_SECONDS = 30.0  # for a stream to be acknowledged
+_OPEN_SECONDS = 30.0  # for a subscription, or its end, to be acknowledged
 
 
 class Subscribable(Protocol):
@@ -81,7 +81,9 @@ class Subscriptions:
             await asyncio.wait({stream})
         elif connection is not None:
             try:
-                await connection.session.send_request(_unsubscribe(uri), types.EmptyResult)
+                await connection.session.send_request(
+                    _unsubscribe(uri), types.EmptyResult, request_read_timeout_seconds=_OPEN_SECONDS
+                )
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
                 _log.debug("%s: %s is not unsubscribed from: %s", self._server, uri, error)
 
@@ -122,7 +124,7 @@ class Subscriptions:
     async def _subscribe(self, connection: Subscribable, uri: str) -> None:
         session, client = connection.session, connection.client
         if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            await session.send_request(_subscribe(uri), types.EmptyResult)
+            await session.send_request(_subscribe(uri), types.EmptyResult, request_read_timeout_seconds=_OPEN_SECONDS)
             return
         if client is None:
             raise RemoteToolError(self._server, "a session that was given cannot listen for updates; give its Client")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ClassVar, Literal
 
@@ -12,9 +12,10 @@ import mcp_types as types
 from mcp.client import ClientRequestContext, ClientSession
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS
+from mcp_types import INVALID_PARAMS, REQUEST_TIMEOUT
 
 from toolcrib.errors import ServerError
+from toolcrib.tools import Deadline
 
 __all__ = ["TaskCall", "TasksExtension"]
 
@@ -22,6 +23,7 @@ _SHORTEST, _LONGEST = 0.05, 60.0  # seconds between two requests about a task, w
 _USUAL = 1.0  # where it says nothing
 _PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds before each try to come back to a task
 _CANCEL_SECONDS = 5.0
+_ANSWER_SECONDS = 60.0  # for the state of a task
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -107,11 +109,16 @@ class TaskCall:
         support = None if tool is None or tool.execution is None else tool.execution.task_support
         self._wanted = support == "required" or (everything and support == "optional")
         self.id, self._lost, self._said, self._steps = "", False, "", 0
+        self._limit: Deadline | None = None
 
     @contextmanager
-    def current(self) -> Generator[None]:
-        """Have a task that begins inside be this one."""
-        token = _current.set(self)
+    def current(self, limit: Deadline | None) -> Generator[None]:
+        """Have a task that begins inside be this one.
+
+        Args:
+            limit: The deadline of the call, which stands while the task is followed: each request has its own.
+        """
+        token, self._limit = _current.set(self), limit
         try:
             yield
         finally:
@@ -154,10 +161,15 @@ class TaskCall:
         """
         is_over = False
         try:
-            result = await self._followed(session)
+            with nullcontext() if self._limit is None else self._limit.stopped():
+                result = await self._followed(session)
             is_over = True
         except MCPError as error:
             is_over = True
+            if error.code == REQUEST_TIMEOUT:
+                problem = f"did not answer within {_ANSWER_SECONDS:g} s while `{self._name}` ran as a task"
+                unknown = f"{problem}. Whether it took effect is unknown"
+                raise ServerError(self._server, unknown, may_have_run=True) from error
             if self._lost and error.code == INVALID_PARAMS:
                 problem = f"was lost while `{self._name}` ran as a task, which it does not know any more"
                 raise ServerError(self._server, f"{problem}. Whether it took effect is unknown") from error
@@ -192,7 +204,9 @@ class TaskCall:
     async def _followed(self, session: ClientSession) -> types.CallToolResult:
         params = _TaskParams(task_id=self.id)
         while True:
-            state = await session.send_request(_GetTask(params=params), _TaskState)
+            state = await session.send_request(
+                _GetTask(params=params), _TaskState, request_read_timeout_seconds=_ANSWER_SECONDS
+            )
             if state.status_message and state.status_message != self._said:
                 self._said, self._steps = state.status_message, self._steps + 1
                 await self._report(self._steps, None, state.status_message)

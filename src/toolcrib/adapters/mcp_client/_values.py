@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 
+_NO_BASE64 = "[a file that cannot be read, as it is not base64]"
+
+
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
     """How a server is while its toolset is open.
@@ -178,12 +181,21 @@ def value_of(block: types.ContentBlock) -> Any:
         case types.TextContent():
             return block.text
         case types.ImageContent() | types.AudioContent():
-            return Media(block.mime_type, b64decode(block.data), **_names_in(block.meta))
+            data = _bytes_of(block.data)
+            return _NO_BASE64 if data is None else Media(block.mime_type, data, **_names_in(block.meta))
         case types.EmbeddedResource():
             return contents_of(block.resource)
         case types.ResourceLink():
             said = {"name": block.name, "description": block.description, "mime_type": block.mime_type}
             return {"uri": block.uri, **{key: value for key, value in said.items() if value is not None}}
+
+
+def _bytes_of(text: str) -> bytes | None:
+    """Return what a text of base64 stands for; None where it is not base64."""
+    try:
+        return b64decode(text)
+    except ValueError:
+        return None
 
 
 def _names_in(meta: Mapping[str, Any] | None) -> dict[str, str]:
@@ -200,7 +212,8 @@ def contents_of(held: types.TextResourceContents | types.BlobResourceContents) -
     """Return the contents of a resource, with its URI."""
     if isinstance(held, types.BlobResourceContents):
         kind, place = held.mime_type or "application/octet-stream", held.uri if urlsplit(held.uri).scheme else None
-        return Media(kind, b64decode(held.blob), place, name=unquote(held.uri.rpartition("/")[2]))
+        data = _bytes_of(held.blob)
+        return _NO_BASE64 if data is None else Media(kind, data, place, name=unquote(held.uri.rpartition("/")[2]))
     kind = {} if held.mime_type is None else {"mime_type": held.mime_type}
     return {"uri": held.uri, **kind, "text": held.text}
 

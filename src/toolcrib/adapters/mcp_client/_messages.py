@@ -1,0 +1,126 @@
+"""Messages of a server as bytes: they are repaired, and an answer that cannot be read ends its request."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, cast
+
+import mcp_types as types
+from pydantic import ValidationError
+
+__all__ = ["UNREADABLE", "Messages", "repair"]
+
+UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE message", "Failed to parse a message")
+"""How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `Messages`."""
+
+_BOM: Final = "\ufeff".encode()
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""The escapes of JSON from the left: a pair of surrogates, one alone (the group), any other."""
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+Message = types.JSONRPCMessage
+
+
+def repair(message: bytes) -> bytes:
+    """Return a message with U+FFFD for what is no character, and a number for the code of an error that is a text."""
+    text = message.removeprefix(_BOM)
+    if not text.isascii():
+        text = text.decode("utf-8", "replace").encode()
+    if _SURROGATE.search(text):
+        text = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
+    if b'"error"' in text and b'"code"' in text:
+        text = _with_number_as_code(text)
+    return text
+
+
+def _with_number_as_code(text: bytes) -> bytes:
+    try:
+        read: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    error: Any = cast("dict[str, Any]", read).get("error") if isinstance(read, dict) else None
+    if not isinstance(error, dict) or "method" in read:
+        return text
+    given = cast("dict[str, Any]", error)
+    code, said = given.get("code"), given.get("message")
+    if type(code) is int and isinstance(said, str):
+        return text
+    words = said if isinstance(said, str) else str(code) if said is None else json.dumps(said, ensure_ascii=False)
+    whole: dict[str, Any] = {**read, "error": {**given, "code": types.INTERNAL_ERROR, "message": words}}
+    return json.dumps({name: whole[name] for name in ("jsonrpc", "id", "error") if name in whole}).encode()
+
+
+class Messages:
+    """Reader of lines, of which a message is one or, against the protocol, several.
+
+    Args:
+        most: Bytes of a message of several lines.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: list[bytes] = []  # the lines of a message that is not at its end
+        self._size, self._ends = 0, list[bytes]()  # the brackets that it still has to close
+
+    def read(self, line: bytes) -> list[Message | ValueError]:
+        """Return the messages that a line ends, and an error for one that cannot be read and is no answer."""
+        text = repair(line)
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+        except ValueError as error:
+            return self._add(text, error)
+        return [*self.end(), message]
+
+    def end(self) -> list[Message | ValueError]:
+        """Return what becomes of the lines whose end does not come."""
+        return [_unreadable(self._taken(), ValueError("a message without an end"))] if self._open else []
+
+    def _add(self, text: bytes, error: ValueError) -> list[Message | ValueError]:
+        """Add a line that is no message by itself to those before it, or begin with it."""
+        if not (self._open or text.lstrip().startswith(b"{")):
+            return [error]
+        self._open.append(text)
+        self._size += len(text) + 1
+        may_go_on = self._follow(text) and self._size <= self._most
+        if may_go_on and self._ends:
+            return []
+        several = len(self._open) > 1
+        whole = self._taken()
+        if several:
+            try:
+                return [types.jsonrpc_message_adapter.validate_json(repair(whole), by_name=False)]
+            except ValueError as problem:
+                error = problem
+        return [_unreadable(whole, error)]
+
+    def _follow(self, text: bytes) -> bool:
+        """Follow the brackets of a line; return whether they fit those before it."""
+        for found in _TOKENS.finditer(text):
+            token = found[0]
+            if token in (b"{", b"["):
+                self._ends.append(b"}" if token == b"{" else b"]")
+            elif token in (b"}", b"]") and not (self._ends and self._ends.pop() == token):
+                return False
+        return True
+
+    def _taken(self) -> bytes:
+        whole = b"\n".join(self._open)
+        self._open, self._size, self._ends = [], 0, []
+        return whole
+
+
+def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
+    """Return the error that ends the request of an answer which cannot be read; for another text the reason."""
+    is_answer = b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
+    found = _ID.search(text) if is_answer else None
+    if found is None:
+        return error
+    reason = (
+        error.errors(include_url=False, include_input=False)[0]["msg"] if isinstance(error, ValidationError) else error
+    )
+    problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{UNREADABLE[-1]}: {reason}")
+    return types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=problem)

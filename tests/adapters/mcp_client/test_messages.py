@@ -1,0 +1,191 @@
+"""Answers that break the protocol: repaired, or the end of the one call that they are for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.mcp_client.servers import called, failed, free_port, serving
+from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_client._messages import Messages, repair
+from toolcrib.adapters.mcp_server import build_server
+from toolcrib.toolsets import Toolset
+
+WAYS = ["stdio", "json", "sse"]
+START = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "odd", "version": "1"}}
+TOOLS = {
+    "tools": [{"name": "pay", "inputSchema": {"type": "object"}}, {"name": "even", "inputSchema": {"type": "object"}}]
+}
+SCRIPT = """
+import json, sys
+
+start, tools, answer = [json.loads(text) for text in sys.argv[1:3]] + [sys.argv[3].encode("latin-1")]
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked["method"], asked.get("id")
+    odd = method == "tools/call" and asked["params"]["name"] == "pay"
+    if number is None:
+        continue
+    even = {"content": [{"type": "text", "text": "even"}]}
+    result = {"initialize": start, "tools/list": tools, "tools/call": even}.get(method, {})
+    said = json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
+    sys.stdout.buffer.write((answer.replace(b"ID", str(number).encode()) if odd else said) + b"\\n")
+    sys.stdout.buffer.flush()
+"""
+
+
+def over_http(kind: str, answer: bytes) -> Callable[..., Awaitable[None]]:
+    """Return an ASGI application that answers the calls of one tool with these bytes."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while scope["type"] == "http" and (part := await receive()):
+            body += part.get("body", b"")
+            if not part.get("more_body"):
+                break
+        asked = json.loads(body or b"{}")
+        method, number = asked.get("method"), asked.get("id")
+        even = {"content": [{"type": "text", "text": "even"}]}
+        result = {"initialize": START, "tools/list": TOOLS, "tools/call": even}.get(method or "", {})
+        said = json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
+        if method == "tools/call" and asked["params"]["name"] == "pay":
+            said = answer.replace(b"ID", str(number).encode())
+        if kind == "sse":
+            said = b"".join(b"data: " + line + b"\r\n" for line in said.split(b"\n")) + b"\r\n"
+        status = 405 if scope["type"] == "http" and scope["method"] != "POST" else 202 if number is None else 200
+        type_of = b"text/event-stream" if kind == "sse" else b"application/json"
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", type_of)]})
+        await send({"type": "http.response.body", "body": said if status == 200 else b""})
+
+    return app
+
+
+@asynccontextmanager
+async def odd_server(way: str, answer: bytes, folder: Path, behind: bool) -> AsyncIterator[Toolset]:
+    """Open a server whose tool `pay` answers with these bytes, directly or behind a gateway."""
+    async with AsyncExitStack() as stack:
+        if way == "stdio":
+            (folder / "odd.py").write_text(SCRIPT)
+            words = [json.dumps(START), json.dumps(TOOLS), answer.decode("latin-1")]
+            source: Any = [sys.executable, str(folder / "odd.py"), *words]
+        else:
+            port = free_port()
+            await stack.enter_async_context(serving(over_http(way, answer), port))
+            source = f"http://127.0.0.1:{port}/mcp"
+        tools: Toolset = connect(source, name="odd", mode="legacy")
+        if behind:
+            tools = connect(build_server(tools), name="gateway")
+        yield await stack.enter_async_context(tools.open())
+
+
+def answer(text: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"%s"}]}}' % text
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["direct", "gateway"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        (answer(rb"x\ud83d y"), "x\ufffd y"),
+        (answer(b"caf\xe9"), "caf\ufffd"),
+        (answer(rb"\ud83d\ude00 \\ud83d"), "\U0001f600 \\ud83d"),
+        (b'{\n "jsonrpc": "2.0",\n "id": ID,\n "result": {"content": [\n{"type":"text","text":"}{"}]}\n}', "}{"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":5}]}}', "5"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"content":null}}', None),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{}}', None),
+        (
+            b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"hologram"}]}}',
+            "[a block that cannot be read, of the type hologram]",
+        ),
+        (
+            b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"image","data":"!!!notbase64","mimeType":"image/png"}]}}',
+            "[a file that cannot be read, as it is not base64]",
+        ),
+    ],
+    ids=["surrogate", "byte", "pair", "lines", "number", "null", "nothing", "block", "base64"],
+)
+async def test_an_answer_is_delivered_with_what_can_be_repaired(
+    way: str, behind: bool, sent: bytes, text: str | None, tmp_path: Path
+) -> None:
+    async with odd_server(way, sent, tmp_path, behind) as tools:
+        value = await called(tools, "pay")
+
+    assert value == text
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["direct", "gateway"])
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_error_whose_code_is_a_text_ends_its_call(way: str, behind: bool, tmp_path: Path) -> None:
+    sent = b'{"jsonrpc":"2.0","id":ID,"error":{"code":"EFULL","message":"the disk is full"}}'
+    async with odd_server(way, sent, tmp_path, behind) as tools:
+        outcome = await failed(tools, "pay")
+
+    assert outcome.text().endswith("the disk is full")
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["direct", "gateway"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],}}',
+        b'{"jsonrpc":"2.0","id":ID,"result":"paid"}',
+        b'{"jsonrpc":"1.0","id":ID,"result":{"content":[]}}',
+        b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"isError":"maybe"}}',
+        b'{"jsonrpc":"2.0",\n"id":ID,"result":{"content":[}}\n',
+    ],
+    ids=["comma", "text", "version", "field", "bracket"],
+)
+async def test_an_answer_that_cannot_be_read_ends_its_call_and_no_other(
+    way: str, behind: bool, sent: bytes, tmp_path: Path
+) -> None:
+    async with odd_server(way, sent, tmp_path, behind) as tools:
+        outcome = await failed(tools, "pay")
+        other = await called(tools, "even")
+
+    assert "the server `odd` sent an answer that cannot be read while `pay` ran" in outcome.text()
+    assert ("Whether it took effect is unknown" in outcome.text(), other) == (True, "even")
+
+
+def test_the_lines_of_a_message_without_an_end_do_not_hide_the_next_one() -> None:
+    messages = Messages(1_000)
+
+    first = messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {')
+    second: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 8, "result": {}}')]
+
+    assert (first, [one.id for one in second], second[0].error.code) == ([], [7, 8], -32700)
+
+
+def test_a_message_of_lines_without_an_end_is_read_up_to_the_limit() -> None:
+    messages = Messages(100)
+
+    read: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": ['), *messages.read(b"1," * 50)]
+
+    assert [one.id for one in read] == [7]
+
+
+def test_a_line_that_is_no_answer_ends_no_call() -> None:
+    read = [Messages(1_000).read(line) for line in (b"Starting ...", b"{now}", b'{"method": "x", "id": 1, "result"}')]
+
+    assert [isinstance(one, ValueError) for [one] in read] == [True, True, True]
+
+
+@pytest.mark.parametrize("sent", [b"\xef\xbb\xbf{}", rb'"\u0041\\ud83d"', rb'"\ud83d\ude00"'])
+def test_what_is_right_is_left_as_it_is(sent: bytes) -> None:
+    assert json.loads(repair(sent)) == json.loads(sent.decode("utf-8-sig"))
+
+
+async def test_a_byte_order_mark_costs_no_time(tmp_path: Path) -> None:
+    script = tmp_path / "odd.py"
+    script.write_text('import sys; sys.stdout.write("\\ufeff")\n' + SCRIPT)
+    words = [sys.executable, str(script), json.dumps(START), json.dumps(TOOLS), ""]
+
+    async with connect(words, name="odd", mode="legacy", connect_timeout=8).open() as tools:
+        assert await called(tools, "even") == "even"
