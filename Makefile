@@ -21,7 +21,7 @@ PYTEST ?=
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 # More arguments for `make soak-gateway`: `make soak-gateway SOAK="--minutes 60"`.
 SOAK ?=
-# More arguments for `make crash`: `make crash CRASH="--runs 100 --database postgres"`.
+# More arguments for `make crash`: `make crash CRASH="--way session"`, `make crash CRASH="--runs 100 --database postgres"`.
 CRASH ?=
 # More arguments for `make scale`: `make scale SCALE="--turns 1000"`.
 SCALE ?=
@@ -105,8 +105,9 @@ soak: $(VENV)/.dev ## run 10,000 programs of 20 tenants, a tenth of them hostile
 soak-gateway: $(VENV)/.dev ## 10,000 calls of 500 sessions through one gateway whose servers are killed, stopped and changed; count what is lost and left
 	$(BIN)/python -m tests.gateway.soak $(SOAK)
 
-crash: $(VENV)/.dev packages ## disturb the workers and the database of 1,000 durable runs, on SQLite and on Postgres, and look for what was lost or doubled
-	$(BIN)/python -m tests.durable.crash $(CRASH)
+crash: $(VENV)/.dev $(FRAMES_VENV)/.frames packages ## kill the process of each way at each point around an approved call, then disturb 1,000 durable runs; look for what was lost or doubled
+	$(BIN)/python -m tests.crash $(CRASH)
+	$(FRAMES_VENV)/bin/python -m tests.crash --frameworks $(CRASH)
 
 scale: $(VENV)/.dev packages ## 10,000 durable turns on one Postgres queue: each exactly once; speed of one to four workers
 	$(BIN)/python -m tests.durable.scale $(SCALE)

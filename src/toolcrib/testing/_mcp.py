@@ -30,7 +30,7 @@ from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._ways import Ability, Way, WayRequest
 from toolcrib.toolsets import Toolset
 
-__all__ = ["McpHttpWay", "McpWay", "NestedMcpWay", "mcp_ways", "over_http", "piped"]
+__all__ = ["McpHttpWay", "McpWay", "NestedMcpWay", "mcp_ways", "over_http", "pipe_client", "piped"]
 
 _URL = "http://127.0.0.1:8000/mcp"
 _REQUEST_META = "toolcrib/request"  # where a client names the approval request of the call to go on with
@@ -44,15 +44,26 @@ async def piped(server: McpServer) -> AsyncGenerator[tuple[Any, Any]]:
     """
     (to_server, from_client), (to_client, from_server) = os.pipe(), os.pipe()
     server_in = os.fdopen(to_server, encoding="utf-8", errors="replace")
-    server_out, client_out = (os.fdopen(fd, "w", encoding="utf-8") for fd in (from_server, from_client))
-    client_in = os.fdopen(to_client, encoding="utf-8")
-    received, send_received = _stream()
-    sent, send_sent = _stream()
+    server_out = os.fdopen(from_server, "w", encoding="utf-8")
 
     async def serve() -> None:
         with server_in, server_out:
             async with stdio_server(anyio.wrap_file(server_in), anyio.wrap_file(server_out)) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        async with pipe_client(to_client, from_client) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def pipe_client(from_server: int, to_server: int) -> AsyncGenerator[tuple[Any, Any]]:
+    """Give the client's end of two pipes to a server: a transport like `piped`."""
+    client_in = os.fdopen(from_server, encoding="utf-8")
+    client_out = os.fdopen(to_server, "w", encoding="utf-8")
+    received, send_received = _stream()
+    sent, send_sent = _stream()
 
     async def receive() -> None:
         async with send_received:
@@ -67,7 +78,7 @@ async def piped(server: McpServer) -> AsyncGenerator[tuple[Any, Any]]:
 
     with client_in, received, sent, send_sent:
         async with anyio.create_task_group() as tasks:
-            for task in (serve, receive, send):
+            for task in (receive, send):
                 tasks.start_soon(task)
             try:
                 yield received, send_sent
