@@ -1100,6 +1100,27 @@ async def test_a_store_answers_once(way: Way) -> None:
     assert ran == [("x", 1)]
 
 
+@ways()
+@pytest.mark.parametrize(
+    "wrap", [str, lambda text: {"note": text}, lambda text: [text]], ids=["text", "object", "list"]
+)
+async def test_half_a_surrogate_pair_in_a_result_is_repaired(way: Way, wrap: Callable[[str], Any]) -> None:
+    ran: list[int] = []
+
+    @ez_tool
+    def pay() -> Any:
+        ran.append(1)
+        return wrap("thanks \ud83d")
+
+    caller = way([pay])
+
+    outcome = await caller.call("pay")
+
+    assert isinstance(outcome, Completed)
+    assert ran == [1]
+    assert "thanks \ufffd" in outcome.text()
+
+
 @ways("answer", "id")
 async def test_a_call_that_was_cut_off_is_asked_about_and_not_executed(way: Way) -> None:
     ran: list[Any] = []

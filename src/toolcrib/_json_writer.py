@@ -7,11 +7,24 @@ import json.encoder
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["json_writer"]
+__all__ = ["json_writer", "valid_text"]
+
+
+def valid_text(text: str) -> str:
+    """Return a text with U+FFFD in the place of each half of a surrogate pair, which UTF-8 does not have."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def json_writer(*, allow_nan: bool, canonical: bool = False) -> Callable[[Any], str]:
     """Return what writes JSON shapes as `json.dumps(shapes, ensure_ascii=False)` does, at a third of the cost.
+
+    Half of a surrogate pair in a text becomes U+FFFD.
 
     It raises TypeError for what is no JSON shape and RecursionError for one that holds itself; and, unless they are
     allowed, ValueError for numbers that JSON has not.
@@ -26,12 +39,13 @@ def json_writer(*, allow_nan: bool, canonical: bool = False) -> Callable[[Any], 
         parts: Callable[[Any, int], tuple[str, ...]] = inside["c_make_encoder"](
             None, None, text, None, colon, comma, canonical, False, allow_nan
         )
-        return lambda shape: "".join(parts(shape, 0))
     except (KeyError, TypeError):  # another interpreter, or another version of this one
-        return json.JSONEncoder(
+        encode = json.JSONEncoder(
             ensure_ascii=canonical,
             allow_nan=allow_nan,
             check_circular=False,
             sort_keys=canonical,
             separators=(comma, colon),
         ).encode
+        return lambda shape: valid_text(encode(shape))
+    return lambda shape: valid_text("".join(parts(shape, 0)))

@@ -167,10 +167,14 @@ async def test_a_stale_paused_program_does_not_run_the_tool_again(
     first = await kit.execute_async("# trip", Run(approvals=store))
     stale, request = paused(first), first.suspended_calls[0].request
     grant = request.always() if standing else request.grant()
-    await kit.resume_async(paused(first), Run(approvals=store), grants=[grant])
+    ended = await kit.resume_async(paused(first), Run(approvals=store), grants=[grant])
 
-    with pytest.raises((ApprovalError, PausedProgramError), match=r"used before|resumed from here before"):
-        await kit.resume_async(stale, Run(approvals=store), grants=[grant])
+    if store is None:
+        with pytest.raises(ApprovalError, match="used before"):
+            await kit.resume_async(stale, Run(approvals=store), grants=[grant])
+    else:
+        again = await kit.resume_async(stale, Run(approvals=store), grants=[grant])
+        assert (again.return_value, again.output, again.success) == (ended.return_value, ended.output, ended.success)
 
     assert desk.done.count("book Oslo 4") == 1
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Rejected, Suspended, ToolCall
 from toolcrib.errors import ApprovalRequired
 from toolcrib.pipeline import Pipeline, Run
@@ -338,4 +341,33 @@ async def test_a_standing_grant_is_noted_for_each_call() -> None:
         await pipeline.run(ToolCall("pay", {"cents": 5}), Run(approvals=store))
 
     assert [entry.execution_state for entry in await store.list()] == ["ended", "ended"]
+    assert paid == [5, 5]
+
+
+def pay_in_a_process(folder: Path) -> None:
+    """Make a call in a process that ends after it, with a store in the folder."""
+    program = (
+        "import asyncio\n"
+        "from toolcrib import Pipeline, Run, SqliteApprovalStore, ToolCall, tool\n"
+        "@tool\n"
+        "async def pay(cents: int) -> str:\n"
+        "    return 'paid'\n"
+        "asyncio.run(Pipeline([pay]).run(ToolCall('pay', {'cents': 5}), Run(store=SqliteApprovalStore('a.db'))))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
+
+
+async def test_an_equal_call_is_asked_about_where_the_process_of_the_last_one_is_gone(tmp_path: Path) -> None:
+    pay_in_a_process(tmp_path)
+    paid: list[int] = []
+    pipeline, run = Pipeline([paying(paid, requires_approval=False)]), Run(store=SqliteApprovalStore(tmp_path / "a.db"))
+
+    asked = await pipeline.run(ToolCall("pay", {"cents": 5}), run)
+    assert isinstance(asked, Suspended)
+    again = [await pipeline.run(asked, run, grant=asked.request.grant()) for _ in range(2)]
+    next_one = await pipeline.run(ToolCall("pay", {"cents": 5}), run)
+
+    assert "was executed already" in asked.request.reason
+    assert not asked.request.in_doubt
+    assert [outcome.kind for outcome in (*again, next_one)] == ["completed"] * 3
     assert paid == [5, 5]

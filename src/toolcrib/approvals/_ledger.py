@@ -409,11 +409,11 @@ def claim_work(ledger: Ledger, key: str, claim: Execution) -> Execution | None:
     return None
 
 
-def release_work(ledger: Ledger, key: str, *, ended: bool) -> None:
-    """Give a claim back, or keep it for good, as the work has ended."""
+def release_work(ledger: Ledger, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
+    """Give a claim back, or keep it for good with the result of the work, as that has ended."""
     found = ledger.claim(key)
     if found is not None and found.process == this_process():
-        ledger.write_claim(key, replace(found, ended_at=now()) if ended else None)
+        ledger.write_claim(key, replace(found, ended_at=now(), result=result) if ended else None)
 
 
 def renew_claims(ledger: Ledger, keys: Iterable[str]) -> None:

@@ -160,10 +160,10 @@ class LedgerStore(ABC):
             self._heartbeat.add(f"{_CLAIM}{key}")
         return found
 
-    async def release(self, key: str, *, ended: bool) -> None:
-        """Give a claim back; where the work has `ended`, no one may claim it any more."""
+    async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
+        """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
         self._forget(f"{_CLAIM}{key}")
-        await self._run(lambda ledger: release_work(ledger, key, ended=ended), write=True)
+        await self._run(lambda ledger: release_work(ledger, key, ended=ended, result=result), write=True)
 
     def _forget(self, request_id: str) -> None:
         active_executions.discard(self._executing.pop(request_id, ""))

@@ -116,8 +116,8 @@ class ClaimsWork(Protocol):
         """Claim a piece of work for this process until `release`; return the claim of who works on it, or ended it."""
         ...
 
-    async def release(self, key: str, *, ended: bool) -> None:
-        """Give a claim back; where the work has `ended`, no one may claim it any more."""
+    async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
+        """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
         ...
 
 

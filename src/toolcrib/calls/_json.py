@@ -5,6 +5,7 @@ Of a table of data it is the summary: its shape, head and tail.
 
 from __future__ import annotations
 
+import json
 import numbers
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
@@ -16,7 +17,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcrib._arrays import plain_value
 from toolcrib._arrow import is_table, table_summary
-from toolcrib._json_writer import json_writer
+from toolcrib._json_writer import json_writer, valid_text
 from toolcrib.calls._media import WITH_MEDIA, Media
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
 
@@ -27,6 +28,7 @@ Tables: TypeAlias = Callable[[Any], Any]
 
 _REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it serialises
 _NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
+_REPLACED = "\ufffd"
 _written = json_writer(allow_nan=False)
 
 
@@ -57,7 +59,9 @@ def jsonable(value: object, tool: str = "", *, media: bool = False) -> Any:
         ResultNotSerializable: Something in it has no JSON form.
     """
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    if kind is str:
+        return valid_text(cast("str", value))
+    if kind is int or kind is bool or value is None:
         return value
     return _shaped(value, tool, _REDACT if media else _facts([]))[0]
 
@@ -66,7 +70,7 @@ def json_text(value: object, tool: str = "", media: list[Media] | None = None) -
     """Return `value` as text for a model: a string as it is, anything else as JSON; see `shapes_and_text`."""
     kind = type(value)
     if kind is str:
-        return cast("str", value)
+        return valid_text(cast("str", value))
     if kind is dict or kind is list:
         try:
             return _written(value)
@@ -115,14 +119,16 @@ def _is_spent_by_reading(value: object) -> bool:
 
 
 def _finite(shape: Any) -> tuple[Any, str]:
-    """Return JSON shapes with text in the place of numbers that JSON does not have, and all of it as text."""
+    """Return JSON shapes with text in the place of what JSON or UTF-8 does not have, and all of it as text."""
     if type(shape) is str:
-        return shape, shape
+        text = valid_text(shape)
+        return text, text
     try:
-        return shape, _written(shape)
+        text = _written(shape)
     except ValueError:
-        finite = _without_nan(shape)
-        return finite, finite if isinstance(finite, str) else _written(finite)
+        shape = _without_nan(shape)
+        text = valid_text(shape) if isinstance(shape, str) else _written(shape)
+    return (json.loads(text) if _REPLACED in text and type(shape) is not str else shape), text
 
 
 def _without_nat(value: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from toolcrib._arrow import is_table
+from toolcrib._json_writer import valid_text
 from toolcrib.calls._json import Tables, cut, json_text, shapes_and_text
 from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import Media
@@ -58,7 +59,7 @@ def render_value(
     if kept is not None and not kept.has_parts:
         return Rendered(kept.text, value=kept.text if structured else None)
     if type(value) is str:
-        text = cut(value, limit)
+        text = cut(valid_text(value), limit)
         return Rendered(text, value=text if structured else None)
     if blocks is not None and has_blocks(value, blocks):
         return _with_parts(tuple(_parts(value, tool, blocks)), limit, None, blocks, kept)

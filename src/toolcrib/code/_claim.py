@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from toolcrib.approvals import ApprovalStore, ClaimsWork
+from toolcrib.calls import jsonable, revived
 from toolcrib.code._paused import PausedProgram
-from toolcrib.errors import PausedProgramError
+from toolcrib.code._result import ExecutionResult
+from toolcrib.errors import PausedProgramError, ResultNotSerializable
 
 __all__ = ["ProgramClaim", "claimed"]
+
+
+_MOST_CHARS = 1_000_000  # of a result that is kept, as JSON
+_SHAPES = ("output", "error_output", "return_value", "tool_calls", "success", "error", "isolation")
 
 
 @dataclass(slots=True)
@@ -20,22 +28,30 @@ class ProgramClaim:
     """A claim on a paused program.
 
     Attributes:
+        result: The result that the program has had, where another resumption has ended; None where it has to be run.
         ended: Whether the program got past a call that it waited for, so that it cannot be resumed from here again.
+        kept: The result for who resumes it from here again; None where it has no JSON form, or too long a one.
     """
 
+    result: ExecutionResult | None = None
     ended: bool = False
+    kept: dict[str, Any] | None = None
 
-    def pause(self, before: PausedProgram, after: PausedProgram | None) -> None:
-        """Note that the program ended, or paused as `after`."""
+    def close(self, before: PausedProgram, result: ExecutionResult) -> None:
+        """Note the result of the program that was paused as `before`."""
+        after = result.paused
         self.ended = after is None or _requests(before) != _requests(after)
+        if self.ended and not result.artifacts:
+            self.kept = _kept(result)
 
 
 @asynccontextmanager
 async def claimed(store: ApprovalStore | None, paused: PausedProgram) -> AsyncGenerator[ProgramClaim]:
-    """Claim a paused program while the body resumes it.
+    """Claim a paused program while the body resumes it; one that was resumed from here before has its result.
 
     Raises:
-        PausedProgramError: Another process resumes it now, or it was resumed from here before.
+        PausedProgramError: Another process resumes it now, or it was resumed from here before, and the result was not
+            kept.
     """
     claim, requests = ProgramClaim(), _requests(paused)
     if not isinstance(store, ClaimsWork) or not requests:
@@ -43,6 +59,10 @@ async def claimed(store: ApprovalStore | None, paused: PausedProgram) -> AsyncGe
         return
     key = f"program:{hashlib.sha256(' '.join(sorted(requests)).encode()).hexdigest()}"
     found = await store.claim(key)
+    if found is not None and found.result is not None:
+        claim.result = _result_of(found.result)
+        yield claim
+        return
     if found is not None:
         since = found.begun_at.isoformat(timespec="seconds")
         raise PausedProgramError(
@@ -53,8 +73,30 @@ async def claimed(store: ApprovalStore | None, paused: PausedProgram) -> AsyncGe
     try:
         yield claim
     finally:
-        await asyncio.shield(asyncio.ensure_future(store.release(key, ended=claim.ended)))
+        await asyncio.shield(asyncio.ensure_future(store.release(key, ended=claim.ended, result=claim.kept)))
 
 
 def _requests(paused: PausedProgram) -> set[str]:
     return {call.request.id for call in paused.suspended_calls}
+
+
+def _kept(result: ExecutionResult) -> dict[str, Any] | None:
+    shapes = {name: getattr(result, name) for name in _SHAPES}
+    try:
+        kept = jsonable({**shapes, "paused": None if result.paused is None else result.paused.to_dict()}, media=True)
+        return kept if len(json.dumps(kept)) <= _MOST_CHARS else None
+    except (ResultNotSerializable, TypeError, ValueError):
+        return None
+
+
+def _result_of(kept: Mapping[str, Any]) -> ExecutionResult:
+    shapes: dict[str, Any] = {name: revived(kept[name]) for name in _SHAPES}
+    shapes["isolation"] = tuple(shapes["isolation"])
+    paused = None if kept["paused"] is None else PausedProgram.from_dict(kept["paused"])
+    waiting = () if paused is None else paused.suspended_calls
+    return ExecutionResult(
+        **shapes,
+        suspended=tuple(call.request for call in waiting),
+        suspended_calls=waiting,
+        paused=paused,
+    )

@@ -220,8 +220,10 @@ class ProgramRunner:
     ) -> ExecutionResult:
         """Resume a paused program, and return its result; see `Toolkit.resume_async`."""
         async with claimed(None if options.run is None else options.run.approvals, paused) as claim:
+            if claim.result is not None:
+                return claim.result
             result = await self._resume(paused, answers, options)
-            claim.pause(paused, result.paused)
+            claim.close(paused, result)
             return result
 
     async def _resume(

@@ -8,6 +8,7 @@ from inspect import isawaitable
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+from toolcrib._processes import is_running
 from toolcrib.approvals import ApprovalEntry, answer_of, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
@@ -38,18 +39,25 @@ async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | No
         return reasons
     if reasons:
         return await answered(call, reasons, given, used)
-    return await _equal_call_in_doubt(call) if call.has_noted_effect else None
+    return await _equal_call(call) if call.has_noted_effect else None
 
 
-async def _equal_call_in_doubt(call: LiveCall) -> Outcome | None:
-    """Return what keeps a call from going on that needs no approval, while an equal one is in doubt."""
+async def _equal_call(call: LiveCall) -> Outcome | None:
+    """Return what keeps a call from going on that needs no approval, as an equal one may have been done.
+
+    That is one in doubt, or the last one where its process is gone: who made it may not have had its result.
+    """
     store = call.run.approvals
     try:
         found = () if store is None else await store.like(request_for(call, []))
     except Exception as error:  # the store is the user's code; a gate that fails is shut
         return hook_failure(call.plan, call.id, call.run, "approval", store, error)
     entry = next((one for one in found if one.execution_state == "in doubt"), None)
-    return None if entry is None else await begun_before(call, entry)
+    if entry is not None:
+        return await begun_before(call, entry)
+    last = found[-1].execution if found else None
+    lost = last is not None and last.state == "ended" and is_running(last.process) is False
+    return await answered(call, [], None) if lost else None
 
 
 async def reasons_for(call: LiveCall) -> list[str] | Failed:
@@ -244,11 +252,11 @@ async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> Approva
     store = call.run.approvals
     if store is None or request.in_doubt:
         return request
-    lines = [_equal_call(entry) for entry in (await store.like(request))[-_MOST_NAMED:]]
+    lines = [_about_equal_call(entry) for entry in (await store.like(request))[-_MOST_NAMED:]]
     return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
 
 
-def _equal_call(entry: ApprovalEntry) -> str:
+def _about_equal_call(entry: ApprovalEntry) -> str:
     execution, state = entry.execution, entry.execution_state
     call = f"an equal call (request {entry.request.id})"
     if execution is None or state == "in doubt":

@@ -84,9 +84,9 @@ class Run:
         approver: An async function that is asked at once when a call needs approval; None suspends the call.
         approvals: Where requests are kept and answers looked up, and that an approved call began and what it came to:
             after a crash it is known to be in doubt. Without a store, a standing grant holds in the run.
-        store: A store for `approvals` that also knows of calls with an effect which need no approval: an equal call,
-            while one of them is in doubt, is asked about. A call has an effect unless its tool's `effect` is `none`,
-            `fetch` or `program`, or the tool is idempotent.
+        store: A store for `approvals` that also knows of calls with an effect which need no approval: an equal call is
+            asked about while one of them is in doubt, or for an hour after one that ended in a process which is gone.
+            A call has an effect unless its tool's `effect` is `none`, `fetch` or `program`, or the tool is idempotent.
         principal: On whose behalf the calls are made.
         access: What the token of the request allows that makes the calls, and says of its holder; None where there is
             no token, and no scope is asked for.

@@ -71,13 +71,13 @@ async def test_each_server_has_the_defaults_where_it_says_nothing(tmp_path: Path
 
     async with tools.open() as opened:
         held, done = await outcome_of(opened, "held_facts"), await outcome_of(opened, "free_facts")
-        limits = [(opened[name].timeout, opened[name].max_result_chars) for name in ("held_facts", "free_facts")]
+        limits = [opened[name].max_result_chars for name in ("held_facts", "free_facts")]
         of = [server_of(tools, name) for name in ("held_facts", "free_facts", "facts")]
 
     assert isinstance(held, Suspended)
     assert not isinstance(done, Suspended)
     assert "held_read_today" not in opened
-    assert limits == [(9, 7), (30, 7)]
+    assert limits == [7, 7]
     assert of == ["held", "free", None]
 
 

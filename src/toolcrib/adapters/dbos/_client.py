@@ -16,6 +16,7 @@ from dbos import DBOSClient, WorkflowStatus
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkflowError
 from dbos._serialization import Serializer
 
+from toolcrib._json_writer import valid_text
 from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._work_tables import WORK_TABLES
@@ -53,7 +54,7 @@ class JsonSerializer(Serializer):
         elif isinstance(data, dict) and data.keys() == {"args", "kwargs"}:  # the arguments of a workflow
             given = cast("dict[str, Any]", data)
             data = {_ARGUMENTS: list(given["args"]), "kwargs": given["kwargs"]}
-        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
 
     def deserialize(self, serialized_data: str) -> Any:
         """Return what `serialize` wrote."""
