@@ -34,6 +34,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("usefixtures", "empty_registries")
 
 
+def pytest_runtest_setup() -> None:
+    """Register what pytest raises, as by `pytest.fail`: inside a tool it ends the test and not the call."""
+    errors: Any = sys.modules.get("toolcrib.errors")
+    if errors is not None:
+        for outcome in (pytest.fail, pytest.skip, pytest.exit):
+            errors.register_signal(outcome.Exception)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
