@@ -34,7 +34,14 @@ _FORMS = "Give a path, `sqlite:///path`, or `postgresql://user:password@host:543
 _SCHEMA_FORM = "Give up to 63 small letters, digits and _, which do not begin with a digit or pg_"
 _APPLICATION_FORM = "Give 3 to 63 small letters, digits, _ and -"
 _BUSY_SECONDS = 30  # how long a write to a file waits for another's, and work for a connection
-_CONNECT_SECONDS = 10
+_CONNECTION_SETTINGS: Mapping[str, Any] = {  # of libpq; a peer that acknowledges nothing is given up after 10 seconds
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 _NOT_ALLOWED = "42501"  # the state of a statement that the user has no right to
 _IDLE = "idle_in_transaction_session_timeout"
 _IDLE_MS = 60_000  # after which the server ends a session that was left inside a transaction
@@ -300,7 +307,7 @@ def _file_url(path: str, given: str) -> sa.URL:
 
 def _connect_arguments(database: Database) -> dict[str, Any]:
     given = database.url.query
-    defaults: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": database.application}
+    defaults: dict[str, Any] = {**_CONNECTION_SETTINGS, "application_name": database.application}
     return {name: value for name, value in defaults.items() if name not in given}
 
 
