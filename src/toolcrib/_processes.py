@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from uuid import getnode
 __all__ = ["is_running", "this_process"]
 
 _IMPORTED = f"{time.time():.2f}"
+_HAS_PROC = Path("/proc/self/stat").exists()
 
 
 def this_process() -> str:
@@ -30,12 +32,18 @@ def is_running(process: str) -> bool | None:
     started = _started(int(number))
     if started is not None:
         return f"{machine}:{number}:{started}" == process
-    return False if Path("/proc/self/stat").exists() else _has_number(int(number))
+    if not _has_number(int(number)):
+        return False
+    return None if _HAS_PROC else True  # another user's, which `/proc` may hide
 
 
 @cache
 def _identity(number: int) -> str:
     return f"{_machine()}:{number}:{_started(number) or _IMPORTED}"
+
+
+if sys.platform != "win32":  # a child may have the number of an ancestor that has ended
+    os.register_at_fork(after_in_child=_identity.cache_clear)
 
 
 @cache
@@ -49,13 +57,13 @@ def _machine() -> str:
 
 
 def _started(number: int) -> str | None:
-    """Return when a process started, in ticks since the boot; None where there is no such process, or no `/proc`."""
+    """Return when a process started, in ticks; empty for one that has ended, None where none is seen."""
     try:
         text = Path(f"/proc/{number}/stat").read_text()
     except OSError:
         return None
     state, *fields = text.rpartition(")")[2].split()
-    return None if state in ("Z", "X") else fields[18]
+    return "" if state in ("Z", "X") else fields[18]
 
 
 def _has_number(number: int) -> bool:

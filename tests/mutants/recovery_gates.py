@@ -64,8 +64,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "an equal call in doubt before one that needs no approval",
         _APPROVE,
-        "    return None if entry is None else await begun_before(call, entry)\n",
-        "    return None\n",
+        "        return await begun_before(call, entry)\n    last",
+        "        return None\n    last",
         _OF_DOUBTS,
     ),
     Gate(
@@ -457,7 +457,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "cap of a text",
         "calls/_render.py",
-        "text = cut(value, limit)",
+        "text = cut(valid_text(value), limit)",
         "text = value",
         _OF_RENDERING,
     ),
