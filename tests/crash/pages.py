@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -12,7 +11,6 @@ from starlette.types import ASGIApp
 from tests.crash.jobs import obey
 from tests.crash.pay import stored_answers, tools
 from tests.crash.points import database, folder, kill_at, note_text, write
-from toolcrib._sqlite import sqlite3
 from toolcrib.adapters.ag_ui import ag_ui_app
 from toolcrib.adapters.vercel_ai import vercel_ai_app
 from toolcrib.approvals import SqliteApprovalStore
@@ -85,13 +83,6 @@ def _message() -> str:
     return "m2" if (folder() / "new message").exists() else "m1"
 
 
-def _pass_time() -> None:
-    """Have the claim on the conversation lapse, which takes ten minutes, unless the process that has it is alive."""
-    if not (folder() / "held").exists() or (folder() / "released").exists():
-        with closing(sqlite3.connect(database())) as connection, connection:
-            connection.execute("UPDATE toolcrib_suspended_calls SET since = '2000-01-01T00:00:00+00:00'")
-
-
 async def _answers(asked: Any) -> dict[str, bool] | None:
     """Return what the person says to each question; None while they have not decided."""
     store = SqliteApprovalStore(database())
@@ -105,8 +96,6 @@ def _send(app: ASGIApp, body: dict[str, Any]) -> list[dict[str, Any]]:
     reply = TestClient(app).post("/", json=body)
     if reply.status_code != 200:
         note_text(reply.text)
-        if "ask again later" in reply.text:
-            _pass_time()
         if "write a new message" in reply.text:
             write(folder() / "page.json", "[]")
             (folder() / "new message").touch()

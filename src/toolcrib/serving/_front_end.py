@@ -12,6 +12,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
+from toolcrib._processes import is_running, this_process
 from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCall, SuspendedCallStore, digest
 from toolcrib.calls import ApprovalRequest, CallEvent, now
 from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError, exception_of
@@ -33,7 +34,7 @@ from toolcrib.serving._suspended_calls import suspended_calls_beside
 
 __all__ = ["Exchange", "FrontEndLimits", "FrontEndSessions", "OpenSession"]
 
-_CLAIMED_FOR = timedelta(minutes=10)  # after which an exchange that has said nothing is taken for one of a dead process
+_CLAIMED_FOR = timedelta(minutes=10)  # after which an exchange is taken for one of a dead process on another machine
 _NO_FUNCTION = "this tool has no function here, so it was not executed"
 _NOT_HERE = "this front end has no way to do that"
 _log = logging.getLogger("toolcrib.serving")
@@ -128,7 +129,8 @@ class FrontEndSessions:
     async def _claimed(self, principal: str, request: FrontEndRequest, key: str) -> Exchange:
         kept = await self.kept.find(key)
         state: Mapping[str, Any] = {} if kept is None else kept.state
-        if kept is not None and state["claimed"] and now() - kept.since < _CLAIMED_FOR:
+        is_gone = is_running(state.get("process", "")) is False
+        if kept is not None and state["claimed"] and not is_gone and now() - kept.since < _CLAIMED_FOR:
             raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
         exchange = Exchange(self, request, principal, key)
         exchange.session = session = await self._session(exchange, state)
@@ -268,7 +270,13 @@ class Exchange:
             asked = [one.request for one in (await session.open_round.apply_hooks()).suspended]
         answered = self._answered or bool(asked)
         text = session.to_json() if text is None else text
-        state = {"session": text, "message": self.message, "answered": answered, "claimed": claimed}
+        state = {
+            "session": text,
+            "message": self.message,
+            "answered": answered,
+            "claimed": claimed,
+            "process": this_process(),
+        }
         requests = (f"claim_{uuid4().hex}",) if claimed else tuple(one.id for one in asked)
         tool = asked[0].tool if asked else ""
         kept = SuspendedCall(self._key, self.principal, tool, requests, json.loads(json.dumps(state)))
