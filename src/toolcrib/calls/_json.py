@@ -28,7 +28,6 @@ Tables: TypeAlias = Callable[[Any], Any]
 
 _REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it serialises
 _NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
-_REPLACED = "\ufffd"
 _written = json_writer(allow_nan=False)
 
 
@@ -63,7 +62,7 @@ def jsonable(value: object, tool: str = "", *, media: bool = False) -> Any:
         return valid_text(cast("str", value))
     if kind is int or kind is bool or value is None:
         return value
-    return _shaped(value, tool, _REDACT if media else _facts([]))[0]
+    return _repaired(*_shaped(value, tool, _REDACT if media else _facts([])))[0]
 
 
 def json_text(value: object, tool: str = "", media: list[Media] | None = None) -> str:
@@ -73,7 +72,7 @@ def json_text(value: object, tool: str = "", media: list[Media] | None = None) -
         return valid_text(cast("str", value))
     if kind is dict or kind is list:
         try:
-            return _written(value)
+            return valid_text(_written(value))
         except (TypeError, ValueError, RecursionError):  # not JSON shapes alone
             pass
     return shapes_and_text(value, tool, [] if media is None else media)[1]
@@ -88,7 +87,7 @@ def shapes_and_text(value: object, tool: str, media: list[Media], tables: Tables
     Raises:
         ResultNotSerializable: Something in it has no JSON form.
     """
-    return _shaped(value, tool, _facts(media), tables)
+    return _repaired(*_shaped(value, tool, _facts(media), tables))
 
 
 def _facts(media: list[Media]) -> dict[str, Any]:
@@ -119,16 +118,22 @@ def _is_spent_by_reading(value: object) -> bool:
 
 
 def _finite(shape: Any) -> tuple[Any, str]:
-    """Return JSON shapes with text in the place of what JSON or UTF-8 does not have, and all of it as text."""
+    """Return JSON shapes with text in the place of numbers that JSON does not have, and all of it as text."""
     if type(shape) is str:
-        text = valid_text(shape)
-        return text, text
+        return shape, shape
     try:
-        text = _written(shape)
+        return shape, _written(shape)
     except ValueError:
-        shape = _without_nan(shape)
-        text = valid_text(shape) if isinstance(shape, str) else _written(shape)
-    return (json.loads(text) if _REPLACED in text and type(shape) is not str else shape), text
+        finite = _without_nan(shape)
+        return finite, finite if isinstance(finite, str) else _written(finite)
+
+
+def _repaired(shape: Any, text: str) -> tuple[Any, str]:
+    """Return JSON shapes and their text with U+FFFD in the place of each half of a surrogate pair."""
+    repaired = valid_text(text)
+    if repaired is text:
+        return shape, text
+    return (repaired if type(shape) is str else json.loads(repaired)), repaired
 
 
 def _without_nat(value: Any) -> Any:

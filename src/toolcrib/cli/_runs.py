@@ -20,7 +20,7 @@ __all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "moment
 
 _AGE = re.compile(r"(\d+)([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_OUTCOMES = ("completed", "failed", "rejected", "suspended", "resumed", "cancelled", "running")
+_OUTCOMES = ("completed", "failed", "rejected", "suspended", "resumed", "cancelled", "running", "lost")
 _STYLES = {"completed": "green", "failed": "red", "rejected": "yellow", "suspended": "yellow", "cancelled": "red"}
 
 DatabaseArgument = Annotated[

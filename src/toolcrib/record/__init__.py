@@ -15,6 +15,7 @@ from toolcrib.record._brief_event import brief_event, one_line
 from toolcrib.record._call_trace import Trace
 from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
 from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
+from toolcrib.record._lost import LostWork
 from toolcrib.record._prune import prune_events, prune_sqlite_events
 from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, Recording, read_calls
 from toolcrib.record._run_log import (
@@ -57,6 +58,7 @@ __all__ = [
     "KeptEvent",
     "ListSink",
     "LogSink",
+    "LostWork",
     "RecordedAttempt",
     "RecordedCall",
     "RecordedEvent",

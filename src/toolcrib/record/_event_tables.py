@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
+from toolcrib._processes import this_process
 from toolcrib._tables import StoreTables
 from toolcrib.calls import CallEvent
 from toolcrib.record._batch_sink import RecordedEvent
@@ -51,6 +52,11 @@ EVENT_TABLES = StoreTables(
             """CREATE INDEX IF NOT EXISTS toolcrib_activities_inner_run
                 ON toolcrib_activities (inner_run, first_position) WHERE inner_run <> ''""",
         ),
+        (
+            "ALTER TABLE toolcrib_activities ADD COLUMN process TEXT NOT NULL DEFAULT ''",
+            """CREATE INDEX IF NOT EXISTS toolcrib_activities_running
+                ON toolcrib_activities (process) WHERE status = 'running' AND process <> ''""",
+        ),
     ),
 )
 """The tables of events, on any database."""
@@ -75,7 +81,7 @@ class Activity:
         parent_id: The run or call inside which it goes on.
         name: The tool, or what the run is called.
         status: `running`, `suspended`, or what it came to: a call's outcome, a run's. Of a call that went on in another
-            run it is `resumed`.
+            run it is `resumed`, and of what was running in a process that is gone, `lost`.
         first_position: The event that it began with.
         last_position: Its latest event.
         started_at: ISO text, like `ended_at`.
@@ -98,7 +104,7 @@ class Activity:
     inner_run: str = ""
 
 
-_COLUMNS = (*(field.name for field in fields(Activity)), "words")
+_COLUMNS = (*(field.name for field in fields(Activity)), "words", "process")
 _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
     VALUES ({", ".join("?" * len(_COLUMNS))})
     ON CONFLICT (id, source, run_id) DO UPDATE SET
@@ -108,15 +114,19 @@ _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
         last_position = excluded.last_position,
         ended_at = excluded.ended_at,
         duration_ms = excluded.duration_ms,
+        process = excluded.process,
         words = CASE WHEN LENGTH(toolcrib_activities.words) > 8000 THEN toolcrib_activities.words
             ELSE toolcrib_activities.words || excluded.words END"""
 _row = itemgetter(*_COLUMNS)
 _GO_ON = """UPDATE toolcrib_activities SET status = 'resumed', ended_at = ?, last_position = ?
-    WHERE id = ? AND source = 'call' AND run_id = ? AND ended_at IS NULL RETURNING id"""
+    WHERE id = ? AND source = 'call' AND run_id = ? AND (ended_at IS NULL OR status = 'lost') RETURNING id"""
 
 
 def write_events(
-    events: Iterable[RecordedEvent], rows: Rows, each: Callable[[str, Sequence[Sequence[Any]]], object]
+    events: Iterable[RecordedEvent],
+    rows: Rows,
+    each: Callable[[str, Sequence[Sequence[Any]]], object],
+    process: str | None = None,
 ) -> None:
     """Write a batch inside a transaction that holds the writers' lock.
 
@@ -124,10 +134,11 @@ def write_events(
         events: The events, in order.
         rows: Runs one statement.
         each: Runs one statement for each of several tuples of values.
+        process: The process whose end is the end of what they are of; this one when None, and empty for none.
     """
     ((first,),) = rows(_NEXT, ())
     events = tuple(events)
-    added, changed = batch_rows(events, int(first))
+    added, changed = batch_rows(events, int(first), this_process() if process is None else process)
     each(_ADD, added)
     each(_CHANGE, changed)
     for position, event in enumerate(events, int(first)):
@@ -136,13 +147,16 @@ def write_events(
                 rows(_GO_ON, (event.at.isoformat(), position, _plain(event.call_id), _plain(run_id)))
 
 
-def batch_rows(events: Iterable[RecordedEvent], first: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+def batch_rows(
+    events: Iterable[RecordedEvent], first: int, process: str
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Return the rows that a batch adds to the first table, and those that it makes or changes in the second."""
     added: list[tuple[Any, ...]] = []
     changes: dict[tuple[str, str, str], dict[str, Any]] = {}
     for position, event in enumerate(events, first):
         data = event.to_dict()
         change = _call_change(data, position) if isinstance(event, CallEvent) else _run_change(data, position)
+        change["process"] = process
         text = json.dumps(data, default=repr, separators=(",", ":"))
         source = "call" if isinstance(event, CallEvent) else "run"
         added.append((position, source, change["run_id"], change["id"], data["kind"], change["name"], data["at"], text))

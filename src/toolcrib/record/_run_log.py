@@ -29,7 +29,8 @@ class RunFilter:
     Attributes:
         principal: On whose behalf, whole.
         tool: The tool's name, whole.
-        outcome: A call's status: `completed`, `failed`, `rejected`, `suspended`, `resumed`, `cancelled`, `running`.
+        outcome: A call's status: `completed`, `failed`, `rejected`, `suspended`, `resumed`, `cancelled`, `running`,
+            `lost`.
         since: The run began then or later.
     """
 

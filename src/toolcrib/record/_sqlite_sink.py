@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from toolcrib._sqlite import sqlite3
 from toolcrib._tables import StoreTables, make_file
 from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._event_log import EventLog
-from toolcrib.record._event_tables import EVENT_TABLES, write_events
+from toolcrib.record._event_tables import EVENT_TABLES, Rows, write_events
+from toolcrib.record._lost import LostWork
 from toolcrib.record._word_index import SQLITE_WORDS, WordIndex
 
 __all__ = ["SqliteSink", "sqlite_event_tables", "sqlite_events"]
@@ -30,10 +31,15 @@ class SqliteSink(BatchSink):
     Args:
         path: The file; it is made when missing, and added to. Its folder has to be on a local disk.
 
+    Attributes:
+        process: The process whose end is the end of the calls and runs; this one when None, empty for durable work.
+
     Raises:
         ValueError: The path is no file.
         OSError: The file cannot be made.
     """
+
+    process: str | None = None
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -62,7 +68,8 @@ class SqliteSink(BatchSink):
             raise RuntimeError("a batch is written inside `_connected`")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            write_events(events, lambda sql, values: connection.execute(sql, values).fetchall(), connection.executemany)
+            rows: Rows = lambda sql, values: connection.execute(sql, values).fetchall()  # noqa: E731
+            write_events(events, rows, connection.executemany, self.process)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:  # of a full disk, SQLite has rolled back by itself
@@ -77,12 +84,15 @@ def sqlite_events(path: str | Path) -> EventLog:
         ValueError: The path is no file.
         OSError: The file cannot be made.
     """
-    path = Path(path)
+    path, lost = Path(path), LostWork()
     words = _make_tables(path)
 
     def rows(sql: str, values: Sequence[Any]) -> list[Any]:
         with closing(_connect(path)) as connection:  # quick, and neither threads nor forks make a difference
-            return connection.execute(sql, values).fetchall()
+            run: Rows = lambda sql, values: connection.execute(sql, values).fetchall()  # noqa: E731
+            with suppress(sqlite3.OperationalError):  # a file that may only be read
+                lost.close(run, lambda work: work(run))
+            return run(sql, values)
 
     return EventLog(rows, words)
 

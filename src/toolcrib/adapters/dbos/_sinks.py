@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy.exc import DBAPIError
 
 from toolcrib._tables import StoreTables
 from toolcrib.adapters.dbos._database import Database, PostgresTables
@@ -17,7 +20,9 @@ from toolcrib.record import (
     EVENT_TABLES,
     BatchSink,
     EventLog,
+    LostWork,
     RecordedEvent,
+    Rows,
     SqliteSink,
     WordIndex,
     prune_events,
@@ -62,9 +67,14 @@ class PostgresSink(BatchSink):
     Args:
         database: Its URL, or what `Database.named` made of one. Missing tables are made.
 
+    Attributes:
+        process: The process whose end is the end of the calls and runs; this one when None, empty for durable work.
+
     Raises:
         DatabaseError: It is no Postgres database, or no connection can be had.
     """
+
+    process: str | None = None
 
     def __init__(self, database: str | Path | Database) -> None:
         self._tables = PostgresTables(database, *POSTGRES_EVENT_TABLES, pool=2)
@@ -91,6 +101,7 @@ class PostgresSink(BatchSink):
                 batch,
                 lambda sql, values: execute(sql, values).fetchall(),
                 lambda sql, rows: execute(_of_arrays(sql), _as_arrays(sql, rows)),
+                self.process,
             )
 
 
@@ -129,9 +140,20 @@ def postgres_events(database: str | Path | Database) -> EventLog:
 
 
 def _log(tables: PostgresTables) -> EventLog:
-    def rows(sql: str, values: Sequence[Any]) -> list[Any]:
+    lost = LostWork()
+
+    def write(work: Callable[[Rows], None]) -> None:
+        with tables.transaction(_LOCK) as execute:
+            work(lambda sql, values: execute(sql, values).fetchall())
+
+    def read(sql: str, values: Sequence[Any]) -> list[Any]:
         with tables.transaction() as execute:
             return execute(sql, values).fetchall()
+
+    def rows(sql: str, values: Sequence[Any]) -> list[Any]:
+        with suppress(DBAPIError):  # a user who may only read
+            lost.close(read, write)
+        return read(sql, values)
 
     return EventLog(rows, _WORDS)
 
@@ -168,6 +190,7 @@ class WorkerSink:
 
     def __init__(self, sink: SqliteSink | PostgresSink) -> None:
         self.sink = sink
+        sink.process = ""  # another worker takes the work up
         self.leaving = self.lost = False
 
     def emit(self, event: CallEvent) -> None:

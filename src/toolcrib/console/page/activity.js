@@ -6,7 +6,7 @@ import { get, getWhole, on, state } from "./server.js";
 import { Waterfall } from "./waterfall.js";
 
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
-const STATUSES = [["", "any status"], ["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["resumed", "resumed in another run"], ["running", "running"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
+const STATUSES = [["", "any status"], ["running,suspended,interrupted", "unfinished"], ["suspended", "suspended"], ["resumed", "resumed in another run"], ["running", "running"], ["lost", "lost"], ["completed", "completed"], ["failed,error", "failed"], ["rejected,refused", "rejected"], ["cancelled", "cancelled"]];
 const AGAIN = 30_000;  // what has gone silent is shown so, though no event says it
 
 function keyOf(one) {

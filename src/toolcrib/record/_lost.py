@@ -1,0 +1,48 @@
+"""Calls and runs whose process is gone, closed as lost: nothing else will say how they ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from toolcrib._processes import is_running
+
+__all__ = ["LostWork"]
+
+_Rows: TypeAlias = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
+
+_LOOK_SECONDS = 5.0
+_RUNNING = "SELECT DISTINCT process FROM toolcrib_activities WHERE status = 'running' AND process <> ''"
+_CLOSE = """UPDATE toolcrib_activities SET status = 'lost', ended_at =
+    (SELECT at FROM toolcrib_events WHERE position = toolcrib_activities.last_position)
+    WHERE status = 'running' AND process = ? RETURNING id"""
+
+
+class LostWork:
+    """What closes the calls and runs of processes that are gone, every few seconds at most.
+
+    A process of another machine may still be at work, and durable work is taken up by another worker: neither is lost.
+    """
+
+    def __init__(self) -> None:
+        self._looked_at = float("-inf")
+
+    def close(self, rows: _Rows, write: Callable[[Callable[[_Rows], None]], None]) -> None:
+        """Close what is lost, unless that was looked for a moment ago.
+
+        Args:
+            rows: Runs one SELECT.
+            write: Runs its argument in a transaction that may write, given what runs one statement in it.
+        """
+        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        gone = [process for (process,) in rows(_RUNNING, ()) if is_running(process) is False]
+        if gone:
+            write(lambda inside: _close(inside, gone))
+
+
+def _close(rows: _Rows, processes: Sequence[str]) -> None:
+    for process in processes:
+        rows(_CLOSE, (process,))
