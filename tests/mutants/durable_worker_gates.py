@@ -126,7 +126,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     Gate(
         "work of an engine that is left goes back",
         _ENGINE,
-        "await _tried(lambda: hand_back(client, self.worker_id))",
+        "await _tried(partial(last_seen if self.lost.is_set() else hand_back, client, self.worker_id))",
         "True",
         _OF_WORKERS,
     ),

@@ -35,7 +35,7 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: a conversation that another process answers",
         "serving/_front_end.py",
-        'if kept is not None and state["claimed"] and now() - kept.since < _CLAIMED_FOR:',
+        'if kept is not None and state["claimed"] and not is_gone and now() - kept.since < _CLAIMED_FOR:',
         "if False:",
         _SESSIONS,
     ),

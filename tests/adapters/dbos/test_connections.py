@@ -1,20 +1,40 @@
-"""Connections to Postgres: a peer that acknowledges nothing is given up, and none is waited for without end."""
+"""A network that loses what is sent keeps no durable work from going on, and no worker from ending."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
 
-from tests.adapters.dbos.durable import count, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, count, durable, engine_of
+from tests.adapters.dbos.test_health import got
+from tests.adapters.dbos.test_recovery import Shop
+from tests.networks import Network, network_to
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import Client, PostgresApprovalStore, PostgresResultStore, PostgresSink
+from toolcrib.adapters.dbos import (
+    Client,
+    Database,
+    Engine,
+    PostgresApprovalStore,
+    PostgresResultStore,
+    PostgresSink,
+    Queue,
+    serve_health,
+)
+from toolcrib.adapters.dbos._connections import AnsweredConnection, unhurried
+from toolcrib.adapters.dbos._queue_looks import QueueLooks
+from toolcrib.calls import Completed
+from toolcrib.errors import DatabaseError
 from toolcrib.turns import Turn
-
-_SETTINGS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
 
 
 @pytest.fixture
@@ -24,42 +44,174 @@ def url(postgres: Postgres) -> str:
 
 
 @pytest.fixture
-def settings() -> Any:
-    """The settings of each connection that a pool opens."""
+def network(postgres: Postgres) -> Iterator[Network]:
+    """A network to the server."""
+    with network_to(postgres.port) as network:
+        yield network
+
+
+def through(network: Network, postgres: Postgres, url: str, answer_timeout: float) -> str:
+    """Return the URL of the same database over a network."""
+    return url.replace(f":{postgres.port}/", f":{network.port}/") + f"?answer_timeout={answer_timeout}"
+
+
+def settings_of(database: str, open_it: Callable[[str], Any]) -> list[dict[str, str]]:
+    """Return the settings of the connections that something opens, each of them one of ours."""
     found: list[dict[str, str]] = []
 
     def connected(connection: Any, record: Any) -> None:
+        assert isinstance(connection, AnsweredConnection)
         found.append(connection.info.get_parameters())
 
-    sa.event.listen(sa.pool.Pool, "connect", connected)
-    yield found
-    sa.event.remove(sa.pool.Pool, "connect", connected)
+    event.listen(Pool, "connect", connected)
+    try:
+        opened = open_it(database)
+        opened.close()
+    finally:
+        event.remove(Pool, "connect", connected)
+    return found
 
 
 @pytest.mark.parametrize("kind", [Client, PostgresSink, PostgresApprovalStore, PostgresResultStore])
-def test_a_peer_that_acknowledges_nothing_is_given_up(
-    url: str, settings: list[dict[str, str]], kind: Callable[[str], Any]
-) -> None:
-    kind(url).close()
+def test_a_peer_that_acknowledges_nothing_is_given_up(url: str, kind: Callable[[str], Any]) -> None:
+    found = settings_of(url, kind)
 
-    assert settings
-    assert {tuple(one[name] for name in _SETTINGS) for one in settings} == {("10", "10", "2", "3", "10000")}
-
-
-def test_the_settings_of_a_url_take_the_place_of_ours(url: str, settings: list[dict[str, str]]) -> None:
-    PostgresResultStore(f"{url}?tcp_user_timeout=60000&keepalives_idle=99").close()
-
-    assert [settings[0][name] for name in _SETTINGS] == ["10", "99", "2", "3", "60000"]
+    assert found
+    for settings in found:
+        names = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
+        assert [settings[name] for name in names] == ["10", "10", "2", "3", "10000"]
 
 
-async def test_every_connection_of_a_worker_has_them(
-    url: str, settings: list[dict[str, str]], postgres: Postgres
-) -> None:
+def test_the_settings_of_a_url_take_the_place_of_ours(url: str) -> None:
+    (settings,) = settings_of(f"{url}?tcp_user_timeout=60000&keepalives_idle=99", PostgresResultStore)
+
+    assert (settings["tcp_user_timeout"], settings["keepalives_idle"]) == ("60000", "99")
+    assert settings["keepalives_interval"] == "2"
+
+
+async def test_every_connection_of_a_worker_is_one_of_ours(url: str, postgres: Postgres) -> None:
+    kinds: list[bool] = []
+
+    def connected(connection: Any, record: Any) -> None:
+        kinds.append(isinstance(connection, AnsweredConnection))
+
+    event.listen(Pool, "connect", connected)
     async with engine_of(url, agent := durable(count), record=True):
         await (await agent.put(Turn(count))).outcome()
         with postgres.connect() as connection:
             query = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
             (there,) = connection.execute(query, [sa.make_url(url).database]).fetchone() or (0,)
+    event.remove(Pool, "connect", connected)
 
-    assert {one["tcp_user_timeout"] for one in settings} == {"10000"}
-    assert 0 < there <= len(settings)  # none was opened but by a pool
+    assert all(kinds)
+    assert 0 < there <= len(kinds)  # none was opened but by a pool
+
+
+def test_a_statement_without_an_answer_is_given_up(network: Network, postgres: Postgres, url: str) -> None:
+    engine = Database.named(through(network, postgres, url, 0.2)).engine(pool=1)
+
+    with engine.connect() as connection:
+        network.swallow()
+        with pytest.raises(ConnectionError, match="the server has not answered for 0 s"):
+            connection.execute(sa.text("SELECT 1"))
+    with engine.connect() as connection:
+        again = connection.execute(sa.text("SELECT 2")).scalar_one()
+    engine.dispose()
+
+    assert again == 2
+
+
+def test_a_change_of_tables_takes_as_long_as_it_takes(url: str) -> None:
+    engine = Database.named(f"{url}?answer_timeout=0.1").engine(pool=1)
+
+    with unhurried(), engine.connect() as connection:
+        slept = connection.execute(sa.text("SELECT 1 FROM pg_sleep(0.5)")).scalar_one()
+    with engine.connect() as connection, pytest.raises(ConnectionError, match="has not answered"):
+        connection.execute(sa.text("SELECT pg_sleep(60)"))
+    engine.dispose()
+
+    assert slept == 1
+
+
+def test_a_connection_that_listens_waits_for_as_long_as_it_likes(url: str) -> None:
+    engine = Database.named(f"{url}?answer_timeout=0.1").engine(pool=2)
+    listening = engine.raw_connection()
+    connection: Any = listening.dbapi_connection
+    connection.autocommit = True
+    connection.execute("LISTEN news")
+
+    def tell() -> None:
+        with psycopg.connect(url, autocommit=True) as teller:
+            teller.execute("NOTIFY news, 'late'")
+
+    threading.Timer(0.5, tell).start()
+    news = next(connection.notifies(timeout=60))
+    listening.close()
+    engine.dispose()
+
+    assert news.payload == "late"
+
+
+def test_a_time_for_answers_is_a_number(url: str) -> None:
+    with pytest.raises(DatabaseError, match="its answer_timeout is a number of seconds, and `soon` is none"):
+        Database.named(f"{url}?answer_timeout=soon")
+
+
+async def test_work_goes_on_when_a_network_has_lost_the_connections(
+    network: Network, postgres: Postgres, url: str
+) -> None:
+    agent = durable(count)
+    async with Client(url) as client, engine_of(through(network, postgres, url, 1), agent, record=True):
+        first = await (await agent.put(Turn(count))).outcome()
+        network.swallow()
+        agent.use(client)
+        second = await (await agent.put(Turn(count))).outcome()
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Completed)
+
+
+def test_a_queue_that_is_not_looked_at_for_15_seconds_is_overdue() -> None:
+    at = [0.0]
+    looks = QueueLooks([Queue("slow", polling=60), Queue("quick", polling=1), Queue("dead", polling=1)], lambda: at[0])
+
+    at[0] = 16.0
+    looks.note("quick")
+    looks.note("another")
+    before = looks.overdue
+    at[0] = 16.1
+
+    assert before == ()
+    assert looks.overdue == ("dead",)
+
+
+@pytest.mark.once
+async def test_a_worker_that_cannot_look_at_its_queue_is_not_ready(
+    network: Network, postgres: Postgres, url: str
+) -> None:
+    queue = Queue("watched", polling=QUICK)
+    engine = Engine(through(network, postgres, url, 0), worker_id="w1", queues=[queue], grace=0.1)
+    async with serve_health(engine) as port, engine:
+        network.swallow()
+        text = "no work is taken from watched: the database does not answer there\n"
+        while (answer := await got(port, "/readyz"))[1] != text:  # noqa: ASYNC110 -- it is the worker that is asked
+            await asyncio.sleep(QUICK)
+        health = await got(port, "/healthz")
+
+    assert answer[0] == 503
+    assert health == (200, "ok\n")
+
+
+@pytest.mark.once
+async def test_a_worker_ends_when_it_is_told_to_though_the_network_swallows_what_it_sends(
+    network: Network, postgres: Postgres, url: str, tmp_path: Path
+) -> None:
+    async with Client(url) as client:
+        shop = Shop(through(network, postgres, url, 0), tmp_path, client)
+        process, said = await shop.start()
+        network.swallow(later=True)
+        shop.let_go()
+        await asyncio.to_thread(process.join, 90)
+
+    assert said == "ready"
+    assert process.exitcode == 0

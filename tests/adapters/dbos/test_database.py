@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from packaging.requirements import Requirement
 
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import Database
@@ -172,3 +175,12 @@ def test_a_database_that_the_server_does_not_have_is_said(postgres: Postgres) ->
 
     with pytest.raises(DatabaseError, match="Make it with: createdb nothing"):
         Database.named(url).engine()
+
+
+def test_the_declared_range_of_dbos_is_what_these_tests_run_on() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    extra = [Requirement(line) for line in project["optional-dependencies"]["durable"]]
+    (declared,) = (one.specifier for one in extra if one.name == "dbos")
+    major, minor, _ = importlib.metadata.version("dbos").split(".")
+
+    assert str(declared) == f"<{major}.{int(minor) + 1},>={major}.{minor}"

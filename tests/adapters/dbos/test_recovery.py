@@ -65,6 +65,10 @@ class Shop:
         self._held.append(ours)
         return process, await asyncio.to_thread(ours.recv)
 
+    def let_go(self) -> None:
+        """Tell the worker that was started first to stop, as a signal would."""
+        self._held[0].close()
+
     async def said(self) -> str:
         """Return what the worker that was started first says next."""
         return await asyncio.to_thread(self._held[0].recv)

@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from toolcrib._passwords import hide_passwords
 from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
 from toolcrib._tables import MIGRATE, Execute, StoreTables, make_file
+from toolcrib.adapters.dbos._connections import ANSWER_TIMEOUT, CONNECTION_SETTINGS, open_answered, unhurried
 from toolcrib.adapters.dbos._outage import name_outages
 from toolcrib.errors import DatabaseError
 
@@ -30,18 +31,11 @@ DEFAULT_APPLICATION = "toolcrib"
 _VARIABLE, _SCHEMA_VARIABLE, _APPLICATION_VARIABLE = "TOOLCRIB_DATABASE", "TOOLCRIB_SCHEMA", "TOOLCRIB_APPLICATION"
 _SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _APPLICATION_NAME = re.compile(r"[a-z0-9_-]{3,63}")
+_SECONDS = re.compile(r"\d{1,6}(\.\d+)?")
 _FORMS = "Give a path, `sqlite:///path`, or `postgresql://user:password@host:5432/name`"
 _SCHEMA_FORM = "Give up to 63 small letters, digits and _, which do not begin with a digit or pg_"
 _APPLICATION_FORM = "Give 3 to 63 small letters, digits, _ and -"
 _BUSY_SECONDS = 30  # how long a write to a file waits for another's, and work for a connection
-_CONNECTION_SETTINGS: Mapping[str, Any] = {  # of libpq; a peer that acknowledges nothing is given up after 10 seconds
-    "connect_timeout": 10,
-    "keepalives": 1,
-    "keepalives_idle": 10,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
 _NOT_ALLOWED = "42501"  # the state of a statement that the user has no right to
 _IDLE = "idle_in_transaction_session_timeout"
 _IDLE_MS = 60_000  # after which the server ends a session that was left inside a transaction
@@ -167,7 +161,7 @@ class Database:
 
     def _postgres_engine(self, pool: int) -> sa.Engine:
         made = sa.create_engine(
-            self.url,
+            self.url.difference_update_query([ANSWER_TIMEOUT]),
             connect_args=_connect_arguments(self),
             pool_size=pool,
             max_overflow=0,
@@ -177,6 +171,8 @@ class Database:
         settings: dict[str, str] = {} if self.schema is None else {"search_path": f'"{self.schema}"'}
         if _IDLE not in str(self.url.query.get("options", "")):
             settings[_IDLE] = str(_IDLE_MS)
+        answer = self.url.query.get(ANSWER_TIMEOUT)
+        open_answered(made, None if answer is None else float(str(answer)))
         event.listen(made, "connect", partial(_ready_postgres, settings))
         name_outages(made)
         return made
@@ -203,7 +199,8 @@ class Database:
     def missing_tables(self) -> Generator[None]:
         """Turn the refusal to make tables into the error that says what to do."""
         try:
-            yield
+            with unhurried():  # an index of a large table takes its time
+                yield
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) != _NOT_ALLOWED:
                 raise
@@ -296,6 +293,10 @@ def _url_of(text: str) -> sa.URL:
         raise DatabaseError(text, "there is an @ too much in the URL", "Write an @ of the password as %40")
     if "password" in url.query:  # where SQLAlchemy hides it
         url = url.set(password=str(url.query["password"])).difference_update_query(["password"])
+    answer = str(url.query.get(ANSWER_TIMEOUT, 0))
+    if not _SECONDS.fullmatch(answer):
+        problem = f"its {ANSWER_TIMEOUT} is a number of seconds, and `{answer}` is none"
+        raise DatabaseError(str(Database(url)), problem, f"Write {ANSWER_TIMEOUT}=30, or 0 for no limit")
     return url.set(drivername="postgresql+psycopg")
 
 
@@ -307,7 +308,7 @@ def _file_url(path: str, given: str) -> sa.URL:
 
 def _connect_arguments(database: Database) -> dict[str, Any]:
     given = database.url.query
-    defaults: dict[str, Any] = {**_CONNECTION_SETTINGS, "application_name": database.application}
+    defaults = {**CONNECTION_SETTINGS, "application_name": database.application}
     return {name: value for name, value in defaults.items() if name not in given}
 
 

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,10 @@ from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer, Queue
+from toolcrib.adapters.dbos._connections import given_up, limit_answers
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._outage import is_outage, outlast
+from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import (
     LEASE_SECONDS,
@@ -109,6 +111,7 @@ class Engine:
         self._living: asyncio.Task[None] | None = None
         self._is_leaving = False
         self._left: deque[str] = deque(maxlen=_LEFT_KNOWN)
+        self._looks: QueueLooks | None = None
         self.lost = asyncio.Event()
         """Set when this worker's work was handed over to others: it takes no more, and has to be left."""
         self.gave_back = False
@@ -140,6 +143,11 @@ class Engine:
         if self.lost.is_set():
             return "lost"
         return "leaving" if self._is_leaving else "starting" if self._living is None else "working"
+
+    @property
+    def stalled(self) -> tuple[str, ...]:
+        """The queues that this worker has not looked at for too long, as when the network lost its connections."""
+        return () if self._looks is None else self._looks.overdue
 
     @property
     def event_lag(self) -> float:
@@ -193,7 +201,9 @@ class Engine:
         )
         logging.getLogger("dbos").addFilter(_is_trouble)
         DBOS.listen_queues([queue.name for queue in self.queues])
+        self._looks = QueueLooks(self.queues)
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
+        _note_looks(_instance(), self._looks)
         _check_before_claims(_instance(), self, self._lease)
         self._living = asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")
         self._tasks = [asyncio.create_task(_kept_up(routine, self)) for routine in standing_routines]
@@ -281,24 +291,36 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        with ExitStack() as silence:
+            await self._end(silence)
+        logging.getLogger("dbos").removeFilter(_is_trouble)
+        self._client = self._lease = self._living = self.sink = None
+        _current = None
+
+    async def _end(self, silence: ExitStack) -> None:
+        """End the work and close the connections; of a database that does not answer, `silence` gives it up."""
         instance = _instance()
         if instance is not None:
-            await self._drain(instance)
+            if await self._drain(instance):
+                limit_answers(self.client.engine.url, _END_SECONDS)  # other connections may be lost
+            else:
+                silence.enter_context(given_up(self.client.engine.url))
+            await _destroy()
         if self._living is not None:  # until here: what others take for dead, they take over
             self._living.cancel()
             await asyncio.gather(self._living, return_exceptions=True)
-        if self._lease is not None and not self.lost.is_set():
+        if self._lease is not None and not self.lost.is_set() and (instance is None or self.gave_back):
             await _tried(self._lease.release)
         if self.sink is not None:
             await asyncio.to_thread(self.sink.sink.close)
         if self._client is not None:
             await asyncio.to_thread(self._client.close)
-        logging.getLogger("dbos").removeFilter(_is_trouble)
-        self._client = self._lease = self._living = self.sink = None
-        _current = None
 
-    async def _drain(self, instance: Any) -> None:
-        """Take no more work, give what runs its time, and put back into the queues what has not ended by then."""
+    async def _drain(self, instance: Any) -> bool:
+        """Take no more work, give what runs its time, and put back into the queues what has not ended by then.
+
+        Return whether the database answers.
+        """
         self._deafen()
         if self.sink is not None:
             self.sink.leaving = True
@@ -313,12 +335,9 @@ class Engine:
         ours: Any = client.dbos
         for database in (instance._sys_db, ours._sys_db):
             database._retry_connection_errors = False  # nothing is left that should wait for it
-        if not self.lost.is_set():
-            self.gave_back = await _tried(lambda: hand_back(client, self.worker_id))
-        with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
-            await asyncio.get_running_loop().run_in_executor(thread, DBOS.destroy)
-        # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+        answers = await _tried(partial(last_seen if self.lost.is_set() else hand_back, client, self.worker_id))
+        self.gave_back = answers and not self.lost.is_set()
+        return answers
 
 
 def _time(seconds: float) -> str:
@@ -328,6 +347,15 @@ def _time(seconds: float) -> str:
 def _instance() -> Any:
     """Return the DBOS of this process; None when there is none."""
     return dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
+
+
+async def _destroy() -> None:
+    """End DBOS, and give the event loop threads of its own again."""
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, "toolcrib-stop") as thread:
+        await loop.run_in_executor(thread, DBOS.destroy)
+    # DBOS has put a pool of its own, which is gone now, behind this loop's asyncio.to_thread
+    loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
 
 
 async def _tried(work: Callable[[], object]) -> bool:
@@ -354,6 +382,19 @@ def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
             lease.check(connection)  # raises, and what was taken is not
 
     database._begin = checked
+
+
+def _note_looks(instance: Any, looks: QueueLooks) -> None:
+    """Have DBOS note when it looks at a queue, which it does by reading its limits before it takes work from it."""
+    database = instance._sys_db
+    read = database.get_queue
+
+    def noted(name: str) -> Any:
+        found = read(name)
+        looks.note(name)
+        return found
+
+    database.get_queue = noted
 
 
 def _is_trouble(record: logging.LogRecord) -> bool:

@@ -13,6 +13,7 @@ from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._client import Client
+from toolcrib.adapters.dbos._connections import unhurried
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
 from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
@@ -42,6 +43,11 @@ async def prune(database: Database, before: datetime, *, dry_run: bool = False) 
     Raises:
         DatabaseError: No connection can be had.
     """
+    with unhurried():
+        return await _prune(database, before, dry_run=dry_run)
+
+
+async def _prune(database: Database, before: datetime, *, dry_run: bool) -> dict[str, int]:
     async with Client(database, pool=2) as client:
         work = await asyncio.to_thread(_old_work, client, before)
         if not dry_run:

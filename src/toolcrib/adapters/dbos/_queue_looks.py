@@ -1,0 +1,37 @@
+"""Looks of a worker at its queues: when each was last asked for work, and which are not asked any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from toolcrib.adapters.dbos._client import Queue
+
+__all__ = ["QueueLooks"]
+
+_LATE_SECONDS: Final = 15.0  # after its polling; the lease of a worker that says nothing has run out by then
+
+
+class QueueLooks:
+    """The times at which a worker last looked at its queues.
+
+    Args:
+        queues: The queues; each counts as looked at now.
+    """
+
+    def __init__(self, queues: Iterable[Queue], clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._polling = {queue.name: queue.polling for queue in queues}
+        self._at = dict.fromkeys(self._polling, clock())
+
+    def note(self, name: str) -> None:
+        """Note that a queue was looked at."""
+        if name in self._at:
+            self._at[name] = self._clock()
+
+    @property
+    def overdue(self) -> tuple[str, ...]:
+        """The names of the queues that were due to be looked at 15 seconds ago, and were not."""
+        due = self._clock() - _LATE_SECONDS
+        return tuple(name for name, at in self._at.items() if at + self._polling[name] < due)

@@ -1,0 +1,66 @@
+"""A network between a test and a server: a proxy that can stop passing anything on, and closes nothing."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+
+class Network:
+    """A proxy on loopback, which passes on what it gets, in threads.
+
+    Attributes:
+        port: Where it listens.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._sockets: list[socket.socket] = []
+        self._swallowed: set[socket.socket] = set()
+        self._swallows_later = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def swallow(self, *, later: bool = False) -> None:
+        """Lose from now on what is sent on the connections that there are; with `later` also on those after them."""
+        self._swallowed.update(self._sockets)
+        self._swallows_later = later
+
+    def close(self) -> None:
+        """End all connections."""
+        for each in (self._listener, *self._sockets):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # it was closed
+            while True:
+                ours, _ = self._listener.accept()
+                theirs = socket.create_connection(("127.0.0.1", self._target))
+                self._sockets += [ours, theirs]
+                if self._swallows_later:
+                    self._swallowed.update((ours, theirs))
+                for source, sink in ((ours, theirs), (theirs, ours)):
+                    threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                if source not in self._swallowed:
+                    sink.sendall(data)
+            if source not in self._swallowed:
+                sink.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def network_to(port: int) -> Generator[Network]:
+    """Give a network to a port of this machine."""
+    network = Network(port)
+    try:
+        yield network
+    finally:
+        network.close()
