@@ -472,7 +472,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer that cannot be read",
         "adapters/mcp_client/_messages.py",
-        "    found = _ID.search(text) if is_answer else None\n",
+        "    found = _own_id(text) if is_answer else None\n",
         "    found = None\n",
         _OF_MESSAGES,
     ),

@@ -371,3 +371,59 @@ async def test_an_equal_call_is_asked_about_where_the_process_of_the_last_one_is
     assert not asked.request.in_doubt
     assert [outcome.kind for outcome in (*again, next_one)] == ["completed"] * 3
     assert paid == [5, 5]
+
+
+async def test_a_standing_grant_says_nothing_of_an_equal_call_in_doubt() -> None:
+    paid: list[int] = []
+    pipeline = Pipeline([paying(paid)])
+    store = MemoryApprovalStore([Grant("pay", "ann", scope="tool")])
+    await leave_in_doubt(store)
+
+    doubt = await pipeline.run(ToolCall("pay", {"cents": 5}), Run(approvals=store))
+    other = await pipeline.run(ToolCall("pay", {"cents": 6}), Run(approvals=store))
+
+    assert isinstance(doubt, Suspended)
+    assert doubt.request.in_doubt
+    assert isinstance(other, Completed)
+    assert paid == [6]
+
+
+class AwayAtTheEnd(MemoryApprovalStore):
+    """A store that fails where a call has ended."""
+
+    async def end(self, *arguments: Any, **options: Any) -> None:
+        raise OSError("the disk is full")
+
+
+async def test_a_call_that_was_done_is_not_failed_by_its_store() -> None:
+    pipeline, store = Pipeline([paying([])]), AwayAtTheEnd()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+
+    outcome = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(outcome, Completed)
+
+
+class AwayAtTheBegin(MemoryApprovalStore):
+    """A store that fails where a call begins, the first time."""
+
+    is_back = False
+
+    async def begin(self, *arguments: Any, **options: Any) -> Any:
+        if self.is_back:
+            return await super().begin(*arguments, **options)
+        self.is_back = True
+        raise OSError("the disk is full")
+
+
+async def test_an_answer_is_not_used_up_where_its_call_could_not_begin() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), AwayAtTheBegin()
+    call = await suspended(pipeline, store)
+    await store.answer(call.request.grant("ann"))
+
+    outcomes = [await pipeline.run(call, Run(approvals=store)) for _ in range(2)]
+
+    assert [type(outcome) for outcome in outcomes] == [Failed, Completed]
+    assert paid == [5]

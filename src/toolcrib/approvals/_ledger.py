@@ -365,7 +365,7 @@ def begin_execution(
         if entry.execution is not None:
             if not (again and entry.execution_state == "in doubt"):
                 return entry
-        elif entry.used_at is not None:
+        elif entry.used_at is not None or isinstance(entry.answer, Denial):
             raise _used(entry)
     for entry in entries:
         ledger.write(replace(entry, answer=grant, used_at=execution.begun_at, execution=execution))

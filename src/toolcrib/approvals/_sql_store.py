@@ -147,16 +147,16 @@ class _SqlLedger:
 
     def write(self, entry: ApprovalEntry) -> None:
         request, answer, used_at, execution = entry.request, entry.answer, entry.used_at, entry.execution
-        columns = ("request", "answer", "used_at", "execution", "unended")
+        columns = ("digest", "request", "answer", "used_at", "execution", "unended")
         self._execute(
-            f"INSERT INTO {self._requests} (id, call_id, digest, in_doubt, {', '.join(columns)}) "
+            f"INSERT INTO {self._requests} (id, call_id, in_doubt, {', '.join(columns)}) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
             f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
             (
                 request.id,
                 request.call_id,
-                request.digest,
                 int(request.in_doubt),
+                request.digest,
                 _text_of(request),
                 None if answer is None else _text_of(answer),
                 None if used_at is None else used_at.isoformat(),

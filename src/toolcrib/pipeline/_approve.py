@@ -173,6 +173,8 @@ async def _ask(
                 answer, stored = found, found is not None
         if answer is None:
             answer = run.standing_grant(request)
+        if isinstance(answer, Grant) and answer.standing and (doubt := await _doubt_about_equal(call, request, answer)):
+            return await _begun_before(call, doubt, None)
         if answer is None and used is not None and not misfit(used, request):
             _note(call, request, used)
             return used
@@ -245,6 +247,14 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
     if given is not None and given.request_id != call.request.id:
         given = None  # it let the call begin, and says nothing of the doubt
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
+
+
+async def _doubt_about_equal(call: LiveCall, request: ApprovalRequest, grant: Grant) -> ApprovalEntry | None:
+    """Return the entry of an equal call in doubt, which a standing grant of before says nothing of."""
+    store = call.run.approvals
+    if store is None or grant.request_id == request.id or call.plan.tool.options.idempotent:
+        return None
+    return next((entry for entry in await store.like(request) if entry.execution_state == "in doubt"), None)
 
 
 async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> ApprovalRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from toolcrib.errors import ApprovalRequired, ResultNotSerializable
 from toolcrib.pipeline._live_call import LiveCall
 
 __all__ = ["BegunBefore", "forget_begin", "note_begin", "note_end", "note_interruption"]
+
+_log = logging.getLogger("toolcrib.pipeline")
 
 _MOST_CHARS = 1_000_000  # of a result that is stored, as JSON
 
@@ -34,7 +37,11 @@ async def note_begin(call: LiveCall) -> None:
     store, request = call.run.approvals, call.request
     if store is None or request is None:
         return
-    begun = await store.begin(request, call.grant, again=call.plan.tool.options.idempotent)
+    try:
+        begun = await store.begin(request, call.grant, again=call.plan.tool.options.idempotent)
+    except BaseException:
+        call.noted = "ended"  # it has not begun, and the error is not its result
+        raise
     if begun is not None:
         raise BegunBefore(begun)
     call.noted = "begun"
@@ -45,10 +52,13 @@ async def note_end(call: LiveCall) -> None:
     store, request = call.run.approvals, call.request
     if store is None or request is None or call.noted == "ended":
         return
-    if call.noted is None and await store.begin(request, call.grant, again=True) is not None:
-        return
+    if call.noted is None and (call.error is not None or await store.begin(request, call.grant) is not None):
+        return  # it failed before its tool began, or began elsewhere
     call.noted = "ended"
-    await store.end(request, call.grant, _result_of(call))
+    try:
+        await store.end(request, call.grant, _result_of(call))
+    except Exception:  # the store is the user's code; the call was executed, and stays in doubt there
+        _log.exception("it could not be noted that the call %s of `%s` has ended", call.id, call.name)
 
 
 async def note_interruption(call: LiveCall) -> None:

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 
 from tests.adapters.mcp_client.servers import called, failed, free_port, serving
@@ -189,3 +190,23 @@ async def test_a_byte_order_mark_costs_no_time(tmp_path: Path) -> None:
 
     async with connect(words, name="odd", mode="legacy", connect_timeout=8).open() as tools:
         assert await called(tools, "even") == "even"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","result":{"content":[],"structuredContent":{"id":7,"x":tru}},"id":3}',
+        b'{"jsonrpc":"2.0","result":[{"id":7}],"id":3}',
+    ],
+)
+def test_an_answer_that_cannot_be_read_ends_its_own_request(line: bytes) -> None:
+    [error] = Messages(1 << 20).read(line)
+
+    assert isinstance(error, types.JSONRPCError)
+    assert error.id == 3
+
+
+def test_a_line_of_a_log_ends_no_request() -> None:
+    [problem] = Messages(1 << 20).read(b'{"level":"info","msg":"slow","id":3,"error":"timeout of cache"}')
+
+    assert isinstance(problem, ValueError)

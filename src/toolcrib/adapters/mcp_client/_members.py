@@ -67,7 +67,6 @@ class Member(Offering):
     change: Change | None = None
     warned = Warnings()
     _pinned: tuple[PinKind, Item] | None = None  # what it is made of, as the server lists it
-    _is_numbered = False
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         self._remote, self._options = remote, options
@@ -152,11 +151,11 @@ class Member(Offering):
     def get_definition(self) -> Mapping[str, Any]:
         """Return what the server says of it; all of a change."""
         said = self.about.definition() if self.change is None else {"listed": self.change.now}
-        return {**said, "is": self._identity()} if self._is_numbered else said
+        return said if self._identity() in ("", self.about.name) else {**said, "is": self._identity()}
 
     def rename(self, name: str) -> None:
         """Change the name to one with a number, as another member of the server has it."""
-        self.about, self.names, self._is_numbered = replace(self.about, name=name), self.names | {name}, True
+        self.about, self.names = replace(self.about, name=name), self.names | {name}
 
     def keeps_name(self) -> bool:
         """Return whether the name is the server's own, which others of the server that come to the same give way to."""

@@ -21,7 +21,7 @@ _ESCAPES: Final = re.compile(
 """The escapes of JSON from the left: a pair of surrogates, one alone (the group), any other."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
-_TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 Message = types.JSONRPCMessage
 
 
@@ -113,10 +113,21 @@ class Messages:
         return whole
 
 
+def _own_id(text: bytes) -> re.Match[bytes] | None:
+    """Return the id of a message itself, and of nothing inside it; None where it has none that can be told."""
+    depth = 0
+    for found in _TOKENS.finditer(text):
+        token = found[0]
+        if token == b'"id"' and depth == 1 and (own := _ID.match(text, found.start())):
+            return own
+        depth += (token in (b"{", b"[")) - (token in (b"}", b"]"))
+    return None
+
+
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
     """Return the error that ends the request of an answer which cannot be read; for another text the reason."""
-    is_answer = b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
-    found = _ID.search(text) if is_answer else None
+    is_answer = b'"jsonrpc"' in text and b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
+    found = _own_id(text) if is_answer else None
     if found is None:
         return error
     reason = (
