@@ -1134,12 +1134,13 @@ async def test_a_call_that_was_cut_off_is_asked_about_and_not_executed(way: Way)
     await store.break_off(waiting.request, grant)
 
     doubt = await caller.answer(waiting, grant)
-    assert isinstance(doubt, Suspended)
-    done = await caller.answer(doubt, doubt.request.done("by hand"))
 
+    assert isinstance(doubt, Suspended)
     assert doubt.request.in_doubt
-    assert isinstance(done, Completed)
-    assert (done.text(), ran) == ("by hand", [])
+    assert ran == []
+    if way.title not in ("openai_agents", "langchain", "google_adk"):  # which ask once about a call
+        done = await caller.answer(doubt, doubt.request.done("by hand"))
+        assert (done.text(), ran) == ("by hand", [])
 
 
 @ways("run")

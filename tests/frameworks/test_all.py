@@ -60,7 +60,9 @@ async def test_the_same_tool_is_denied_approved_and_limited_and_fails_in_all_of_
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_another_process_goes_on_with_a_suspended_call_and_a_third_one_does_not(framework: str, tmp_path: Path) -> None:
+def test_another_process_goes_on_with_a_suspended_call_and_a_third_has_its_result(
+    framework: str, tmp_path: Path
+) -> None:
     asked = resumed(framework, "ask", tmp_path)
     kept = {file: file.read_bytes() for file in tmp_path.glob("state*")}
     answered = resumed(framework, "answer", tmp_path)
@@ -70,7 +72,7 @@ def test_another_process_goes_on_with_a_suspended_call_and_a_third_one_does_not(
 
     assert asked == "[{'city': 'Oslo'}]\n"
     assert "booked Oslo" in answered
-    assert "ApprovalError" in again
+    assert "booked Oslo" in again
     assert (tmp_path / "booked").read_text() == "Oslo\n"
 
 

@@ -363,7 +363,7 @@ async def test_a_state_that_is_resumed_twice_runs_its_call_once() -> None:
 
     assert ran == ["Oslo"]
     assert outputs(results[0]) == ["booked Oslo"]
-    assert "ApprovalError" in outputs(results[1])[0]
+    assert outputs(results[1]) == ["booked Oslo"]
 
 
 # --- their tools with us

@@ -135,7 +135,8 @@ async def test_two_servers_that_take_up_one_call_at_once_make_it_once(tmp_path: 
         results = await asyncio.gather(*(client.call_tool("book", {"place": "Oslo"}) for client in (one, other)))
 
     assert booked == ["Oslo"]
-    assert [result.is_error for result in results].count(False) == 1
+    done = [text_of(result) for result in results if not result.is_error]
+    assert set(done) == {"booked Oslo"}  # the other one has the same result, or is told that the call is executed
 
 
 @pytest.fixture(params=["memory", "file", "server"])
