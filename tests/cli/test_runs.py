@@ -41,7 +41,7 @@ def test_what_is_not_there_is_said(toolcrib: Command, tools: str, tmp_path: Path
     misspelt = toolcrib("trace", f"{run['id']}x", "--database", "a.db")
     unknown = toolcrib("trace", "zzz", "--database", "a.db")
     ambiguous = toolcrib("trace", "", "--database", "a.db")
-    outcome = toolcrib("runs", "a.db", "--outcome", "lost")
+    outcome = toolcrib("runs", "a.db", "--outcome", "gone")
     since = toolcrib("runs", "a.db", "--since", "soon")
 
     assert (absent.exit_code, none.exit_code, misspelt.exit_code, unknown.exit_code) == (2, 0, 2, 2)
