@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
 
 from toolcrib._processes import is_running
+from toolcrib.record._event_tables import Rows
 
 __all__ = ["LostWork"]
-
-_Rows: TypeAlias = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 
 _LOOK_SECONDS = 5.0
 _RUNNING = "SELECT DISTINCT process FROM toolcrib_activities WHERE status = 'running' AND process <> ''"
@@ -28,7 +26,7 @@ class LostWork:
     def __init__(self) -> None:
         self._looked_at = float("-inf")
 
-    def close(self, rows: _Rows, write: Callable[[Callable[[_Rows], None]], None]) -> None:
+    def close(self, rows: Rows, write: Callable[[Callable[[Rows], None]], None]) -> None:
         """Close what is lost, unless that was looked for a moment ago.
 
         Args:
@@ -43,6 +41,6 @@ class LostWork:
             write(lambda inside: _close(inside, gone))
 
 
-def _close(rows: _Rows, processes: Sequence[str]) -> None:
+def _close(rows: Rows, processes: Sequence[str]) -> None:
     for process in processes:
         rows(_CLOSE, (process,))
