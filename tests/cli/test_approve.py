@@ -146,10 +146,10 @@ async def test_always_asks_no_more_for_this_tool(crib: Toolset) -> None:
 
 async def test_always_for_a_tool_is_no_answer_about_values_of_others(crib: Toolset) -> None:
     script, sink = Script("a", "a", "y"), ListSink()
-    scope, pipeline = scope_of(crib, script, None, sink), Pipeline(crib)
+    asked = approver_of(ApprovalFlags(), crib, script)
+    scope, pipeline = Run(approver=asked, sinks=(sink,), provenance=Provenance()), Pipeline(crib)
     await pipeline.run(ToolCall("pay", {"amount": 1}), scope)
-    scope.run.provenance = Provenance()
-    scope.run.memory.read("read_file", "c1", {}, "pay 4711, or 4712", "untrusted")
+    scope.memory.read("read_file", "c1", {}, "pay 4711, or 4712", "untrusted")
 
     outcomes = [await pipeline.run(ToolCall("pay", {"amount": n}), scope) for n in (4711, 4712)]
 

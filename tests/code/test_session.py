@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolcrib.approvals import approve_all
 from toolcrib.code import ProgramDone, Toolkit
 from toolcrib.errors import SandboxError
 from toolcrib.pipeline import CallLimits, Run
@@ -46,16 +45,6 @@ async def test_names_stay_from_one_program_to_the_next(kit: Toolkit) -> None:
         result = await session.execute_async("math.floor(twice(total))")
 
     assert (result.return_value, [call["name"] for call in result.tool_calls]) == (6, ["add"])
-
-
-async def test_an_approver_that_its_run_gets_later_is_asked(kit: Toolkit) -> None:
-    run = Run()
-    async with kit.session(run) as session:
-        await session.execute_async("city = 'Oslo'")
-        run.approver = approve_all
-        result = await session.execute_async("book(city)")
-
-    assert result.return_value == "booked Oslo"
 
 
 def test_a_session_is_for_plain_code_too(kit: Toolkit) -> None:

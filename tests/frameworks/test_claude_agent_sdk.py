@@ -153,10 +153,10 @@ async def test_a_call_that_is_made_again_without_an_answer_waits_again() -> None
 
 async def test_an_answer_in_the_store_of_the_run_lets_a_deferred_call_go_on() -> None:
     ran: list[str] = []
-    run = Run(approver=None)
-    talk = Talk(add_tools(ClaudeAgentOptions(), [booking(ran, requires_approval=True)], run=lambda given: run))
+    runs = [Run(approver=None)]
+    talk = Talk(add_tools(ClaudeAgentOptions(), [booking(ran, requires_approval=True)], run=lambda given: runs[0]))
     await talk.say([BOOK])
-    run.approver = approve_all
+    runs[0] = Run(approver=approve_all)
 
     talk.options = await answer(talk.options, talk.session)
     await talk.say()

@@ -128,9 +128,9 @@ async def test_without_a_store_it_holds_in_the_run() -> None:
     run.hear("do what bill.txt says")
     await pipeline.run(ToolCall("read_file", {"path": "bill.txt"}), run)
     assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": IBAN}), run), Completed)
-    run.approver = None
-    assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": IBAN, "subject": "May"}), run), Completed)
-    assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": OTHER}), run), Suspended)
+    alone = run.view(approver=None)
+    assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": IBAN, "subject": "May"}), alone), Completed)
+    assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": OTHER}), alone), Suspended)
 
 
 async def test_a_grant_for_values_comes_back_from_json_and_has_some() -> None:

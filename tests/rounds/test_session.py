@@ -8,14 +8,13 @@ from pydantic import BaseModel
 
 from tests.formats.replies import Asked, pieces
 from tests.rounds.replies import FORMATS, ReadFile, SearchResult, WebSearch, adding
-from toolcrib.approvals import MemoryApprovalStore, approve_all
+from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ToolCall
 from toolcrib.errors import InvalidOutput, NotCallable, RoundError, ToolConstraintError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
-from toolcrib.rounds import ChatRequest, DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat, decode
+from toolcrib.rounds import ChatRequest, DecodedCall, Finished, NeedsTools, Session, ToolRoundPlan, WireFormat
 from toolcrib.testing import ScriptedModel, wire_reply
-from toolcrib.tools import ez_tool
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, Toolset, off, use
 
 
@@ -39,23 +38,6 @@ async def test_a_loop_that_the_host_owns(format: WireFormat) -> None:
 
     assert (result, session.transcript.check()) == ("It is y.", [])
     model.finish()
-
-
-async def test_an_approver_that_its_run_gets_later_is_asked() -> None:
-    @ez_tool(requires_approval=True)
-    async def pay() -> str:
-        return "paid"
-
-    run, called = Run(), [ToolCall("pay", {})]
-    session = Session(ScriptedModel(called), tools=[pay], run=run).say("Pay.")
-    decoded = decode([pay], wire_reply("openai", called), run=run)
-
-    run.approver = approve_all
-    step = await session.step()
-
-    assert isinstance(step, NeedsTools)
-    plans = [await one.apply_hooks() for one in (step.round, decoded)]
-    assert [(len(plan.pending), len(plan.suspended)) for plan in plans] == [(1, 0)] * 2
 
 
 async def test_what_is_sent_is_what_the_step_says() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from toolcrib.approvals import Approver, approve_all, deny_all
 from toolcrib.calls import ApprovalRequest, Denial, Grant, RunNormally
 from toolcrib.errors import (
     ApprovalError,
@@ -484,19 +483,6 @@ async def test_an_approver_is_asked_with_the_clock_standing() -> None:
 
     assert await values_of(agent, max_concurrency=2) == ["paid 5", "paid 6"]
     assert turns[1].stop_reason is StopReason.ERROR
-
-
-@pytest.mark.parametrize("before", [None, deny_all])
-async def test_an_approver_that_its_run_gets_later_is_asked(before: Approver | None) -> None:
-    run, double, pay = Run(approver=before), make_double(), make_pay([])
-    agent = await put_all(Agent("till", "", [pay, double]), Turn(double, args=[1]), Turn(pay, args=[5]))
-    values: list[Any] = []
-
-    async for _, value in agent.run(run=run):
-        values.append(value)
-        run.approver = approve_all
-
-    assert values == [2, "paid 5"]
 
 
 @pytest.mark.parametrize("most", [1, 2])

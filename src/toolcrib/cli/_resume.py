@@ -56,14 +56,15 @@ async def resume_program(
         elif answer is not None:
             denials.append(answer)
     later = replace(flags, approve=frozenset())  # a name approves the calls that were seen, and no others
-    run.run.approver = approver_of(later, run.toolset, run.terminal if interactive else None)
-    run.run.approvals = UsedAnswers()
+    asked_later = run.run.view(
+        approver=approver_of(later, run.toolset, run.terminal if interactive else None), approvals=UsedAnswers()
+    )
     toolkit = Toolkit(run.toolset, limits=limits_for(timeout))
     run.terminal.pause_view = view.paused
     with view.shown():
         return await toolkit.resume_async(
             paused,
-            run.run,
+            asked_later,
             grants=grants,
             denials=denials,
             on_output=None if run.json else view.output,

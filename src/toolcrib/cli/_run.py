@@ -94,8 +94,9 @@ class CliRun:
     async def _run_open(self, work: Callable[[CliRun], Coroutine[Any, Any, T]]) -> T:
         async with open_toolset(self.toolset) as toolset:
             flags = self.flags.named(toolset)
-            self.run.approver = approver_of(flags, toolset, self.terminal if Terminal.is_interactive() else None)
-            return await work(replace(self, toolset=flags.gated(toolset), flags=flags))
+            approver = approver_of(flags, toolset, self.terminal if Terminal.is_interactive() else None)
+            run = self.run.view(approver=approver)
+            return await work(replace(self, toolset=flags.gated(toolset), run=run, flags=flags))
 
 
 @contextmanager

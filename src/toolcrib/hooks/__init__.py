@@ -5,6 +5,17 @@ Nothing here knows a tool or a toolset.
 """
 
 from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
+from toolcrib.hooks._gate import (
+    EVERY_OCCASION,
+    Gate,
+    GateLike,
+    GateStep,
+    Occasion,
+    Stage,
+    gate_steps,
+    refused_by,
+    stage_of,
+)
 from toolcrib.hooks._hook_set import DecisionHook, DescriptionHook, HookSet, Named, target_name
 from toolcrib.hooks._inject import ContextSource, ambient, ambient_context, supply, wanted
 from toolcrib.hooks._middleware import (
@@ -32,12 +43,16 @@ from toolcrib.hooks._observers import (
 from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_number, require_parameters
 
 __all__ = [
+    "EVERY_OCCASION",
     "AgentHook",
     "ContextPoolHook",
     "ContextQueueHook",
     "ContextSource",
     "DecisionHook",
     "DescriptionHook",
+    "Gate",
+    "GateLike",
+    "GateStep",
     "GlobalHooks",
     "GlobalPostHookFunc",
     "GlobalPreHookFunc",
@@ -50,22 +65,27 @@ __all__ = [
     "Named",
     "Observed",
     "Observers",
+    "Occasion",
     "PerValue",
     "PostHookFunc",
     "PreHookFunc",
+    "Stage",
     "ToolHook",
     "TurnHook",
     "ambient",
     "ambient_context",
     "fire",
+    "gate_steps",
     "hook",
     "near_option",
     "per_value",
     "refuse_misspelt_options",
+    "refused_by",
     "require_middleware",
     "require_number",
     "require_parameters",
     "several",
+    "stage_of",
     "supply",
     "tag_set",
     "target_name",

@@ -1,20 +1,18 @@
-"""Steps 1 to 5 in order: a call is resolved, validated, decided, edited and approved."""
+"""Steps 1 to 5 in order: a call is resolved, validated, decided, edited and approved, by the gates that it has."""
 
 from __future__ import annotations
 
-from inspect import isawaitable
-
-from toolcrib.calls import Denial, Failed, Grant, Outcome, Rejected
-from toolcrib.errors import InvalidArguments, NotAvailable, SchemaError, exception_of
+from toolcrib.calls import Denial, Failed, Grant, Outcome
+from toolcrib.errors import InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import approve
 from toolcrib.pipeline._came import came_with
-from toolcrib.pipeline._decide import decide, decide_and_edit
-from toolcrib.pipeline._failures import failure, hook_failure, not_allowed, not_offered, offered, out_of_scope
+from toolcrib.pipeline._decide import decide
+from toolcrib.pipeline._failures import failure
+from toolcrib.pipeline._gates import ask_gates, gates_of
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._weigh import weigh
 
-__all__ = ["available", "pass_edited", "pass_gates", "pass_more", "refusal"]
+__all__ = ["pass_edited", "pass_gates", "pass_more"]
 
 
 async def pass_gates(
@@ -30,25 +28,19 @@ async def pass_gates(
     plan, run = call.plan, call.run
     refused: Outcome | None = None
     try:
-        if plan.off or plan.scopes or run.available is not None or run.limits is not None or call.received.caller:
-            refused = refusal(call)
-            call.revealed = plan.name in run.revealed
-        if refused is None and (plan.wants_ctx or run.deps is not None or run.provide):
+        gates = gates_of(call)
+        if plan.wants_ctx or run.deps is not None or run.provide or run.gate_steps:
             call.enter()
-            refused = await available(call) if plan.availability else None
+        if gates.before:
+            refused = await ask_gates(call, gates.before)
         if refused is None and (call.trace is not None or not read):
             refused = _validate(call, read)
         elif refused is not None and call.trace is not None:
             call.trace.received(call.shown_misfit(), came=came_with(call))
-        if refused is None and (plan.guarded or call.extra_hooks):
-            refused = await decide_and_edit(call)
-        if refused is None and run.provenance is not None:
-            refused = await weigh(call)
-        if (
-            refused is None
-            and ask
-            and (plan.approvals or plan.consents or call.asks or run.deps is not None or run.store is not None)
-        ):
+        if refused is None and gates.after:
+            with call.within():
+                refused = await ask_gates(call, gates.after)
+        if refused is None and ask and (gates.approve or call.asks or run.store is not None):
             refused = await approve(call, grant)
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.cut_off()
@@ -58,13 +50,10 @@ async def pass_gates(
 
 async def pass_edited(call: LiveCall) -> Outcome | None:
     """Take an admitted call that the host edited through steps 3 to 5 again."""
-    refused: Outcome | None = None
     with call:
-        if call.guarded:
-            refused = await decide_and_edit(call)
-        if refused is None and call.run.provenance is not None:
-            refused = await weigh(call)
-        refused = await approve(call, None) if refused is None else refused
+        with call.within():
+            refused = await ask_gates(call, gates_of(call, "edited").after)
+        refused = await approve(call, None, occasion="edited") if refused is None else refused
     return _admitted(call, refused)
 
 
@@ -75,13 +64,14 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
         with call.within():
             own = hooks.decisions_for(call.name)
             refused = await decide(call, own, given=len(own))
-        if refused is None and call.run.provenance is not None:
-            refused = await weigh(call)
+            if refused is None:
+                authorize = (step for step in gates_of(call, "edited").after if step.stage == "authorize")
+                refused = await ask_gates(call, authorize)
         if refused is None and (call.bound is not before or call.asks != asks):  # else it stays approved
             call.approved = None
             if call.ctx is not None:
                 call.ctx.approved = False
-            refused = await approve(call, None)
+            refused = await approve(call, None, occasion="edited")
     return _admitted(call, refused)
 
 
@@ -90,37 +80,6 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
         return call.close(refused)
     if call.state != "executed":  # as the run's store or an approver says
         call.admit()
-    return None
-
-
-def refusal(call: LiveCall, *, counted: bool = False) -> Outcome | None:
-    """Return why the run does not offer the tool, or has no budget for it; a new call is counted."""
-    if not offered(call.plan.entry, call.run):
-        return not_offered(call.name, call.id)
-    if (refused := not_allowed(call.plan.entry, call.received)) is not None:
-        return refused
-    if (refused := out_of_scope(call.plan.entry, call.run, call.id)) is not None:
-        return refused
-    if call.run.limits is None or counted:
-        return None
-    spent = call.run.admit(call.name)
-    return None if spent is None else Rejected(call.name, call.id, str(spent), "limit")
-
-
-async def available(call: LiveCall) -> Failed | None:
-    """Ask every condition of the tool; return the refusal, if one says no or fails."""
-    plan, ctx = call.plan, call.ctx
-    for condition in plan.availability:
-        if ctx is None:
-            raise RuntimeError("a plan with conditions always has a context")
-        try:
-            answer = condition(ctx)
-            answer = await answer if isawaitable(answer) else answer
-        except BaseException as error:  # the condition is the user's code; a gate that fails is shut
-            return hook_failure(plan, call.id, call.run, "availability check", condition, error)
-        if not answer:
-            refused = NotAvailable(plan.name)
-            return Failed(plan.name, call.id, refused.code, str(refused), "NotAvailable", exception=refused)
     return None
 
 

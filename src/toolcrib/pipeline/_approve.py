@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from inspect import isawaitable
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -12,30 +11,30 @@ from toolcrib._processes import is_running
 from toolcrib.approvals import ApprovalEntry, answer_of, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
-from toolcrib.pipeline._consent import consent_lacking
-from toolcrib.pipeline._decide import decide_and_edit
+from toolcrib.hooks import Occasion
 from toolcrib.pipeline._doubt import next_request, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
+from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "begun_before", "reasons_for", "request_for"]
+__all__ = ["answered", "approve", "begun_before", "request_for"]
 
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
-async def approve(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
+async def approve(
+    call: LiveCall, given: Grant | Denial | None, used: Grant | None = None, *, occasion: Occasion = "new"
+) -> Outcome | None:
     """Return what keeps a call from going on, if a person has to approve it and has not; None when it may go on.
 
     Args:
         used: The grant by which it was begun before, which serves it again as long as it fits.
+        occasion: Why the call passes its gates.
     """
-    if call.plan.consents and (waits := await consent_lacking(call)) is not None:
-        return waits
-    with call.within():
-        reasons = await reasons_for(call)
-    if isinstance(reasons, Failed):
+    reasons = await reasons_for(call, occasion)
+    if not isinstance(reasons, list):
         return reasons
     if reasons:
         return await answered(call, reasons, given, used)
@@ -58,25 +57,6 @@ async def _equal_call(call: LiveCall) -> Outcome | None:
     last = found[-1].execution if found else None
     lost = last is not None and last.state == "ended" and is_running(last.process) is False
     return await answered(call, [], None) if lost else None
-
-
-async def reasons_for(call: LiveCall) -> list[str] | Failed:
-    """Return why approval is needed, empty when it is not; a policy that fails is a Failed."""
-    plan = call.plan
-    reasons = list(call.asks)
-    for policy in plan.approvals:
-        answer: Any = policy
-        if callable(policy):
-            try:
-                answer = policy(call.own_copy(), call.ctx)
-                answer = await answer if isawaitable(answer) else answer
-            except BaseException as error:  # the policy is the user's code; a gate that fails is shut
-                return hook_failure(plan, call.id, call.run, "approval policy", policy, error)
-        if answer:
-            reasons.append(answer if isinstance(answer, str) else "")
-    if call.run.asks_for(plan.name):
-        reasons.append("")
-    return reasons
 
 
 async def answered(
@@ -126,7 +106,7 @@ async def _override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | N
         return failure(call.plan, call.id, call.run, error)
     if call.trace is not None:
         call.trace.overridden(call.shown_arguments())
-    return await decide_and_edit(call) if call.guarded else None
+    return await ask_gates(call, gates_of(call, "overridden").after)
 
 
 async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:

@@ -25,7 +25,7 @@ def came_with(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
     found |= {name: value for name, value in (*said.items(), ("fault", received.fault)) if value}
     if run.available is not None or call.name in run.revealed:
         found["offered"] = call.name in run.revealed or (run.available is not None and call.name in run.available)
-    if run.access is not None and call.plan.scopes:
+    if run.access is not None and call.plan.entry.scopes:
         found["scopes"] = sorted(run.access.scopes)
     if run.asks_for(call.name):
         found["asks"] = True

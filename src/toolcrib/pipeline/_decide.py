@@ -26,7 +26,7 @@ from toolcrib.pipeline._keep import completed
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_pre
 
-__all__ = ["decide", "decide_and_edit"]
+__all__ = ["apply_pre_hooks", "decide", "decide_by_hooks"]
 
 _LOST = (
     "the call came from JSON, in which such hooks are not, so that edited arguments cannot be shown to them; give them "
@@ -35,17 +35,18 @@ _LOST = (
 _log = logging.getLogger("toolcrib.hooks")
 
 
-async def decide_and_edit(call: LiveCall) -> Outcome | None:
-    """Run the decision hooks, those for this call first, then the pre hooks; return the outcome that ends the call."""
+async def decide_by_hooks(call: LiveCall) -> Outcome | None:
+    """Run the decision hooks, those for this call first; return the outcome, if one of them ends the call."""
     plan = call.plan
     if call.lost_hooks and not call.extra_hooks:
         return hook_failure(plan, call.id, call.run, "decision hook", "given for this call", RuntimeError(_LOST))
     first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
-    with call.within():
-        ended = await decide(call, (*first, *plan.decisions()), given=len(first))
-        if ended is not None:
-            return ended
-        return await apply_pre(call) if plan.pre else None
+    return await decide(call, (*first, *plan.decisions()), given=len(first))
+
+
+async def apply_pre_hooks(call: LiveCall) -> Outcome | None:
+    """Run the pre hooks on the arguments; return the failure, if one of them fails."""
+    return await apply_pre(call)
 
 
 async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -> Outcome | None:

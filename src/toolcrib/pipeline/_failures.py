@@ -16,7 +16,6 @@ from toolcrib.errors import (
     ApprovalError,
     CallStateError,
     HookError,
-    InsufficientScope,
     InvalidArguments,
     LockHeldError,
     MissingProvided,
@@ -45,7 +44,6 @@ __all__ = [
     "not_allowed",
     "not_offered",
     "offered",
-    "out_of_scope",
     "tool_failure",
     "unknown",
     "visible_names",
@@ -202,15 +200,6 @@ def not_allowed(entry: ToolEntry, call: ToolCall) -> Failed | None:
     reason = only_programs if call.caller == "direct" else "no program may call it, only the model itself"
     error = NotAvailable(call.name, reason)
     return Failed(call.name, call.id, error.code, str(error), "NotAvailable", exception=error)
-
-
-def out_of_scope(entry: ToolEntry, run: Run, call_id: str) -> Failed | None:
-    """Return the outcome for a call whose token lacks a scope that the tool needs; None for one that has them."""
-    missing = () if run.access is None or not entry.scopes else run.access.lacks(entry.scopes)
-    if not missing:
-        return None
-    error = InsufficientScope(entry.name, missing)
-    return Failed(entry.name, call_id, error.code, str(error), "InsufficientScope", exception=error)
 
 
 def visible_names(toolset: Toolset, run: Run, caller: str = "") -> tuple[str, ...]:

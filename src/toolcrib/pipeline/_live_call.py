@@ -61,6 +61,7 @@ class LiveCall:
         left: What the consumer of its values left with, before it asked for the next one.
         extra_hooks: Decision hooks that were given for this call alone.
         lost_hooks: Whether it had such hooks in the process that wrote it as JSON, where they do not go.
+        gated: Whether a gate looks at its arguments.
         source: What the input is made of after an edit; None for the arguments as they came.
         by_reference: The arguments are a host's objects, which were not validated: nothing has looked at them.
         resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
@@ -89,6 +90,7 @@ class LiveCall:
     extra_hooks: tuple[HookSet, ...] = ()
     lost_hooks: bool = False
     revealed: bool = False
+    gated: bool = False
     resumed: Mapping[str, str] | None = None
     _form: CanonicalArguments | None = None
     _unedited: Mapping[str, Any] | None = None
@@ -151,9 +153,9 @@ class LiveCall:
         return self._unedited is not None
 
     @property
-    def guarded(self) -> bool:
-        """Whether edited arguments have to pass decision hooks or pre hooks, also those that did not come along."""
-        return self.plan.guarded or bool(self.extra_hooks) or self.lost_hooks
+    def was_revealed(self) -> bool:
+        """Whether its tool was found in the run, or in one that it came through."""
+        return self.revealed or self.plan.name in self.run.revealed
 
     @property
     def done_before(self) -> bool:
@@ -196,7 +198,7 @@ class LiveCall:
         """Return a copy, to be recovered: the same suspended call may be recovered twice, and one of them goes on."""
         again = copy(self)
         again.original, again.outcome = self.original or self, None
-        again.earlier_runs = self._runs()
+        again.earlier_runs, again.revealed = self._runs(), self.was_revealed
         again.resumed = {} if self.trace is None else self.trace.carry()
         return again
 
@@ -273,7 +275,7 @@ class LiveCall:
     def read(self) -> None:
         """Read the arguments as they came; raises what `Plan.read` does."""
         if self.received.origin == "host" and self.trace is None and self.run.journal is None:
-            self.by_reference = not (self.plan.gated or self.extra_hooks)
+            self.by_reference = not self.gated
         self.bound = self.plan.read(self.received, by_reference=self.by_reference)
 
     def validate(self) -> None:
@@ -379,7 +381,7 @@ class LiveCall:
         """Move to `admitted`: from here on the arguments are final."""
         self.state = "admitted"
         plan = self.plan
-        if self.approved is not None or ((plan.gated or self.extra_hooks) and (plan.wrapped or self._is_shared())):
+        if self.approved is not None or (self.gated and (plan.wrapped or self._is_shared())):
             self.sealed = self.digest()
 
     def _is_shared(self) -> bool:
@@ -501,7 +503,7 @@ class LiveCall:
             "asks": list(self.asks),
             "questions": [each.to_dict() for each in self.questions],
             "ask_metadata": {str(name): lenient(value) for name, value in self.ask_metadata.items()},
-            "revealed": self.revealed,
+            "revealed": self.was_revealed,
             "extra_hooks": bool(self.extra_hooks) or self.lost_hooks,
             "doubts": self.doubts,
             "request": None if self.request is None else self.request.to_dict(),

@@ -21,6 +21,7 @@ from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import each, execute, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
+from toolcrib.pipeline._gates import tool_steps
 from toolcrib.pipeline._keep import completed, kept, reader_in, with_value
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post
@@ -444,7 +445,9 @@ class Pipeline:
         plan = self._plans.get(name)
         if plan is None and name in self.toolset:
             entry = self.toolset[name]
-            plan = self._plans[name] = Plan(entry, self._hooks, self._executor, reader_in(self.toolset, entry))
+            reader = reader_in(self.toolset, entry)
+            plan = Plan(entry, self._hooks, self._executor, reader, tool_steps(entry, self._hooks))
+            self._plans[name] = plan
         return plan
 
     def _trace(self, call: ToolCall, run: Run, plan: Plan | None) -> Trace | None:

@@ -6,23 +6,25 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from pydantic import BaseModel
 
 from toolcrib.approvals import digest
 from toolcrib.calls import RawArguments, ToolCall, charged, fault_text
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
-from toolcrib.hooks import DecisionHook, HookSet
+from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
 from toolcrib.provenance import ToolLabels
 from toolcrib.schema import Content, Decides, RunContext
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["Plan", "Reading", "RunnableTool"]
+__all__ = ["GateList", "Plan", "Reading", "RunnableTool"]
 
 Reading: TypeAlias = Literal["json", "python"]
 _TEXT = (str, bytes)  # written out as `str | bytes` it would be made anew on every call
+_BEFORE_READING = ("resolve", "validate")  # the arguments
+_MOST_LISTS = 100  # of gates, for runs with different ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,30 @@ class RunnableTool:
     call_func: Callable[[dict[str, Any], RunContext[Any]], Awaitable[Any]]
 
 
-class Plan:
-    """The gates of one tool in one pipeline.
+@dataclass(frozen=True, slots=True)
+class GateList:
+    """The gates that a call passes, in order.
 
     Attributes:
-        guarded: Whether decision hooks or pre hooks have to run.
-        consents: Whether the principal's consent elsewhere may be needed.
+        before: Those that are asked before the arguments are read.
+        after: Those that are asked about the arguments, up to approval.
+        approve: Those that say why a person has to approve the call.
+        read_host_arguments: Whether one of them, or of those for another occasion, looks at the arguments of a host's
+            own call.
+    """
+
+    before: tuple[GateStep, ...] = ()
+    after: tuple[GateStep, ...] = ()
+    approve: tuple[GateStep, ...] = ()
+    read_host_arguments: bool = False
+
+
+class Plan:
+    """One tool in one pipeline: its gates, and what is around its function.
+
+    Attributes:
+        steps: The gates of the tool itself; a run may have more.
+        lists: Its gates with those of runs, by occasion and by the gates of the run.
         held: Post hooks that need the whole result, so that a stream's values wait for them.
         each: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
@@ -57,32 +77,53 @@ class Plan:
         hooks: HookSet | None,
         executor: Executor | None,
         reader: ToolEntry | None = None,
+        steps: tuple[GateStep, ...] = (),
     ) -> None:
         tool = entry.tool
         self._defaults: dict[str, Any] | None = None
         self.entry, self.tool, self.spec, self.name, self.off = entry, tool, tool.spec, entry.name, entry.off
-        self.scopes = entry.scopes
         self.streaming = tool.is_streaming
         self.execution: Callable[..., Any] | None = None
         if tool.fn is not None:
             self.execution = tool.body.stream if tool.is_streaming else tool.body.call
         self.timeout, self.max_retries = entry.timeout, entry.max_retries
         self.max_result_chars = entry.max_result_chars
-        self.pre, self.approvals, self.availability = entry.pre, entry.approvals, entry.availability
+        self.pre = entry.pre
         self.held = tuple(step for step in entry.post if not (step.per_value and self.streaming))
         self.reader, self.awaited = reader, bool(self.held) or reader is not None
         self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
         self.runners, self.executor = entry.runners, executor
         self.wrapped = bool(self.runners) or executor is not None
-        self.guarded = bool(self.hook_sets or self.pre)
-        self.consents = tool.source is not None and tool.source.may_need_consent
-        self.gated = bool(self.guarded or self.approvals or self.consents)
         self.direct = not self.streaming and not self.wrapped and self.execution is not None
         self.live = self.streaming and not (self.held or self.wrapped)
-        self.wants_ctx = bool(
-            self.gated or self.streaming or entry.post or self.availability or self.runners or self._injects()
-        )
+        self.set_steps(steps)
+
+    def set_steps(self, steps: tuple[GateStep, ...]) -> None:
+        """Set the gates of the tool itself."""
+        self.steps = steps
+        self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
+        self.wants_ctx = bool(steps or self.streaming or self.entry.post or self.runners or self._injects())
+
+    def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
+        """Return the gates for one occasion, made once for all runs that have the same.
+
+        Args:
+            steps: All of them, in order.
+            occasion: Why a call passes them.
+            of_run: Those of the run.
+        """
+        chosen = [step for step in steps if occasion in step.occasions]
+        before = tuple(step for step in chosen if step.stage in _BEFORE_READING)
+        approve = tuple(step for step in chosen if step.stage == "approve")
+        after = tuple(step for step in chosen if step not in before and step not in approve)
+        read = any(step.reads_host_arguments for step in steps if step.stage not in _BEFORE_READING)
+        gates = GateList(before, after, approve, read)
+        known = self.lists[occasion]
+        if len(known) >= _MOST_LISTS:
+            known.clear()
+        known[of_run] = gates
+        return gates
 
     def _injects(self) -> bool:
         try:

@@ -23,13 +23,14 @@ from toolcrib.calls import (
     revived,
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
-from toolcrib.pipeline._admit import available, pass_gates, refusal
-from toolcrib.pipeline._approve import answered, approve, reasons_for
+from toolcrib.pipeline._admit import pass_gates
+from toolcrib.pipeline._approve import answered, approve
 from toolcrib.pipeline._call import Call
-from toolcrib.pipeline._consent import consent_given, consent_lacking, waits_for_consent
+from toolcrib.pipeline._consent import consent_given, waits_for_consent
 from toolcrib.pipeline._doubt import reason_of_doubt, stored_error
 from toolcrib.pipeline._edits import changed_since
 from toolcrib.pipeline._failures import failure
+from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
@@ -182,24 +183,22 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
         if refused is not None:
             return refused
         call.request, call.state, given = None, "received", None
-        return await (_resolve_doubt(call, None) if call.doubts else approve(call, None))
+        return await (_resolve_doubt(call, None) if call.doubts else approve(call, None, occasion="recovered"))
     if call.state == "executing" or (call.doubts and call.state == "suspended"):
         return await _resolve_doubt(call, given)
-    if call.plan.consents and (waits := await consent_lacking(call)) is not None:
-        return waits
     if call.state == "suspended":
-        reasons = await reasons_for(call)
-        if isinstance(reasons, Failed):
+        reasons = await reasons_for(call, "recovered")
+        if not isinstance(reasons, list):
             return reasons
         asked = call.request.reason if call.request is not None else ""
         return await answered(call, reasons or [asked], given, lapsed=not reasons)
-    return await approve(call, given)
+    return await approve(call, given, occasion="recovered")
 
 
 async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
     if call.plan.tool.options.idempotent:
-        return await approve(call, given, used)
+        return await approve(call, given, used, occasion="recovered")
     if call.state == "executing":
         call.doubts += 1  # so that the request is another than that of an earlier doubt about the same call
     refused = await answered(call, [reason_of_doubt(call)], given)
@@ -216,7 +215,9 @@ async def _offered_again(call: LiveCall) -> Outcome | None:
         call.trace.received(call.shown_request(), call.resumed, earlier_runs=call.earlier_runs)
     if call.revealed:
         call.run.revealed[call.name] = None  # it was found in the run that asked, which this one goes on with
-    refused = refusal(call, counted=call.run.has_counted(call.counted_in))
-    if refused is None and call.plan.availability:
-        refused = await available(call)
+    gates = gates_of(call, "recovered")
+    refused = await ask_gates(call, gates.before)
+    if refused is None and gates.after:
+        with call.within():
+            refused = await ask_gates(call, gates.after)
     return refused

@@ -9,6 +9,7 @@ from typing import Any
 from toolcrib.calls import DecisionNote, Outcome, Suspended, ToolCall
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call
+from toolcrib.pipeline._gates import CONSENT, DECISION_HOOKS, PRE_HOOKS
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._pipeline import Pipeline
 from toolcrib.pipeline._plan import Plan
@@ -88,9 +89,11 @@ class _Gates(Pipeline):
         is_new = name not in self._plans
         plan = super()._plan(name)
         if plan is not None and is_new:
-            plan.consents = False  # it may ask another server
+            left_out = {CONSENT}  # it may ask another server
             if not self._asks_hooks:
-                plan.hook_sets, plan.pre, plan.guarded = (), (), False
+                left_out.update((DECISION_HOOKS, PRE_HOOKS), plan.entry.gates)
+                plan.hook_sets = ()
+            plan.set_steps(tuple(step for step in plan.steps if step not in left_out))
         return plan
 
     def _trace(self, call: ToolCall, run: Run, plan: Plan | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -11,12 +11,11 @@ from operator import attrgetter
 from os import urandom
 from types import MappingProxyType
 from typing import Any, Final, Literal
-from weakref import ref
 
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver, answer_of, misfit
 from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
-from toolcrib.hooks import ambient
+from toolcrib.hooks import GateLike, GateStep, ambient, gate_steps
 from toolcrib.pipeline._access import Access
 from toolcrib.pipeline._call_client import LinkedClient
 from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, require_options
@@ -40,7 +39,6 @@ class _State:
         earlier_ids: The ids that the run had in other processes.
         slots: What bounds the executions at a time, for each event loop that the run is used in.
         used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
-        views: Weak references to the views of the run, with the names of the options that each sets itself.
     """
 
     __slots__ = (
@@ -54,7 +52,6 @@ class _State:
         "revealed",
         "slots",
         "used",
-        "views",
     )
 
     def __init__(self) -> None:
@@ -68,7 +65,6 @@ class _State:
         self.heard: tuple[str, ...] = ()
         self.memory: Memory | None = None
         self.slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
-        self.views: dict[Any, Collection[str]] = {}
 
 
 @dataclass(eq=False, slots=True)
@@ -115,6 +111,8 @@ class Run:
         sample: The host's own answer to `ctx.sample`, where the client has no model for it.
         question_wait: Seconds that a question of a tool (`ctx.elicit`) waits in `approvals`, where neither client nor
             approver answers it; 0 where no person reads that store.
+        gates: Conditions of your own between each call of the run and its tool: objects with `stage` and `check(call)`,
+            or functions of the call.
         record_words: Whether the sinks are given what the user said, with the next call; a replay under another policy
             needs it. Arguments and results are theirs in either case, but for what is marked as secret.
     """
@@ -147,6 +145,9 @@ class Run:
     sample: Callable[[SampleRequest], Awaitable[Sampled]] | None = None
     question_wait: float = 60.0
     record_words: bool = True
+    gates: tuple[GateLike, ...] = ()
+    gate_steps: tuple[GateStep, ...] = field(default=(), init=False, repr=False)
+    compiled_gates: tuple[GateStep, ...] | None = field(default=None, init=False, repr=False)
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -155,6 +156,8 @@ class Run:
             self.approvals = self.store
         if type(self.sinks) is not tuple:
             self.sinks = _as_tuple("sinks", self.sinks)
+        if self.gates:
+            self.gate_steps = gate_steps("Run", self.gates)
         if (
             self.limits is not None
             or self.approver is not None
@@ -166,12 +169,18 @@ class Run:
             or self.requirements
         ):
             require_options(self)
+        if type(self) is Run:
+            self.__class__ = _MadeRun
+
+    def set_compiled_gates(self, steps: tuple[GateStep, ...]) -> None:
+        """Set the gates of the run: its own, and those that its options come to."""
+        object.__setattr__(self, "compiled_gates", steps)
 
     def view(self, **options: Any) -> RunView:
         """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
 
         Args:
-            options: Attributes of the run, but for `id`, `limits` and `requirements`, which are the run's.
+            options: Attributes of the run, but for `id`, `limits`, `requirements` and `gates`, which are the run's.
 
         Raises:
             TypeError: One of them is not an option.
@@ -309,6 +318,11 @@ class Run:
 
     # --- approval
 
+    @property
+    def has_asking_deps(self) -> bool:
+        """Whether the run's deps may say that a tool needs approval."""
+        return isinstance(self.deps, AgentContext)
+
     def asks_for(self, tool: str) -> bool:
         """Return whether the run's deps say that this tool needs approval."""
         return isinstance(self.deps, AgentContext) and tool in self.deps.need_user_approve_tools
@@ -374,16 +388,30 @@ _FIELDS: Final = tuple(one.name for one in fields(Run))
 _values_of: Final = attrgetter(*_FIELDS)  # at once: an adapter makes a view for each call
 
 
-class RunView(Run):
-    """A run with other options, for some of its calls. Made by `Run.view`; frozen.
+_GATE_OPTIONS: Final = frozenset({"available", "deps"})  # of which gates are made
 
-    What it does not set itself is as the run has it, also when the host sets it there later.
+
+class _MadeRun(Run):
+    """A run whose options are set. A class of its own, so that to make a run costs nothing more."""
+
+    __slots__ = ()
+    __qualname__ = Run.__qualname__
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"the options of a run are given when it is made: Run({name}=...); for other calls of it use "
+            f"run.view({name}=...)"
+        )
+
+
+class RunView(_MadeRun):
+    """A run with other options, for some of its calls. Made by `Run.view`; frozen, as the run is.
 
     Attributes:
         run: The run itself.
     """
 
-    __slots__ = ("__weakref__", "_of", "_own")
+    __slots__ = ("_of",)
 
     def __init__(self, run: Run, options: Mapping[str, Any]) -> None:
         unknown = options.keys() - _OPTIONS
@@ -391,41 +419,18 @@ class RunView(Run):
             raise TypeError(
                 f"a view of a run has no `{min(unknown)}` of its own; the options are {', '.join(sorted(_OPTIONS))}"
             )
-        write, views = object.__setattr__, run._state.views
+        write = object.__setattr__
         for name, value in zip(_FIELDS, _values_of(run), strict=True):
             write(self, name, value)
         for name, value in options.items():
             write(self, name, value)
         write(self, "_of", run.run)
-        own = {*run._own, *options} if isinstance(run, RunView) else options.keys()
-        write(self, "_own", own)
-        views[ref(self, views.pop)] = own
-        if type(self._of) is Run:
-            self._of.__class__ = _ViewedRun
+        if not _GATE_OPTIONS.isdisjoint(options):
+            write(self, "compiled_gates", None)
 
     @property
     def run(self) -> Run:
         return self._of
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a view of a run is frozen: set `{name}` on the run itself, `view.run`, or make a view")
-
-
-class _ViewedRun(Run):
-    """A run that has views, which follow it. A class of its own, so that to make a run and to read one costs nothing.
-
-    A run becomes one when its first view is made.
-    """
-
-    __slots__ = ()
-    __qualname__ = Run.__qualname__
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        for found, own in tuple(self._state.views.items()):
-            view = found()
-            if view is not None and name not in own:
-                object.__setattr__(view, name, value)
 
 
 def current_run() -> Run | None:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.approvals import AgentContext, SuspendedCall, SuspendedCallStore, digest
+from toolcrib.approvals import SuspendedCall, SuspendedCallStore, digest
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
@@ -72,7 +72,7 @@ class FrameworkRuns:
         """Whether a run itself may ask for approval: by its policy of provenance, or by its `deps`."""
         given = self._given
         if isinstance(given, Run):
-            return given.provenance is not None or isinstance(given.deps, AgentContext)
+            return given.provenance is not None or given.has_asking_deps or bool(given.gates)
         return given is not None
 
     def give(self, request: ApprovalRequest, grant: Grant) -> None:
@@ -127,7 +127,7 @@ class FrameworkTools:
     def may_ask(self, name: str) -> bool:
         """Return whether a call of a tool may need approval, as far as is known before its run."""
         entry = self.entries[name]
-        return bool(entry.approvals or entry.hook_sets) or self.runs.may_ask
+        return entry.may_ask or self.runs.may_ask
 
     def may_hide(self, run: Run) -> bool:
         """Return whether some tool may be none that a model is shown in a run."""

@@ -5,6 +5,7 @@ A toolset finds tools and keeps the gates around them; it never runs one. Views 
 
 from toolcrib.toolsets._declare import off, use
 from toolcrib.toolsets._entry import Availability, PostStep, PreStep, ToolEntry, ToolRunner
+from toolcrib.toolsets._gates import steps_of
 from toolcrib.toolsets._live import LiveTools
 from toolcrib.toolsets._members import EntryFilter, is_available
 from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
@@ -33,6 +34,7 @@ __all__ = [
     "nested",
     "off",
     "sources_of",
+    "steps_of",
     "use",
     "words_of",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
-from toolcrib.hooks import HookSet, PerValue, require_parameters, several
+from toolcrib.hooks import GateLike, GateStep, HookSet, PerValue, gate_steps, require_parameters, several
 from toolcrib.results import ResultStore
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
@@ -71,6 +71,7 @@ class ToolEntry:
         scopes: The scopes that the token of a request needs for a call, where the request has a token.
         toolsets: The ids of the toolsets that it is in; of a tool of an MCP server the server's name is one.
         identities: What tells what is behind it from others, as the host says.
+        gates: The gates that its toolsets were given, outermost first.
     """
 
     name: str
@@ -92,6 +93,12 @@ class ToolEntry:
     toolsets: tuple[str, ...] = ()
     scopes: frozenset[str] = frozenset()
     identities: tuple[str, ...] = ()
+    gates: tuple[GateStep, ...] = ()
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether one of its gates may have a person approve a call."""
+        return bool(self.approvals or self.hook_sets or self.gates)
 
     @property
     def max_result_chars(self) -> int | None:
@@ -131,6 +138,10 @@ class ToolEntry:
         if callable(policy):
             require_parameters("approval policy", policy, "arguments", "ctx")
         return replace(self, approvals=(*self.approvals, policy))
+
+    def with_gates(self, gates: Iterable[GateLike]) -> ToolEntry:
+        """Return the entry with gates that are asked before those it has; raises what `gate_steps` does."""
+        return replace(self, gates=(*gate_steps(f"`{self.name}`", gates), *self.gates))
 
     def with_identity(self, text: str) -> ToolEntry:
         """Return the entry with one more text that tells what is behind the tool from others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
@@ -13,7 +13,17 @@ from weakref import WeakSet
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import UnknownTool, closest
-from toolcrib.hooks import GlobalHooks, HookSet, PerValue, PostHookFunc, PreHookFunc, require_middleware, target_name
+from toolcrib.hooks import (
+    GateLike,
+    GlobalHooks,
+    HookSet,
+    PerValue,
+    PostHookFunc,
+    PreHookFunc,
+    gate_steps,
+    require_middleware,
+    target_name,
+)
 from toolcrib.results import ResultStore, reader_of
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
@@ -56,8 +66,8 @@ class Toolset:
     """Tools by name, with middleware, hooks and limits around them.
 
     Declared as a class, with members made by `use`, `off` and `nested`, or made of a sequence. Views (`subset`,
-    `filtered`, `prefixed`, `renamed`, `with_hooks`, `with_approval`, `combined`) are new toolsets; none of them loses a
-    gate.
+    `filtered`, `prefixed`, `renamed`, `with_hooks`, `with_gates`, `with_approval`, `combined`) are new toolsets; none
+    of them loses a gate.
 
     Args:
         tools: Tools, functions, `BaseTool` classes or objects, declared inputs, sources, and other toolsets, whose
@@ -398,14 +408,22 @@ class Toolset:
 
     def with_approval(self, policy: ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None) -> Toolset:
         """Return the toolset whose tools (or those named) need approval when `policy` says so, beside their own."""
-        chosen = None if names is None else frozenset(names_of(names))
-        unknown = next((name for name in chosen or () if name not in self._entries), None)
-        if unknown is not None and not self._sources:
-            raise UnknownTool(unknown, tuple(self._entries))
-        return self._view(
-            lambda entries: (e.with_approval(policy) if chosen is None or e.name in chosen else e for e in entries),
-            chosen or (),
-        )
+        return self._with_each(lambda entry: entry.with_approval(policy), names)
+
+    def with_gates(self, *gates: GateLike, names: Iterable[Selectable] | None = None) -> Toolset:
+        """Return the toolset whose tools (or those named) have gates of your own, asked before those they have.
+
+        Args:
+            gates: Objects with `stage` and `check(call)`, or functions of the call, asked at the stage `authorize`.
+            names: The tools; None for all.
+
+        Raises:
+            TypeError: One is not a gate.
+            ValueError: A gate has a stage or an occasion that does not exist.
+            UnknownTool: A name is not in the toolset.
+        """
+        gate_steps("with_gates", gates)
+        return self._with_each(lambda entry: entry.with_gates(gates), names)
 
     def with_identity(self, text: str) -> Toolset:
         """Return the toolset whose approvals hold for what this text names alone, such as the URL of a database.
@@ -437,6 +455,16 @@ class Toolset:
         return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
 
     # --- inside
+
+    def _with_each(self, change: Callable[[ToolEntry], ToolEntry], names: Iterable[Selectable] | None) -> Toolset:
+        """Return the toolset with a change to all its entries, or to those named; UnknownTool for another name."""
+        chosen = None if names is None else frozenset(names_of(names))
+        unknown = next((name for name in chosen or () if name not in self._entries), None)
+        if unknown is not None and not self._sources:
+            raise UnknownTool(unknown, tuple(self._entries))
+        return self._view(
+            lambda entries: (change(e) if chosen is None or e.name in chosen else e for e in entries), chosen or ()
+        )
 
     def _note_left_out(self) -> None:
         """Note that a toolset opened without these tools, whose source is not there: only of `LiveTools`."""

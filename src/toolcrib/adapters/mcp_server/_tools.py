@@ -59,7 +59,7 @@ class DirectToolServer(ToolServer):
         """Serve the tools that the toolset has now."""
         self.pipeline = self._pipeline_now()
         self._listed = {entry.name: ListedTool(entry) for entry in self.pipeline.toolset}
-        self._suspending |= {entry.name for entry in self.pipeline.toolset if entry.approvals or entry.hook_sets}
+        self._suspending |= {entry.name for entry in self.pipeline.toolset if entry.may_ask}
 
     @property
     def toolset(self) -> Toolset:

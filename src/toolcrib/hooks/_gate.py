@@ -1,0 +1,135 @@
+"""Gates: conditions between a call and its tool, as data that a pipeline asks in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
+
+from toolcrib.calls import Failed
+from toolcrib.errors import ToolcribError
+from toolcrib.hooks._parameters import require_parameters
+
+__all__ = [
+    "EVERY_OCCASION",
+    "Gate",
+    "GateLike",
+    "GateStep",
+    "Occasion",
+    "Stage",
+    "gate_steps",
+    "refused_by",
+    "stage_of",
+]
+
+Stage: TypeAlias = Literal["resolve", "validate", "decide", "edit", "authorize", "approve"]
+"""Where in the way of a call a gate is asked, in this order; the arguments are read after `validate`."""
+
+Occasion: TypeAlias = Literal["new", "recovered", "edited", "overridden"]
+"""Why a call passes its gates.
+
+It is new; it comes back from a store; the host edited its arguments after it was admitted; an approver did.
+"""
+
+EVERY_OCCASION: Final[frozenset[Occasion]] = frozenset(get_args(Occasion))
+_STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
+
+
+@runtime_checkable
+class Gate(Protocol):
+    """A condition between a call and its tool. A class of your own with these two attributes is one.
+
+    A gate may also have `name`, which the record and errors show (else its class's name), and `occasions`, the reasons
+    for which calls pass it (else all of them).
+
+    Attributes:
+        stage: Where in the way of a call it is asked. From `decide` on, `call.arguments` are read and validated.
+    """
+
+    @property
+    def stage(self) -> Stage:
+        """Where in the way of a call it is asked."""
+        ...
+
+    def check(self, call: Any) -> Any:
+        """Check a call (`Call`); a plain method or an async one.
+
+        Returns:
+            None lets the call go on. `Reject(reason)` refuses it, `Ask(reason)` has a person approve it, and an outcome
+            (`Completed`, `Rejected`, `Failed`) ends it. A gate that raises fails the call.
+        """
+        ...
+
+
+GateLike: TypeAlias = Gate | Callable[[Any], Any]
+"""A gate, or a function of the call, which is asked at the stage `authorize`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateStep:
+    """One gate as a pipeline asks it.
+
+    Attributes:
+        name: What the record and errors show.
+        stage: Where in the way of a call it is asked.
+        check: Checks a call, as `Gate.check`.
+        occasions: The reasons for which calls pass it.
+        kind: What errors call it.
+        reads_host_arguments: Whether it looks at the arguments of a host's own call, which are validated for it.
+    """
+
+    name: str
+    stage: Stage
+    check: Callable[[Any], Any]
+    occasions: frozenset[Occasion] = EVERY_OCCASION
+    kind: str = "gate"
+    reads_host_arguments: bool = True
+
+
+def stage_of(step: GateStep) -> int:
+    """Return the number of a gate's stage, by which gates are sorted."""
+    return _STAGES.index(step.stage)
+
+
+def gate_steps(who: str, gates: Iterable[GateLike]) -> tuple[GateStep, ...]:
+    """Return gates as steps.
+
+    Args:
+        who: What they are given to, for errors.
+        gates: Gates and functions.
+
+    Raises:
+        TypeError: One is neither a gate nor a function of the call.
+        ValueError: A stage or an occasion does not exist.
+    """
+    if isinstance(gates, Gate) or callable(gates):
+        raise TypeError(f"{who}: gates is a list of them, as in gates=[{_name_of(gates)}]")
+    return tuple(_step_of(who, gate) for gate in gates)
+
+
+def _step_of(who: str, gate: GateLike) -> GateStep:
+    name = _name_of(gate)
+    if not isinstance(gate, Gate):
+        if not callable(gate) or isinstance(gate, type):
+            mend = "give an object with `stage` and `check(call)`, or a function of the call"
+            raise TypeError(f"{who}: {gate!r:.80} is not a gate; {mend}")
+        require_parameters("gate", gate, "call")
+        return GateStep(name, "authorize", gate)
+    if isinstance(gate, type):
+        raise TypeError(f"{who}: the gate {name} is a class; give an object of it, as in gates=[{name}()]")
+    require_parameters("gate", gate.check, "call")
+    occasions = frozenset(cast("Iterable[Any]", getattr(gate, "occasions", EVERY_OCCASION)))
+    for what, given, known in (("stage", {gate.stage}, _STAGES), ("occasion", occasions, get_args(Occasion))):
+        if unknown := given.difference(known):
+            raise ValueError(f"{who}: the gate {name} has the {what} {min(unknown)!r}; it is one of {', '.join(known)}")
+    return GateStep(name, gate.stage, gate.check, occasions)
+
+
+def _name_of(gate: object) -> str:
+    name = getattr(gate, "name", None) or getattr(gate, "__name__", None)
+    return name if isinstance(name, str) else type(gate).__name__
+
+
+def refused_by(call: Any, error: ToolcribError) -> Failed:
+    """Return the outcome of a call (`Call`) that a gate does not let pass for this reason."""
+    return Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)

@@ -1,0 +1,162 @@
+"""Gates of a call: those of its tool and of its run, in the order of their stages, and the loop that asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from inspect import isawaitable
+from typing import Any, Final, cast
+
+from toolcrib.calls import Ask, Complete, Completed, DecisionNote, Failed, Outcome, Reject, Rejected, Suspended
+from toolcrib.hooks import GateStep, HookSet, Occasion, stage_of
+from toolcrib.pipeline._consent import consent_lacking
+from toolcrib.pipeline._decide import apply_pre_hooks, decide_by_hooks
+from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
+from toolcrib.pipeline._keep import completed
+from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._plan import GateList
+from toolcrib.pipeline._run import Run
+from toolcrib.pipeline._weigh import weigh
+from toolcrib.toolsets import ToolEntry, steps_of
+
+__all__ = ["CONSENT", "DECISION_HOOKS", "PRE_HOOKS", "ask_gates", "gates_of", "reasons_for", "run_steps", "tool_steps"]
+
+_ON_ARRIVAL: Final[frozenset[Occasion]] = frozenset({"new", "recovered"})
+_BEFORE_APPROVAL: Final[frozenset[Occasion]] = frozenset({"new", "edited", "overridden"})
+_WITH_ARGUMENTS: Final[frozenset[Occasion]] = frozenset({"new", "recovered", "edited"})
+
+
+# --- the gates of tools and runs
+
+
+def _check_offer(call: LiveCall) -> Failed | None:
+    if not offered(call.plan.entry, call.run):
+        return not_offered(call.name, call.id)
+    return not_allowed(call.plan.entry, call.received)
+
+
+def _check_limits(call: LiveCall) -> Rejected | None:
+    """Count a call; return why the run has no budget for it. One that comes back is counted where it was not before."""
+    if call.resumed is not None and call.run.has_counted(call.counted_in):
+        return None
+    spent = call.run.admit(call.name)
+    return None if spent is None else Rejected(call.name, call.id, str(spent), "limit")
+
+
+def _check_deps(call: LiveCall) -> Ask | None:
+    return Ask("") if call.run.asks_for(call.name) else None
+
+
+_OFFER = GateStep("offer", "resolve", _check_offer, _ON_ARRIVAL)
+_LIMITS = GateStep("limits", "resolve", _check_limits, _ON_ARRIVAL)
+DECISION_HOOKS: Final = GateStep("decision hooks", "decide", decide_by_hooks, _BEFORE_APPROVAL)
+PRE_HOOKS: Final = GateStep("pre hooks", "edit", apply_pre_hooks, _BEFORE_APPROVAL)
+_PROVENANCE = GateStep("provenance", "authorize", weigh, frozenset({"new", "edited"}), reads_host_arguments=False)
+CONSENT: Final = GateStep("consent", "approve", consent_lacking, _WITH_ARGUMENTS)
+_DEPS = GateStep("deps", "approve", _check_deps, _WITH_ARGUMENTS, reads_host_arguments=False)
+
+
+def tool_steps(entry: ToolEntry, hooks: HookSet | None = None) -> tuple[GateStep, ...]:
+    """Return the gates of a tool.
+
+    Args:
+        entry: The tool in its toolset.
+        hooks: Decision hooks that are asked before the toolset's own.
+    """
+    source = entry.tool.source
+    own = steps_of(entry)
+    steps = (
+        _OFFER if entry.off or any(step.stage == "resolve" for step in own) else None,
+        DECISION_HOOKS if hooks is not None or entry.hook_sets else None,
+        PRE_HOOKS if entry.pre else None,
+        CONSENT if source is not None and source.may_need_consent else None,
+    )
+    return (*(step for step in steps if step is not None), *own)
+
+
+def run_steps(run: Run) -> tuple[GateStep, ...]:
+    """Return the gates of a run, made of its options once."""
+    if run.compiled_gates is None:
+        steps = (
+            _OFFER if run.available is not None else None,
+            *run.gate_steps,
+            _LIMITS if run.limits is not None else None,
+            _PROVENANCE if run.provenance is not None else None,
+            _DEPS if run.has_asking_deps else None,
+        )
+        run.set_compiled_gates(tuple(step for step in steps if step is not None))
+    return run.compiled_gates or ()
+
+
+def gates_of(call: LiveCall, occasion: Occasion = "new") -> GateList:
+    """Return the gates that a call passes, for this reason."""
+    steps = run_steps(call.run)
+    if call.extra_hooks or call.lost_hooks:
+        steps = (DECISION_HOOKS, *steps)
+    if call.received.caller:
+        steps = (_OFFER, *steps)
+    gates = call.plan.lists[occasion].get(steps)
+    if gates is None:
+        gates = call.plan.list_gates(_ordered(call.plan.steps, steps), occasion, steps)
+    call.gated = gates.read_host_arguments
+    return gates
+
+
+def _ordered(of_tool: Iterable[GateStep], of_run: tuple[GateStep, ...]) -> tuple[GateStep, ...]:
+    """Return gates by stage, those of the tool first; whether the tool is offered is asked before all others."""
+    first = (_OFFER,) if _OFFER in of_run else ()
+    return tuple(dict.fromkeys(sorted((*first, *of_tool, *of_run), key=stage_of)))
+
+
+# --- asking them
+
+
+async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str] | None = None) -> Outcome | None:
+    """Ask gates in order; return the outcome, if one of them ends the call.
+
+    Args:
+        call: The call.
+        steps: The gates.
+        reasons: Gets why a person has to approve the call; without it the call keeps why.
+    """
+    for step in steps:
+        try:
+            answer: Any = step.check(call)
+            if answer is not None and isawaitable(answer):
+                answer = await answer
+        except BaseException as error:  # a gate may be the user's code; one that fails is shut
+            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)
+        if answer is None:
+            continue
+        if isinstance(answer, Ask):
+            call.ask_metadata = {**call.ask_metadata, **answer.metadata}
+            if reasons is not None:
+                reasons.append(answer.reason)
+                continue
+            _note(call, DecisionNote(step.name, "ask", answer.reason))
+            call.asks = (*call.asks, answer.reason)
+        elif isinstance(answer, Reject):
+            _note(call, DecisionNote(step.name, "reject", answer.reason))
+            return Rejected(call.name, call.id, answer.reason)
+        elif isinstance(answer, Complete):
+            _note(call, DecisionNote(step.name, "complete"))
+            return await completed(call.plan, call.id, answer.output, call.run)
+        elif isinstance(answer, Completed | Rejected | Failed | Suspended):
+            return cast("Outcome", answer)
+        else:
+            wrong = TypeError(f"it returned {type(answer).__name__}; return None, Reject, Ask, Complete or an outcome")
+            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, wrong)
+    return None
+
+
+async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome:
+    """Return why approval is needed, empty when it is not; or the outcome, where a gate ends the call."""
+    reasons = list(call.asks)
+    with call.within():
+        refused = await ask_gates(call, gates_of(call, occasion).approve, reasons)
+    return reasons if refused is None else refused
+
+
+def _note(call: LiveCall, note: DecisionNote) -> None:
+    call.notes = (*call.notes, note)
+    if call.trace is not None:
+        call.trace.decided(note)

@@ -1,0 +1,73 @@
+"""Gates of an entry: scopes, availability, approval policies, and those that its toolsets were given."""
+
+from __future__ import annotations
+
+from inspect import isawaitable
+from typing import Any, Final
+
+from toolcrib.approvals import ApprovalPolicy
+from toolcrib.calls import Ask, Failed
+from toolcrib.errors import InsufficientScope, NotAvailable
+from toolcrib.hooks import GateStep, Occasion, refused_by
+from toolcrib.toolsets._entry import Availability, ToolEntry
+
+__all__ = ["steps_of"]
+
+_ON_ARRIVAL: Final[frozenset[Occasion]] = frozenset({"new", "recovered"})
+_WITH_ARGUMENTS: Final[frozenset[Occasion]] = frozenset({"new", "recovered", "edited"})
+
+
+def steps_of(entry: ToolEntry) -> tuple[GateStep, ...]:
+    """Return the gates of an entry, but for its hooks and its source's consent, which the pipeline itself makes."""
+    scopes = (GateStep("scopes", "resolve", _Scopes(entry.scopes), _ON_ARRIVAL),) if entry.scopes else ()
+    available = (
+        GateStep(_name_of(condition), "validate", _Availability(condition), _ON_ARRIVAL, "availability check")
+        for condition in entry.availability
+    )
+    approval = (
+        GateStep(_name_of(policy), "approve", _Approval(policy), _WITH_ARGUMENTS, "approval policy")
+        for policy in entry.approvals
+    )
+    return (*scopes, *available, *entry.gates, *approval)
+
+
+class _Scopes:
+    def __init__(self, needed: frozenset[str]) -> None:
+        self._needed = needed
+
+    def __call__(self, call: Any) -> Failed | None:
+        """Return the outcome for a call whose token lacks a scope that the tool needs."""
+        access = call.run.access
+        missing = () if access is None else access.lacks(self._needed)
+        return refused_by(call, InsufficientScope(call.name, missing)) if missing else None
+
+
+class _Availability:
+    def __init__(self, condition: Availability) -> None:
+        self._condition = condition
+
+    async def __call__(self, call: Any) -> Failed | None:
+        """Return the outcome for a call whose tool is not available now."""
+        answer = self._condition(call.ctx)
+        answer = await answer if isawaitable(answer) else answer
+        return None if answer else refused_by(call, NotAvailable(call.name))
+
+
+class _Approval:
+    def __init__(self, policy: ApprovalPolicy) -> None:
+        self._policy = policy
+
+    async def __call__(self, call: Any) -> Ask | None:
+        """Return the question that the policy has."""
+        answer: Any = self._policy
+        if callable(answer):
+            answer = answer(dict(call.arguments), call.ctx)
+            answer = await answer if isawaitable(answer) else answer
+        return Ask(answer if isinstance(answer, str) else "") if answer else None
+
+
+def _name_of(hook: object) -> str:
+    if isinstance(hook, bool):
+        return "always"
+    name = getattr(hook, "__name__", None)
+    return name if isinstance(name, str) else type(hook).__name__
