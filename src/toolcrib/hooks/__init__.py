@@ -4,6 +4,7 @@ Each kind's form and registration is here; when one runs is decided by `tools` (
 Nothing here knows a tool or a toolset.
 """
 
+from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, delivery_steps
 from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
 from toolcrib.hooks._gate import (
     EVERY_OCCASION,
@@ -49,6 +50,9 @@ __all__ = [
     "ContextQueueHook",
     "ContextSource",
     "DecisionHook",
+    "Delivery",
+    "DeliveryLike",
+    "DeliveryStep",
     "DescriptionHook",
     "Gate",
     "GateLike",
@@ -74,6 +78,7 @@ __all__ = [
     "TurnHook",
     "ambient",
     "ambient_context",
+    "delivery_steps",
     "fire",
     "gate_steps",
     "hook",

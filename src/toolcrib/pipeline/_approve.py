@@ -214,7 +214,7 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
         call.grant = entry.answer if isinstance(entry.answer, Grant) else None
         call.begun, call.noted, call.resumed = True, "ended", call.resumed or {}
         value = revived(execution.result.get("value"))
-        call.executed(value, None if error is None else stored_error(error))
+        call.executed(value, None if error is None else stored_error(error)).delivered = call.plan.streaming
         return None
     if state == "running":
         call.request = request

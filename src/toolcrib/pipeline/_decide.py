@@ -75,7 +75,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
             case Complete(output):
                 _note(call, name, "complete", given=own)
-                return await completed(plan, call.id, output, call.run)
+                return await completed(call, output)
             case Reject(reason):
                 _note(call, name, "reject", reason, given=own)
                 return Rejected(plan.name, call.id, reason, "hook")

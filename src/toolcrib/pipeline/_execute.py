@@ -21,7 +21,7 @@ from toolcrib.hooks import HookRaised, ambient
 from toolcrib.pipeline._approve import answered, begun_before, request_for
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._middleware import apply_post_value
+from toolcrib.pipeline._middleware import apply_post_value, deliver
 from toolcrib.pipeline._noted import BegunBefore, forget_begin, note_begin, note_end, note_interruption
 from toolcrib.pipeline._plan import Plan, RunnableTool
 from toolcrib.schema import RunContext
@@ -87,7 +87,7 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
         async with _entered(call) as values:
             entered = True
             yield values
-        call.executed(kept)
+        call.executed(kept).delivered = True
     except BaseException as error:
         if call.left is not None and not isinstance(error, KeyboardInterrupt):
             if isinstance(error, HookRaised):  # nothing follows that could say it
@@ -149,6 +149,8 @@ async def _held(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[An
 async def each(call: LiveCall, value: Any) -> Any:
     """Return one value of a stream after the hooks that see each, and emit it."""
     shown = await apply_post_value(call, value) if call.plan.each else value
+    if call.plan.deliveries or call.run.delivery_steps:
+        shown = await deliver(call, shown)
     if call.trace is not None:
         call.trace.yielded(shown)
     return shown
@@ -215,6 +217,7 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
             async for value in values:
                 call.gave_value = True
                 kept.append(await each(call, value) if call.watched else value)
+        call.delivered = True
         return kept
     except BaseException as error:  # of a task that an executor makes, it would end the event loop
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause

@@ -13,12 +13,22 @@ from toolcrib.pipeline._decide import apply_pre_hooks, decide_by_hooks
 from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
 from toolcrib.pipeline._keep import completed
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._plan import GateList
+from toolcrib.pipeline._plan import GateList, Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.pipeline._weigh import weigh
 from toolcrib.toolsets import ToolEntry, steps_of
 
-__all__ = ["CONSENT", "DECISION_HOOKS", "PRE_HOOKS", "ask_gates", "gates_of", "reasons_for", "run_steps", "tool_steps"]
+__all__ = [
+    "CONSENT",
+    "DECISION_HOOKS",
+    "PRE_HOOKS",
+    "ask_gates",
+    "explained",
+    "gates_of",
+    "reasons_for",
+    "run_steps",
+    "tool_steps",
+]
 
 _ON_ARRIVAL: Final[frozenset[Occasion]] = frozenset({"new", "recovered"})
 _BEFORE_APPROVAL: Final[frozenset[Occasion]] = frozenset({"new", "edited", "overridden"})
@@ -107,6 +117,19 @@ def _ordered(of_tool: Iterable[GateStep], of_run: tuple[GateStep, ...]) -> tuple
     return tuple(dict.fromkeys(sorted((*first, *of_tool, *of_run), key=stage_of)))
 
 
+def explained(plan: Plan, run: Run) -> str:
+    """Return what stands between a call and its tool, in order, a line each."""
+    gates = [step for step in _ordered(plan.steps, run_steps(run)) if "new" in step.occasions]
+    lines = [(step.stage, step.name if step.kind == "gate" else f"{step.name} ({step.kind})") for step in gates]
+    first = next((at for at, step in enumerate(gates) if step.stage not in ("resolve", "validate")), len(gates))
+    lines.insert(first, ("validate", "the arguments are read"))
+    lines.append(("execute", f"`{plan.name}` runs"))
+    lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.each, *plan.held)]
+    lines += [("deliver", step.name) for step in (*plan.deliveries, *run.delivery_steps)]
+    lines += [("deliver", "result store")] if plan.reader is not None else []
+    return "\n".join(f"{number:>2} {stage:<9} {text}" for number, (stage, text) in enumerate(lines, 1))
+
+
 # --- asking them
 
 
@@ -139,7 +162,7 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             return Rejected(call.name, call.id, answer.reason)
         elif isinstance(answer, Complete):
             _note(call, DecisionNote(step.name, "complete"))
-            return await completed(call.plan, call.id, answer.output, call.run)
+            return await completed(call, answer.output)
         elif isinstance(answer, Completed | Rejected | Failed | Suspended):
             return cast("Outcome", answer)
         else:

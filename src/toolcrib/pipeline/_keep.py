@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from toolcrib.calls import Completed, KeptResult
+from toolcrib.calls import Completed, Failed, KeptResult
 from toolcrib.pipeline._failures import offered
+from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._middleware import deliver_result
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.results import Owner, keep_result
@@ -37,6 +39,10 @@ def with_value(
     return Completed(plan.name, call_id, value, source, None if whole else plan.max_result_chars, kept)
 
 
-async def completed(plan: Plan, call_id: str, value: Any, run: Run) -> Completed:
-    """Return the outcome of a call whose result a hook or the host gives."""
-    return with_value(plan, call_id, value, run, "hook", await kept(plan, call_id, value, run))
+async def completed(call: LiveCall, value: Any) -> Completed | Failed:
+    """Return the outcome of a call whose result a hook, a gate or the host gives; Failed where a delivery fails."""
+    failed = await deliver_result(call.executed(value))
+    if failed is not None:
+        return failed
+    plan, run = call.plan, call.run
+    return with_value(plan, call.id, call.value, run, "hook", await kept(plan, call.id, call.value, run))

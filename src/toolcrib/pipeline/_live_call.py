@@ -70,6 +70,7 @@ class LiveCall:
         original: The call that this is a later copy of: of all copies one is executed.
         misfit: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
             arguments now.
+        delivered: Whether the values of a stream passed their deliveries as they came.
         kept: What is shown in the place of its result, where a result store keeps it.
         noted: How much of its execution the run's approval store knows; None for nothing.
         key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
@@ -107,6 +108,7 @@ class LiveCall:
     value: Any = None
     error: Exception | None = None
     outcome: Outcome | None = None
+    delivered: bool = False
     kept: KeptResult | None = None
 
     def __init__(self, received: ToolCall, plan: Plan, run: Run, trace: Trace | None = None) -> None:
@@ -177,8 +179,13 @@ class LiveCall:
         return self.run.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
 
     @property
+    def finishes_later(self) -> bool:
+        """Whether something has to be awaited when its tool has run: post hooks, deliveries, a result store."""
+        return self.plan.awaited or bool(self.run.delivery_steps)
+
+    @property
     def waits_for_post_hooks(self) -> bool:
-        return self.plan.awaited
+        return self.finishes_later
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -188,7 +195,7 @@ class LiveCall:
     @property
     def watched(self) -> bool:
         """Whether each value of a stream goes to a sink or a hook."""
-        return self.trace is not None or bool(self.plan.each)
+        return self.trace is not None or bool(self.plan.each or self.plan.deliveries or self.run.delivery_steps)
 
     def parse(self) -> BaseModel:
         # made anew: read from the arguments it would be validated twice, and some validators change what they are given
@@ -519,4 +526,4 @@ class LiveCall:
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
             return {"error": {"type": type(self.error).__name__, "message": str(self.error)}}
-        return {"value": jsonable(self.value, self.plan.name, media=True)}
+        return {"value": jsonable(self.value, self.plan.name, media=True), "delivered": self.delivered}

@@ -12,7 +12,7 @@ from toolcrib.pipeline._failures import described, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.schema import RunContext
 
-__all__ = ["apply_post", "apply_post_value", "apply_pre"]
+__all__ = ["apply_post", "apply_post_value", "apply_pre", "deliver", "deliver_result"]
 
 
 def _context(call: LiveCall) -> RunContext[Any]:
@@ -59,6 +59,32 @@ async def apply_post(call: LiveCall) -> Failed | None:
         call.executed(error=result)
     else:
         call.executed(result)
+    return None
+
+
+async def deliver(call: LiveCall, value: Any) -> Any:
+    """Return a value after the deliveries of its tool and its run; raises HookError when one fails."""
+    for step in (*call.plan.deliveries, *call.run.delivery_steps):
+        try:
+            delivered = step.deliver(call, value)
+            value = await delivered if isawaitable(delivered) else delivered
+        except BaseException as error:  # a delivery is the user's code
+            raise HookError(call.plan.name, "delivery", step.name, described(exception_of(error))) from error
+    return value
+
+
+async def deliver_result(call: LiveCall) -> Failed | None:
+    """Deliver a result, unless its values were delivered as they came; return the failure, if a delivery fails."""
+    if call.error is not None or call.delivered:
+        return None
+    try:
+        whole: Any = call.value
+        if call.plan.streaming and isinstance(whole, list):
+            call.value = [await deliver(call, value) for value in cast("list[Any]", whole)]
+        else:
+            call.value = await deliver(call, call.value)
+    except HookError as error:
+        return hook_failure(call.plan, call.id, call.run, "delivery", error.hook, error.__cause__ or error)
     return None
 
 

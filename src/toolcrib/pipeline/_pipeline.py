@@ -15,16 +15,16 @@ from typing_extensions import TypeIs
 
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
-from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
+from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import each, execute, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
-from toolcrib.pipeline._gates import tool_steps
+from toolcrib.pipeline._gates import explained, tool_steps
 from toolcrib.pipeline._keep import completed, kept, reader_in, with_value
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._middleware import apply_post
+from toolcrib.pipeline._middleware import apply_post, deliver_result
 from toolcrib.pipeline._noted import note_end
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._recover import begun_before, named, pass_again, restored, taken_up
@@ -109,7 +109,7 @@ class Pipeline:
         outcome = None if made.state == "executed" else await execute(made)
         if outcome is not None:
             return outcome
-        if made.plan.awaited or (made.run.approvals is not None and made.is_noted):
+        if made.finishes_later or (made.run.approvals is not None and made.is_noted):
             return await self.finish(made)
         return self._concluded(made)
 
@@ -330,6 +330,21 @@ class Pipeline:
         if plan is not None and isinstance(answer, Grant) and answer.done is not None:
             checked_output(plan.tool, plan.name, answer.done.value)
 
+    def explain(self, name: str, run: Run | None = None) -> str:
+        """Return what stands between a call of a tool and its function, in order: a line for each gate and delivery.
+
+        Args:
+            name: The tool.
+            run: The run of the calls, whose options have gates, too; a run without options when None.
+
+        Raises:
+            UnknownTool: The toolset has no such tool.
+        """
+        plan = self._plan(name)
+        if plan is None:
+            raise UnknownTool(name, tuple(self.toolset.entries))
+        return explained(plan, Run() if run is None else run)
+
     def is_current(self, request: ApprovalRequest) -> bool:
         """Return whether a request is about the tool as it is now; a tool that is gone has not changed."""
         plan = self._plan(request.tool)
@@ -376,6 +391,9 @@ class Pipeline:
         if live.plan.held and live.state == "executed":
             with live, live.within():
                 failed = await apply_post(live)
+        if failed is None and live.state == "executed" and live.finishes_later:
+            with live, live.within():
+                failed = await deliver_result(live)
         if failed is not None:
             return live.close(failed)
         if live.plan.reader is not None and live.state == "executed" and live.error is None:
@@ -386,14 +404,14 @@ class Pipeline:
     def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.plan.awaited or live.is_noted else self._concluded(live)
+        return None if live.finishes_later or live.is_noted else self._concluded(live)
 
-    async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed:
+    async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed | Failed:
         """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""
         plan = self._plan(name)
         if plan is None:
             return Completed(name, call_id, value, "hook")
-        return await completed(plan, call_id, value, run)
+        return await completed(LiveCall(ToolCall(name, {}, call_id), plan, run), value)
 
     def discard(self, call: Call) -> None:
         """Close the record of a call as cancelled, unless it was made: it will not be answered."""

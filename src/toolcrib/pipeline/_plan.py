@@ -90,7 +90,8 @@ class Plan:
         self.max_result_chars = entry.max_result_chars
         self.pre = entry.pre
         self.held = tuple(step for step in entry.post if not (step.per_value and self.streaming))
-        self.reader, self.awaited = reader, bool(self.held) or reader is not None
+        self.deliveries = entry.deliveries
+        self.reader, self.awaited = reader, bool(self.held or self.deliveries) or reader is not None
         self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
         self.runners, self.executor = entry.runners, executor
@@ -103,7 +104,9 @@ class Plan:
         """Set the gates of the tool itself."""
         self.steps = steps
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
-        self.wants_ctx = bool(steps or self.streaming or self.entry.post or self.runners or self._injects())
+        self.wants_ctx = bool(
+            steps or self.streaming or self.entry.post or self.deliveries or self.runners or self._injects()
+        )
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
         """Return the gates for one occasion, made once for all runs that have the same.

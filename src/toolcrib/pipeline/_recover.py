@@ -99,6 +99,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
         call.request = ApprovalRequest.from_dict(data["request"])
     if call.state in ("executed", "closed"):
         call.begun, call.value = data.get("begun", True), revived(data.get("value"))
+        call.delivered = data.get("delivered", False)
         call.error = None if data.get("error") is None else stored_error(data["error"])
     return call
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver, answer_of, misfit
 from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
-from toolcrib.hooks import GateLike, GateStep, ambient, gate_steps
+from toolcrib.hooks import DeliveryLike, DeliveryStep, GateLike, GateStep, ambient, delivery_steps, gate_steps
 from toolcrib.pipeline._access import Access
 from toolcrib.pipeline._call_client import LinkedClient
 from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, require_options
@@ -113,6 +113,8 @@ class Run:
             approver answers it; 0 where no person reads that store.
         gates: Conditions of your own between each call of the run and its tool: objects with `stage` and `check(call)`,
             or functions of the call.
+        deliveries: What each value and result of the run's calls passes before anyone has it, after those of the tool:
+            objects with `deliver(call, value)`, or functions of both.
         record_words: Whether the sinks are given what the user said, with the next call; a replay under another policy
             needs it. Arguments and results are theirs in either case, but for what is marked as secret.
     """
@@ -146,7 +148,9 @@ class Run:
     question_wait: float = 60.0
     record_words: bool = True
     gates: tuple[GateLike, ...] = ()
+    deliveries: tuple[DeliveryLike, ...] = ()
     gate_steps: tuple[GateStep, ...] = field(default=(), init=False, repr=False)
+    delivery_steps: tuple[DeliveryStep, ...] = field(default=(), init=False, repr=False)
     compiled_gates: tuple[GateStep, ...] | None = field(default=None, init=False, repr=False)
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
@@ -158,6 +162,8 @@ class Run:
             self.sinks = _as_tuple("sinks", self.sinks)
         if self.gates:
             self.gate_steps = gate_steps("Run", self.gates)
+        if self.deliveries:
+            self.delivery_steps = delivery_steps("Run", self.deliveries)
         if (
             self.limits is not None
             or self.approver is not None
@@ -180,7 +186,8 @@ class Run:
         """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
 
         Args:
-            options: Attributes of the run, but for `id`, `limits`, `requirements` and `gates`, which are the run's.
+            options: Attributes of the run, but for `id`, `limits`, `requirements`, `gates` and `deliveries`, which are
+                the run's.
 
         Raises:
             TypeError: One of them is not an option.

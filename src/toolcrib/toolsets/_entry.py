@@ -8,7 +8,18 @@ from typing import Any, TypeAlias
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
-from toolcrib.hooks import GateLike, GateStep, HookSet, PerValue, gate_steps, require_parameters, several
+from toolcrib.hooks import (
+    DeliveryLike,
+    DeliveryStep,
+    GateLike,
+    GateStep,
+    HookSet,
+    PerValue,
+    delivery_steps,
+    gate_steps,
+    require_parameters,
+    several,
+)
 from toolcrib.results import ResultStore
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
@@ -72,6 +83,7 @@ class ToolEntry:
         toolsets: The ids of the toolsets that it is in; of a tool of an MCP server the server's name is one.
         identities: What tells what is behind it from others, as the host says.
         gates: The gates that its toolsets were given, outermost first.
+        deliveries: What its values pass on the way out, outermost last.
     """
 
     name: str
@@ -94,6 +106,7 @@ class ToolEntry:
     scopes: frozenset[str] = frozenset()
     identities: tuple[str, ...] = ()
     gates: tuple[GateStep, ...] = ()
+    deliveries: tuple[DeliveryStep, ...] = ()
 
     @property
     def may_ask(self) -> bool:
@@ -142,6 +155,10 @@ class ToolEntry:
     def with_gates(self, gates: Iterable[GateLike]) -> ToolEntry:
         """Return the entry with gates that are asked before those it has; raises what `gate_steps` does."""
         return replace(self, gates=(*gate_steps(f"`{self.name}`", gates), *self.gates))
+
+    def with_deliveries(self, deliveries: Iterable[DeliveryLike]) -> ToolEntry:
+        """Return the entry with deliveries after those it has; raises what `delivery_steps` does."""
+        return replace(self, deliveries=(*self.deliveries, *delivery_steps(f"`{self.name}`", deliveries)))
 
     def with_identity(self, text: str) -> ToolEntry:
         """Return the entry with one more text that tells what is behind the tool from others."""

@@ -14,12 +14,14 @@ from weakref import WeakSet
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.errors import UnknownTool, closest
 from toolcrib.hooks import (
+    DeliveryLike,
     GateLike,
     GlobalHooks,
     HookSet,
     PerValue,
     PostHookFunc,
     PreHookFunc,
+    delivery_steps,
     gate_steps,
     require_middleware,
     target_name,
@@ -66,8 +68,8 @@ class Toolset:
     """Tools by name, with middleware, hooks and limits around them.
 
     Declared as a class, with members made by `use`, `off` and `nested`, or made of a sequence. Views (`subset`,
-    `filtered`, `prefixed`, `renamed`, `with_hooks`, `with_gates`, `with_approval`, `combined`) are new toolsets; none
-    of them loses a gate.
+    `filtered`, `prefixed`, `renamed`, `with_hooks`, `with_gates`, `with_deliveries`, `with_approval`, `combined`) are
+    new toolsets; none of them loses a gate.
 
     Args:
         tools: Tools, functions, `BaseTool` classes or objects, declared inputs, sources, and other toolsets, whose
@@ -424,6 +426,21 @@ class Toolset:
         """
         gate_steps("with_gates", gates)
         return self._with_each(lambda entry: entry.with_gates(gates), names)
+
+    def with_deliveries(self, *deliveries: DeliveryLike, names: Iterable[Selectable] | None = None) -> Toolset:
+        """Return the toolset whose values and results pass deliveries of your own before anyone has them.
+
+        Args:
+            deliveries: Objects with `deliver(call, value)`, or functions of the call and the value, which return what
+                goes out; they come after those that the tools have.
+            names: The tools; None for all.
+
+        Raises:
+            TypeError: One is not a delivery.
+            UnknownTool: A name is not in the toolset.
+        """
+        delivery_steps("with_deliveries", deliveries)
+        return self._with_each(lambda entry: entry.with_deliveries(deliveries), names)
 
     def with_identity(self, text: str) -> Toolset:
         """Return the toolset whose approvals hold for what this text names alone, such as the URL of a database.

@@ -159,7 +159,11 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         value: Any = outcome.value if isinstance(outcome, Completed) else None
         if isinstance(outcome, Completed) and isinstance(value, ToolReturn):
             returned = await self._opened.completed(name, call_id, cast("Any", value).return_value, run)
-            outcome = replace(outcome, kept=returned.kept)
+            if isinstance(returned, Completed):
+                delivered = replace(cast("Any", value), return_value=returned.value)
+                outcome = replace(outcome, value=delivered, kept=returned.kept)
+            else:
+                outcome = returned
         entry = self._opened.toolset.entries.get(name)
         return reply_to(outcome, tool_args, None if entry is None else entry.max_result_chars)
 

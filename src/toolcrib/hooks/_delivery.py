@@ -1,0 +1,73 @@
+"""Deliveries: what each value and result of a tool passes before anyone outside of the pipeline has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from toolcrib.hooks._parameters import require_parameters
+
+__all__ = ["Delivery", "DeliveryLike", "DeliveryStep", "delivery_steps"]
+
+
+@runtime_checkable
+class Delivery(Protocol):
+    """A filter of what goes out. A class of your own with this method is one; it may also have a `name`."""
+
+    def deliver(self, call: Any, value: Any) -> Any:
+        """Return what is delivered in the place of a value of a call (`Call`); a plain method or an async one.
+
+        It is given each value of a stream, what a tool returns, and a result that a hook, a gate or the host gives in
+        the tool's place. One that raises fails the call, and the value is not delivered.
+        """
+        ...
+
+
+DeliveryLike: TypeAlias = Delivery | Callable[[Any, Any], Any]
+"""A delivery, or a function of the call and the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStep:
+    """One delivery as a pipeline makes it.
+
+    Attributes:
+        name: What errors show.
+        deliver: Returns the value to deliver, as `Delivery.deliver`.
+    """
+
+    name: str
+    deliver: Callable[[Any, Any], Any]
+
+
+def delivery_steps(who: str, deliveries: Iterable[DeliveryLike]) -> tuple[DeliveryStep, ...]:
+    """Return deliveries as steps.
+
+    Args:
+        who: What they are given to, for errors.
+        deliveries: Deliveries and functions.
+
+    Raises:
+        TypeError: One is neither a delivery nor a function of the call and the value.
+    """
+    if isinstance(deliveries, Delivery) or callable(deliveries):
+        raise TypeError(f"{who}: deliveries is a list of them, as in deliveries=[{_name_of(deliveries)}]")
+    return tuple(_step_of(who, delivery) for delivery in deliveries)
+
+
+def _step_of(who: str, delivery: DeliveryLike) -> DeliveryStep:
+    name = _name_of(delivery)
+    if isinstance(delivery, type):
+        raise TypeError(f"{who}: the delivery {name} is a class; give an object of it, as in deliveries=[{name}()]")
+    deliver = delivery.deliver if isinstance(delivery, Delivery) else delivery
+    if not callable(deliver):
+        mend = "give an object with `deliver(call, value)`, or a function of call and value"
+        raise TypeError(f"{who}: {delivery!r:.80} is not a delivery; {mend}")
+    require_parameters("delivery", deliver, "call", "value")
+    return DeliveryStep(name, deliver)
+
+
+def _name_of(delivery: object) -> str:
+    name = getattr(delivery, "name", None) or getattr(delivery, "__name__", None)
+    return name if isinstance(name, str) else type(delivery).__name__
