@@ -14,6 +14,7 @@ from toolcrib.calls._call import (
     charged,
     fault_text,
     new_call_id,
+    new_id,
 )
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._copied import copied
@@ -94,6 +95,7 @@ __all__ = [
     "jsonable",
     "lenient",
     "new_call_id",
+    "new_id",
     "now",
     "outcome_from_dict",
     "record_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.calls import Denial, Failed, Grant, Outcome
+from toolcrib.calls import Denial, Grant, Outcome
 from toolcrib.errors import InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import approve
@@ -33,9 +33,15 @@ async def pass_gates(
             call.enter()
         if gates.before:
             refused = await ask_gates(call, gates.before)
-        if refused is None and (call.trace is not None or not read):
-            refused = _validate(call, read)
-        elif refused is not None and call.trace is not None:
+        if refused is None:
+            try:
+                if not read:
+                    call.read()
+            except (InvalidArguments, SchemaError) as error:
+                refused = failure(plan, call.id, run, error)
+            if call.trace is not None:
+                _note_arrival(call, fits=refused is None)
+        elif call.trace is not None:
             call.trace.received(call.shown_misfit(), came=came_with(call))
         if refused is None and gates.after:
             with call.within():
@@ -45,6 +51,9 @@ async def pass_gates(
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.cut_off()
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+    if refused is None and call.state == "received":
+        call.admit()
+        return None
     return _admitted(call, refused)
 
 
@@ -83,16 +92,7 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
     return None
 
 
-def _validate(call: LiveCall, read: bool) -> Failed | None:
-    """Read the arguments, unless they were read before, and emit what came."""
-    refused: Failed | None = None
-    plan = call.plan
-    try:
-        if not read:
-            call.read()
-    except (InvalidArguments, SchemaError) as error:
-        refused = failure(plan, call.id, call.run, error)
+def _note_arrival(call: LiveCall, *, fits: bool) -> None:
+    """Emit the arguments that came, and how the call came."""
     if call.trace is not None:
-        fits = refused is None
         call.trace.received(call.shown_request() if fits else call.shown_misfit(), came=came_with(call, fits=fits))
-    return refused

@@ -99,7 +99,9 @@ def run_steps(run: Run) -> tuple[GateStep, ...]:
 
 def gates_of(call: LiveCall, occasion: Occasion = "new") -> GateList:
     """Return the gates that a call passes, for this reason."""
-    steps = run_steps(call.run)
+    steps = call.run.compiled_gates
+    if steps is None:
+        steps = run_steps(call.run)
     if call.extra_hooks or call.lost_hooks:
         steps = (DECISION_HOOKS, *steps)
     if call.received.caller:

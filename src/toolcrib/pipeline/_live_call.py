@@ -446,7 +446,7 @@ class LiveCall:
         if self.state != "admitted" or (first is not None and first.begun and not by_store):
             begun = self.begun or (first is not None and first.begun)
             raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
-        mark = "" if by_store else self._mark()
+        mark = self._mark() if (self.key or first is not None) and not by_store else ""
         if mark and not self.run.use_once(mark):
             raise CallStateError(self.plan.name, self.received.id, "executed")
         self.state, self.begun = "executing", True

@@ -109,7 +109,7 @@ class Pipeline:
         outcome = None if made.state == "executed" else await execute(made)
         if outcome is not None:
             return outcome
-        if made.finishes_later or (made.run.approvals is not None and made.is_noted):
+        if made.plan.awaited or made.run.delivery_steps or (made.run.approvals is not None and made.is_noted):
             return await self.finish(made)
         return self._concluded(made)
 

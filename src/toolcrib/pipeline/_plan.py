@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from pydantic import BaseModel
 
 from toolcrib.approvals import digest
-from toolcrib.calls import RawArguments, ToolCall, charged, fault_text
+from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
@@ -227,7 +227,7 @@ class Plan:
             raise InvalidArguments(self.name, (FieldProblem("", text),))
         raw, spec = call.arguments, self.spec
         if call.origin == "model":
-            return spec.arguments(charged(spec.validate_model, raw))
+            return spec.read(raw) if charge_time.get() is None else charged(spec.read, raw)
         if isinstance(raw, _TEXT):  # validated once: a validator may change what it is given again
             return self.tool.bind((), spec.arguments(spec.validate_json(raw)))
         bound = self.tool.bind((), raw)

@@ -8,12 +8,11 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import attrgetter
-from os import urandom
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver, answer_of, misfit
-from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
+from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader, new_id
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import DeliveryLike, DeliveryStep, GateLike, GateStep, ambient, delivery_steps, gate_steps
 from toolcrib.pipeline._access import Access
@@ -41,30 +40,33 @@ class _State:
         used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
     """
 
-    __slots__ = (
-        "calls",
-        "completed",
-        "earlier_ids",
-        "grants",
-        "heard",
-        "memory",
-        "retries",
-        "revealed",
-        "slots",
-        "used",
-    )
+    calls: dict[str, int]
+    retries: dict[str, int]
+    revealed: dict[str, None]
+    completed: set[str]
+    used: set[str]
+    earlier_ids: set[str]
+    grants: tuple[Grant, ...] = ()
+    heard: tuple[str, ...] = ()
+    memory: Memory | None = None
+    slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
-    def __init__(self) -> None:
-        self.calls: dict[str, int] = {}
-        self.retries: dict[str, int] = {}
-        self.revealed: dict[str, None] = {}
-        self.completed: set[str] = set()
-        self.used: set[str] = set()
-        self.earlier_ids: set[str] = set()
-        self.grants: tuple[Grant, ...] = ()
-        self.heard: tuple[str, ...] = ()
-        self.memory: Memory | None = None
-        self.slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+    def __getattr__(self, name: str) -> Any:
+        """Make a container when it is first used: most runs use none."""
+        kind = _CONTAINERS.get(name)
+        if kind is None:
+            raise AttributeError(name)
+        return vars(self).setdefault(name, kind())  # of two threads the first one's is used by both
+
+
+_CONTAINERS: Final[Mapping[str, type[Any]]] = {
+    "calls": dict,
+    "completed": set,
+    "earlier_ids": set,
+    "retries": dict,
+    "revealed": dict,
+    "used": set,
+}
 
 
 @dataclass(eq=False, slots=True)
@@ -155,7 +157,8 @@ class Run:
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.id = self.id or f"run_{urandom(8).hex()}"
+        if not self.id:
+            self.id = new_id("run")
         if self.store is not None and self.approvals is None:
             self.approvals = self.store
         if type(self.sinks) is not tuple:
@@ -164,6 +167,8 @@ class Run:
             self.gate_steps = gate_steps("Run", self.gates)
         if self.deliveries:
             self.delivery_steps = delivery_steps("Run", self.deliveries)
+        if self.deps is None and not self.gates and self.available is self.limits is self.provenance is None:
+            self.compiled_gates = ()
         if (
             self.limits is not None
             or self.approver is not None
@@ -393,6 +398,7 @@ _OPTIONS: Final = frozenset(
 )  # fmt: skip
 _FIELDS: Final = tuple(one.name for one in fields(Run))
 _values_of: Final = attrgetter(*_FIELDS)  # at once: an adapter makes a view for each call
+_SETTERS: Final = tuple(vars(Run)[name].__set__ for name in _FIELDS)
 
 
 _GATE_OPTIONS: Final = frozenset({"available", "deps"})  # of which gates are made
@@ -427,8 +433,8 @@ class RunView(_MadeRun):
                 f"a view of a run has no `{min(unknown)}` of its own; the options are {', '.join(sorted(_OPTIONS))}"
             )
         write = object.__setattr__
-        for name, value in zip(_FIELDS, _values_of(run), strict=True):
-            write(self, name, value)
+        for set_field, value in zip(_SETTERS, _values_of(run), strict=True):
+            set_field(self, value)
         for name, value in options.items():
             write(self, name, value)
         write(self, "_of", run.run)

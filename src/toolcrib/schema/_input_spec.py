@@ -207,6 +207,12 @@ class InputSpec:
             return self.validate_python(raw)
         return self.validate_json(text)
 
+    def read(self, raw: str | bytes | Mapping[str, Any]) -> dict[str, Any]:
+        """Return a model's arguments by parameter name, as Python objects; raises what `validate_model` does."""
+        model = self.validate_json(raw) if type(raw) is str else self.validate_model(raw)
+        inputs = self._input or self._input_model()
+        return vars(model) if inputs.plain else inputs.arguments(model)  # nobody else has the model
+
     def validate_python(self, values: Mapping[str, Any]) -> BaseModel:
         """Return the input with these values, converted where pydantic can.
 
