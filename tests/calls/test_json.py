@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from toolcrib.calls import Completed, cut, json_text, jsonable, lenient
+from toolcrib.calls import Completed, cut, equal_json, json_text, jsonable, lenient
 from toolcrib.errors import ResultNotSerializable
 from toolcrib.schema import Redacted
 
@@ -156,3 +156,21 @@ def test_a_date_that_is_missing_is_null() -> None:
         "more": [None],
     }
     assert json_text([pd.NaT]) == "[null]"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_equal"),
+    [
+        ({"a": 1, "b": [None]}, {"b": [None], "a": 1}, True),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 1}, {"a": 1.0}, False),
+        ({"a": 1}, {"a": 1, "b": None}, False),
+        ([1, 2], [1], False),
+        ([float("nan")], [float("nan")], True),
+        (0.0, -0.0, False),
+        ("1", 1, False),
+    ],
+)
+def test_equal_json_is_what_is_written_alike(one: Any, other: Any, is_equal: bool) -> None:
+    assert equal_json(one, other) is is_equal
+    assert (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)) is is_equal

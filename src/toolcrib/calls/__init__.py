@@ -21,7 +21,7 @@ from toolcrib.calls._copied import copied
 from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
 from toolcrib.calls._diff import differences
 from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
-from toolcrib.calls._json import cut, json_text, jsonable, lenient, now, shapes_and_text
+from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, now, shapes_and_text
 from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
 from toolcrib.calls._media import Media, revived
 from toolcrib.calls._outcome import (
@@ -88,6 +88,7 @@ __all__ = [
     "copied",
     "cut",
     "differences",
+    "equal_json",
     "error_of",
     "fault_text",
     "has_blocks",

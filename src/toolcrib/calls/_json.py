@@ -21,7 +21,7 @@ from toolcrib._json_writer import json_writer, valid_text
 from toolcrib.calls._media import WITH_MEDIA, Media
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
 
-__all__ = ["Tables", "cut", "json_text", "jsonable", "lenient", "now", "parse_time", "shapes_and_text"]
+__all__ = ["Tables", "cut", "equal_json", "json_text", "jsonable", "lenient", "now", "parse_time", "shapes_and_text"]
 
 Tables: TypeAlias = Callable[[Any], Any]
 """Returns what stands for a table in a value, of JSON shapes and Python values."""
@@ -34,6 +34,19 @@ _written = json_writer(allow_nan=False)
 def now() -> datetime:
     """Return the current time in UTC."""
     return datetime.now(UTC)
+
+
+def equal_json(one: Any, other: Any) -> bool:
+    """Return whether two values are written as the same JSON, but for the order of keys: `1` is not `true` or `1.0`."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        values, others = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
+        return values.keys() == others.keys() and all(equal_json(value, others[key]) for key, value in values.items())
+    if isinstance(one, list):
+        items = cast("list[Any]", one)
+        return len(items) == len(other) and all(map(equal_json, items, other))
+    return repr(one) == repr(other) if isinstance(one, float) else one == other  # -0.0 is written as another than 0.0
 
 
 def cut(text: str, limit: int | None) -> str:

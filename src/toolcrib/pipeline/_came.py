@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from toolcrib.calls import lenient
+from toolcrib.calls import equal_json, lenient
 from toolcrib.errors import SchemaError
 from toolcrib.pipeline._live_call import LiveCall
 
@@ -53,8 +52,10 @@ def _given(call: LiveCall) -> dict[str, Any]:
     if call.is_edited:  # by the host, before any gate saw it
         return {"arguments": form.values}
     try:
-        given = lenient(call.as_came())
+        given = call.as_came()
     except ValueError:  # text that was read though it is no JSON as it stands
-        given = lenient(call.raw_arguments)
-    is_same = json.dumps(given, sort_keys=True) == json.dumps(form.values, sort_keys=True)
-    return {} if is_same else {"arguments": given}
+        given = call.raw_arguments
+    if equal_json(given, form.values):
+        return {}
+    given = lenient(given)
+    return {} if equal_json(given, form.values) else {"arguments": given}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+from toolcrib.calls import equal_json
 from toolcrib.errors import FieldProblem, InvalidArguments
 from toolcrib.pipeline._plan import Plan, Reading
 from toolcrib.schema import CanonicalArguments, hidden_paths
@@ -131,4 +132,4 @@ def same(one: Any, other: Any) -> bool:
 
 def _differs(values: Mapping[str, Any], key: str, value: Any) -> bool:
     """Return whether the value under a key is not this one, `1` being another than `true` and `1.0`."""
-    return key not in values or json.dumps(values[key], sort_keys=True) != json.dumps(value, sort_keys=True)
+    return key not in values or not equal_json(values[key], value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended
+from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, equal_json
 from toolcrib.record import RecordedCall
 
 __all__ = ["APPROVED", "RETRIES", "RUNS", "WAITS", "Difference", "Verdict", "differ", "predicted", "recorded"]
@@ -136,14 +136,11 @@ def differ(was: Verdict, now: Verdict) -> str:
         by = f"{now.by}: " if now.by else ""
         before = f"{was.by}: " if was.by else ""
         return f"{by}{now.why}" if now.why or now.by else f"before: {before}{was.why}" if was.why or was.by else ""
-    if was.arguments is None or now.arguments is None or _same(was.arguments, now.arguments):
+    if was.arguments is None or now.arguments is None or equal_json(was.arguments, now.arguments):
         return ""
-    names = [n for n in {**was.arguments, **now.arguments} if not _same(was.arguments.get(n), now.arguments.get(n))]
-    return ", ".join(f"{name}: {_shown(was.arguments, name)} -> {_shown(now.arguments, name)}" for name in names)
-
-
-def _same(one: Any, other: Any) -> bool:
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    before, after = was.arguments, now.arguments
+    names = [name for name in {**before, **after} if not equal_json(before.get(name), after.get(name))]
+    return ", ".join(f"{name}: {_shown(before, name)} -> {_shown(after, name)}" for name in names)
 
 
 def _shown(arguments: Mapping[str, Any], name: str) -> str:
