@@ -21,6 +21,7 @@ from starlette.datastructures import Headers
 
 from tests.adapters.mcp_client.servers import Told, called, failed, free_port, outcome_of, served, serving
 from toolcrib.adapters.mcp_client import Elicitation, connect
+from toolcrib.adapters.mcp_client._listing import readable
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Suspended, ToolCall
 from toolcrib.code import Toolkit
@@ -38,6 +39,12 @@ def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:
         return result or types.CallToolResult(content=[types.TextContent(text=f"got {params.arguments}")])
 
     return Server("odd", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def wide(properties: int) -> dict[str, Any]:
+    """Return a schema of about twice so many parts."""
+    said = {f"p{n}": {"type": "string", "enum": ["a", "b"]} for n in range(properties)}
+    return {"type": "object", "properties": said}
 
 
 UNREADABLE = [{"properties": ["a"]}, {"properties": 3}, {"required": 3, "properties": {"a": {}}}]
@@ -194,6 +201,71 @@ async def test_what_is_wrong_inside_a_schema_is_left_to_the_server(schema: Any) 
     async with connect(telling({"type": "object", **schema})).open() as tools:
         assert await called(tools, "odd", a=1) == "got {'a': 1}"
         assert "odd" in Toolkit(tools).prompt()
+
+
+@pytest.mark.parametrize("which", ["input_schema", "output_schema"])
+async def test_a_tool_whose_schema_comes_to_too_much_is_left_out_and_named(
+    which: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    schemas: dict[str, Any] = {"input_schema": {"type": "object"}, which: wide(5_000)}
+
+    async with connect(telling(schemas.pop("input_schema"), **schemas), name="wide").open() as tools:
+        names = tools.names()
+
+    assert names == []
+    assert "the server `wide` describes its tool `odd` in a way that cannot be read: " in caplog.text
+    assert "more than 10,000 parts" in caplog.text
+    assert "Give it fewer or smaller types, or leave the tool out. It is left out of the toolset." in caplog.text
+
+
+def test_large_schemas_of_a_server_are_limited_in_all() -> None:
+    tools = [types.Tool(name=f"t{n}", input_schema=wide(4_000)) for n in range(14)]
+    unreadable: dict[str, str] = {}
+
+    found = readable([*tools, types.Tool(name="even", input_schema={"type": "object"})], unreadable)
+
+    assert [tool.name for tool in found] == [*(f"t{n}" for n in range(12)), "even"]
+    assert "more than 100,000 objects and lists; give its tools smaller ones" in unreadable["t12"]
+
+
+async def steps_of(server: Server[Any]) -> int:
+    """Return how often the event loop goes round while a server's tool is listed and called."""
+    steps = 0
+
+    async def count() -> None:
+        nonlocal steps
+        while True:
+            await asyncio.sleep(0)
+            steps += 1
+
+    counting = asyncio.create_task(count())
+    async with connect(server).open() as tools:
+        outcome = await outcome_of(tools, "odd")
+    counting.cancel()
+    assert isinstance(outcome, Completed)
+    return steps
+
+
+ITEMS: dict[str, Any] = {"type": "object", "properties": {"n": {"items": {"anyOf": [{"const": 1}, {"minimum": 0}]}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "result"),
+    [
+        (wide(2_000), {}, {}),
+        ({"type": "object"}, {"output_schema": wide(2_000)}, {}),
+        ({"type": "object"}, {"output_schema": ITEMS}, {"n": [0] * 5_000}),
+    ],
+    ids=["arguments", "results", "a result"],
+)
+async def test_the_event_loop_goes_on_while_large_schemas_are_read(schema: Any, said: Any, result: Any) -> None:
+    small = types.CallToolResult(content=[], structured_content={})
+    large = types.CallToolResult(content=[], structured_content=result)
+
+    usual = await steps_of(telling({"type": "object"}, small, output_schema={"type": "object"}))
+    steps = await steps_of(telling(schema, large, **said))
+
+    assert steps > 4 * usual
 
 
 async def test_arguments_with_any_name_arrive() -> None:

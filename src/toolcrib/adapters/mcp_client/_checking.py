@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, cast
 
-from jsonschema.exceptions import SchemaError
+import mcp_types as types
+from jsonschema.exceptions import SchemaError, best_match
 from mcp.client import ClientSession
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
+from referencing.exceptions import Unresolvable
 
-from toolcrib.schema.checker import Checker, checks_of
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.schema.checker import SMALL, Checker, check_size, checks_of
 
 __all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
 
@@ -24,21 +28,53 @@ unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unrea
 
 
 def check_results(session: ClientSession) -> None:
-    """Have a session check results within limits of time: a server gives both schema and result, and may be hostile."""
-    made: dict[str, tuple[Mapping[str, Any], Checker]] = {}
+    """Have a session check results within limits of time, and off the event loop where that takes long.
 
-    def checker(name: str, schema: dict[str, Any]) -> Checker:
-        known = made.get(name)
+    A server gives both schema and result, and may be hostile.
+    """
+    own: Any = session  # the SDK has no public way
+    own.validate_tool_result = _ResultChecks(session).check
+
+
+class _ResultChecks:
+    """The checks of a session's results, in place of the SDK's, which runs on the event loop for as long as it takes."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+        self._checkers: dict[str, tuple[Mapping[str, Any], Checker]] = {}
+
+    async def check(self, name: str, result: types.CallToolResult) -> None:
+        """Check the result of a tool against the schema that the server gave for it.
+
+        Raises:
+            RuntimeError: It does not fit, or the schema cannot be read; as the SDK does.
+        """
+        own: Any = self._session
+        schemas: Mapping[str, dict[str, Any] | None] = own._tool_output_schemas
+        if name not in schemas:
+            await self._session.list_tools()
+        schema = schemas.get(name)
+        if schema is None:
+            return
+        if "structured_content" not in result.model_fields_set and result.structured_content is None:
+            raise RuntimeError(f"Tool {name} has an output schema but did not return structured content")
+        try:
+            checker = await self._checker(name, schema)
+            errors = await checker.find_errors(result.structured_content)
+        except (SchemaError, SchemaTooLarge, RecursionError, Unresolvable) as error:
+            raise RuntimeError(f"Invalid schema for tool {name}: {error}") from error
+        problem = cast("Exception | None", best_match(iter(errors)))
+        if problem is not None:
+            raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}") from problem
+
+    async def _checker(self, name: str, schema: Mapping[str, Any]) -> Checker:
+        known = self._checkers.get(name)
         if known is not None and known[0] is schema:
             return known[1]
-        try:
-            made[name] = schema, Checker(schema)
-        except (SchemaError, RecursionError) as error:
-            raise RuntimeError(f"Invalid schema for tool {name}: {error}") from error
-        return made[name][1]
-
-    own: Any = session
-    own._output_schema_validator = checker  # the SDK has no public way
+        is_small = check_size(name, schema) <= SMALL
+        checker = Checker(schema) if is_small else await asyncio.to_thread(Checker, schema)
+        self._checkers[name] = schema, checker
+        return checker
 
 
 def check_tools_one_by_one(session: ClientSession) -> None:
@@ -123,9 +159,13 @@ def _problem(method: str, version: str, raw: Mapping[str, Any]) -> str:
 def argument_checks(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
     """Return a check of a tool's arguments that leaves out an optional one which is sent as a header, where it is null.
 
-    A header has no null (SEP-2243), and a model may well send null for what it does not want.
+    A header has no null (SEP-2243), and a model may well send null for what it does not want. A large schema is read
+    here, and takes seconds: call this in a worker thread.
+
+    Raises:
+        SchemaTooLarge: The schema comes to too much.
     """
-    check = checks_of(tool, schema)
+    check = checks_of(tool, schema, prepared=check_size(tool, schema) > SMALL)
     if find_invalid_x_mcp_header(schema) is not None:
         return check
     places = [*x_mcp_header_map(schema)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -47,7 +47,7 @@ class KeptConnection:
         self._target, self._name, self._options, self._requests = target, name, options, requests
         self.listing = Listing()
         self.instructions: str | None = None
-        self.on_change: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], Awaitable[None]] = _do_nothing
         self.pins = None if options.pins is None else ServerPins(options.pins, pinned_name(target, options))
         self.subscriptions = Subscriptions(name)
         self.connection: Connection | None = None
@@ -225,7 +225,7 @@ class KeptConnection:
         if self.pins is not None:
             await self.pins.read(self.listing, connection.session.instructions)
         try:
-            self.on_change()
+            await self.on_change()
             self._unusable = ""
         except BaseException as raised:  # two of one name, an option's name is gone, a function of the host's fails
             error = exception_of(raised)
@@ -289,6 +289,10 @@ class KeptConnection:
                 return
             if self._changed.is_set():
                 await asyncio.sleep(_RELIST_SECONDS)  # a server may announce changes without end
+
+
+async def _do_nothing() -> None:
+    """Have nobody to tell of a change."""
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
