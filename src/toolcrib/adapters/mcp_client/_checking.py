@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, cast
@@ -21,7 +22,11 @@ from toolcrib.schema.checker import SMALL, Checker, check_size, checks_of
 
 __all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
 
+_log = logging.getLogger("toolcrib.mcp")
 _LIST_TOOLS, _CALL_TOOL = "tools/list", "tools/call"
+_LISTS = ("content", "tools", "resources", "resourceTemplates", "prompts", "contents", "messages")
+_MOST_ITEMS = 10_000  # of one list in a result; each that cannot be read is looked at alone
+_AT_ONCE = 200  # of them, before other tasks have their turn
 _USUAL_VERSION = "2025-11-25"  # by which the SDK reads what comes before a version is known
 unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unreadable_tools", default=None)
 """Where a listing in progress puts the tools that cannot be read: why not, by their names."""
@@ -101,10 +106,10 @@ class _ToolByTool:
 
     async def send_raw_request(self, method: str, *rest: Any) -> dict[str, Any]:
         """Send a request, and return the result as it came, but for what cannot be read of it."""
-        raw = cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest))
+        raw = _with_short_lists(cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest)))
         version = self._session.protocol_version or _USUAL_VERSION
         if method == _CALL_TOOL:
-            return _readable_result(version, raw)
+            return await _readable_result(version, raw)
         found = unreadable_tools.get()
         tools = raw.get("tools")
         if method != _LIST_TOOLS or found is None or not isinstance(tools, list):
@@ -113,6 +118,8 @@ class _ToolByTool:
             return raw
         kept: list[Any] = []
         for at, tool in enumerate(cast("list[Any]", tools)):
+            if at % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
             problem = _problem(_LIST_TOOLS, version, {**raw, "tools": [tool]})
             if problem:
                 name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
@@ -122,7 +129,20 @@ class _ToolByTool:
         return {**raw, "tools": kept}
 
 
-def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
+def _with_short_lists(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return a result whose lists have 10,000 items at most; of the blocks of a result the last one says so."""
+    cut: dict[str, Any] = {}
+    for name in _LISTS:
+        items: Any = raw.get(name)
+        if isinstance(items, list) and len(cast("list[Any]", items)) > _MOST_ITEMS:
+            more = len(cast("list[Any]", items)) - _MOST_ITEMS
+            _log.warning("a server sent %d %s too many in one result, which are left out", more, name)
+            text = {"type": "text", "text": f"[{more} more blocks are left out: a result has {_MOST_ITEMS:,} at most]"}
+            cut[name] = [*items[:_MOST_ITEMS], *([text] if name == "content" else [])]
+    return {**raw, **cut} if cut else raw
+
+
+async def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a call with a list of blocks that can be read; what is no result of a tool as it is."""
     if "task" in raw or raw.get("resultType", "complete") != "complete":
         return raw
@@ -130,7 +150,12 @@ def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
     if isinstance(blocks, list) and not _problem(_CALL_TOOL, version, raw):
         return raw
     given: list[Any] = cast("list[Any]", blocks) if isinstance(blocks, list) else [] if blocks is None else [blocks]
-    return {**raw, "content": [_readable_block(version, block) for block in given]}
+    readable: list[Any] = []
+    for at, block in enumerate(given):
+        if at % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)
+        readable.append(_readable_block(version, block))
+    return {**raw, "content": readable}
 
 
 def _readable_block(version: str, block: Any) -> Any:
