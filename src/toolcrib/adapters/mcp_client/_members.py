@@ -68,6 +68,7 @@ class Member(Offering):
     change: Change | None = None
     warned = Warnings()
     fault: ServerError | None = None
+    _name_before = ""  # the number
     _pinned: tuple[PinKind, Item] | None = None  # what it is made of, as the server lists it
     _spec: ToolSpec
 
@@ -155,8 +156,9 @@ class Member(Offering):
         return said if self._identity() in ("", self.about.name) else {**said, "is": self._identity()}
 
     def rename(self, name: str) -> None:
-        """Change the name to one with a number, as another member of the server has it."""
-        self.about, self.names = replace(self.about, name=name), self.names | {name}
+        """Change the name to one with a number, as another member of the server has it; options name that one by it."""
+        self._name_before = self.about.name
+        self.about, self.names = replace(self.about, name=name), self.names - {self._name_before} | {name}
 
     def keeps_name(self) -> bool:
         """Return whether the name is the server's own, which others of the server that come to the same give way to."""
@@ -189,7 +191,8 @@ class Member(Offering):
         return await pins.approver_of(*pinned)
 
     def _approval(self) -> ApprovalPolicy:
-        needed, change = self._options.needs_approval(self.about, self.names), self.change
+        names = self.names | {self._name_before}  # it was asked about by that before the server had another of it
+        needed, change = self._options.needs_approval(self.about, names), self.change
         if change is None:
             return needed
 

@@ -51,7 +51,7 @@ class ServerSource:
         """Return how the server is where it was opened last."""
         if self.opened:
             return self.opened[-1].kept.status()
-        return ServerStatus(self.server, "down", "its toolset is not open")
+        return ServerStatus(self.server, "down", "its toolset is not open", timeout=self._options.timeout)
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[Toolset]:
@@ -137,10 +137,9 @@ class _ServerTools:
         if self._remote.is_locked:
             return [AccessMember(self._remote, self._options)]
         has = members_of(self._remote, self._options)
+        number_doubles(has)
         _require_names(has, self._options, self._remote)
-        wanted = [member for member in has if self._options.wants(member.about, member.names)]
-        number_doubles(wanted)
-        return wanted
+        return [member for member in has if self._options.wants(member.about, member.names)]
 
     def _readable(self, members: Iterable[Member]) -> Iterator[Member]:
         """Yield the members whose description can be read."""
