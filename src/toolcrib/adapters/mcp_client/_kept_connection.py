@@ -86,7 +86,15 @@ class KeptConnection:
         if not self._has_connection():
             left = max(0.0, self._next_try - time.monotonic())
             reason = self._why_down() or "it is being connected to"
-            return ServerStatus(self._name, "down", reason, left, self._state_since, last_error=self._last_error)
+            return ServerStatus(
+                self._name,
+                "down",
+                reason,
+                left,
+                self._state_since,
+                last_error=self._last_error,
+                timeout=self._options.timeout,
+            )
         faults = [f"its {name} are left out: {reason}" for name, reason in self.listing.left_out.items()]
         faults += [f"its new listing cannot be used: {self._unusable}"] if self._unusable else []
         state = "in part" if faults else "up"
@@ -99,6 +107,7 @@ class KeptConnection:
             tools=len(self.listing.tools),
             changed=changed,
             last_error=self._last_error,
+            timeout=self._options.timeout,
         )
 
     def _has_connection(self) -> bool:
@@ -292,7 +301,7 @@ class KeptConnection:
 
 
 async def _do_nothing() -> None:
-    """Have nobody to tell of a change."""
+    """Return at once: the toolset of the server is not open."""
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
