@@ -33,7 +33,7 @@ unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unrea
 
 
 def check_results(session: ClientSession) -> None:
-    """Have a session check results within limits of time, and off the event loop where that takes long.
+    """Replace the checks of a session's results by some that have limits of time, and leave the event loop free.
 
     A server gives both schema and result, and may be hostile.
     """
@@ -42,7 +42,7 @@ def check_results(session: ClientSession) -> None:
 
 
 class _ResultChecks:
-    """The checks of a session's results, in place of the SDK's, which runs on the event loop for as long as it takes."""
+    """Checks of a session's results, in place of the SDK's, which run on the event loop for as long as they take."""
 
     def __init__(self, session: ClientSession) -> None:
         self._session = session
