@@ -10,7 +10,8 @@ from contextvars import ContextVar
 from typing import Any, cast
 
 import mcp_types as types
-from jsonschema.exceptions import SchemaError, best_match
+from jsonschema import exceptions
+from jsonschema.exceptions import SchemaError
 from mcp.client import ClientSession
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 from mcp_types.methods import validate_server_result
@@ -68,7 +69,7 @@ class _ResultChecks:
             errors = await checker.find_errors(result.structured_content)
         except (SchemaError, SchemaTooLarge, RecursionError, Unresolvable) as error:
             raise RuntimeError(f"Invalid schema for tool {name}: {error}") from error
-        problem = cast("Exception | None", best_match(iter(errors)))
+        problem = cast("Exception | None", cast("Any", exceptions).best_match(iter(errors)))
         if problem is not None:
             raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}") from problem
 
