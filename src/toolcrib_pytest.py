@@ -17,7 +17,13 @@ import pytest
 if TYPE_CHECKING:
     from toolcrib.calls import CallRecord
 
-__all__: list[str] = []
+__all__ = ["OUTCOMES"]
+
+OUTCOMES: tuple[type[BaseException], ...] = (pytest.fail.Exception, pytest.skip.Exception, pytest.exit.Exception)
+"""What pytest raises, as by `pytest.fail`: inside a tool it ends the test and not the call."""
+if "toolcrib.errors" in sys.modules:  # else it reads them when it is imported, which may be in the middle of a test
+    for _outcome in OUTCOMES:
+        sys.modules["toolcrib.errors"].register_signal(_outcome)
 
 _OPTION = "toolcrib_registries"
 
@@ -32,14 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have every test use `empty_registries`, where the option says so."""
     if config.getini(_OPTION):
         config.addinivalue_line("usefixtures", "empty_registries")
-
-
-def pytest_runtest_setup() -> None:
-    """Register what pytest raises, as by `pytest.fail`: inside a tool it ends the test and not the call."""
-    errors: Any = sys.modules.get("toolcrib.errors")
-    if errors is not None:
-        for outcome in (pytest.fail, pytest.skip, pytest.exit):
-            errors.register_signal(outcome.Exception)
 
 
 @pytest.hookimpl(wrapper=True)

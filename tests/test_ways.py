@@ -1102,7 +1102,9 @@ async def test_a_store_answers_once(way: Way) -> None:
 
 @ways()
 @pytest.mark.parametrize(
-    "wrap", [str, lambda text: {"note": text}, lambda text: [text]], ids=["text", "object", "list"]
+    "wrap",
+    [str, lambda text: {"note": text}, lambda text: [text], lambda text: {text: 1}, lambda text: {"in": ({text: 1},)}],
+    ids=["text", "object", "list", "key", "inner key"],
 )
 async def test_half_a_surrogate_pair_in_a_result_is_repaired(way: Way, wrap: Callable[[str], Any]) -> None:
     ran: list[int] = []

@@ -118,7 +118,8 @@ def test_inspect_shows_servers_tools_hints_and_gates(toolcrib: Command) -> None:
     data = json.loads(toolcrib("inspect", target, "--json").stdout)
 
     assert shown.exit_code == 1
-    assert "server small: up\nserver dead: down: did not start" in shown.stdout
+    assert "server small (timeout of a call 5 s): up\nserver dead (timeout of a call 300 s): down: did" in shown.stdout
+    assert [server["timeout"] for server in data["servers"]] == [5.0, 300.0]
     assert "s_add(a: int, b: int)" in shown.stdout
     assert "hints: readOnlyHint=true, idempotentHint=true" in shown.stdout
     assert "gates: approval: always, max_retries: 3" in shown.stdout

@@ -90,7 +90,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
         "",
         _OF_CONNECT,
     ),
-    Gate("two things of one name", _SOURCE, "        number_doubles(wanted)\n", "", _OF_DOUBLES),
+    Gate("two things of one name", _SOURCE, "        number_doubles(has)\n", "", _OF_DOUBLES),
     Gate(
         "gates of a tool that came later",
         "toolsets/_live.py",
@@ -326,8 +326,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "the environment of a command in what tells a server from others",
         "adapters/mcp_client/_options.py",
-        '"env": target.env or {}',
-        '"env": {}',
+        '"env": env,',
+        '"env": {},',
         _OF_IDENTITY,
     ),
     Gate(

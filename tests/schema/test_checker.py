@@ -8,7 +8,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from toolcrib.schema.checker import Checker, misfits
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.schema.checker import Checker, check_size, misfits
 from toolcrib.tools import ez_tool
 
 
@@ -108,3 +109,21 @@ def test_a_value_of_a_schema_that_allows_none_is_to_be_left_out() -> None:
     (misfit,) = misfits({"properties": {"w": {"enum": []}}}, {"w": 1})
 
     assert str(misfit) == "w: must be left out, as the schema allows it no value; got 1"
+
+
+@pytest.mark.parametrize("item", [{"a": 1}, [1], "x"], ids=["object", "list", "text"])
+def test_items_of_any_number_are_compared(item: Any) -> None:
+    items = [*range(2_000), item]
+
+    assert misfits({"uniqueItems": True}, items) == []
+    assert [misfit.keyword for misfit in misfits({"uniqueItems": True}, [*items, item])] == ["uniqueItems"]
+
+
+@pytest.mark.parametrize("schema", [{"enum": ["x" * 100] * 11_000}, {"enum": [0] * 1_100_000}, {"a": [{}] * 10_001}])
+def test_a_schema_of_too_many_parts_or_characters_is_too_large(schema: dict[str, Any]) -> None:
+    with pytest.raises(SchemaTooLarge, match="`odd` has a schema that is too large"):
+        check_size("odd", schema)
+
+
+def test_the_parts_of_a_schema_are_its_objects_and_lists() -> None:
+    assert check_size("odd", {"enum": [0] * 20_000}, None, {"type": "object", "properties": {"a": {}}}) == 5

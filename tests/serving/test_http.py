@@ -93,6 +93,16 @@ def test_an_address_is_the_first_from_the_right_that_no_trusted_proxy_has(
     assert TrustedProxies().client_address(scope) == peer.removeprefix("::ffff:")
 
 
+@pytest.mark.parametrize("proxy", ["::ffff:10.0.0.1", "::ffff:10.0.0.0/104", "::/0"])
+@pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1"])
+def test_a_trusted_proxy_may_be_written_as_ipv6(proxy: str, peer: str) -> None:
+    scope = {"type": "http", "client": (peer, 5), "headers": [(b"x-forwarded-for", b"198.51.100.1")]}
+
+    found = TrustedProxies([proxy]).client_address(scope)
+
+    assert found == ("10.0.0.1" if proxy == "::/0" else "198.51.100.1")
+
+
 @pytest.mark.parametrize("client", [None, ("/run/console.sock", None)])
 def test_a_connection_without_an_address_is_no_trusted_proxy(client: object) -> None:
     scope = {"type": "http", "client": client, "headers": [(b"x-forwarded-for", b"198.51.100.1")]}

@@ -103,6 +103,35 @@ def test_modules_and_tests_have_registries_of_their_own_where_the_project_says_s
     assert said in done.stdout
 
 
+LATE = """
+import asyncio
+import pytest
+
+@pytest.mark.parametrize("end", [pytest.fail, pytest.skip])
+def test_late(end):
+    from toolcrib.calls import ToolCall
+    from toolcrib.pipeline import Pipeline
+    from toolcrib.tools import ez_tool
+
+    @ez_tool
+    def check() -> None:
+        end("said in a tool")
+
+    asyncio.run(Pipeline([check]).run(ToolCall("check", {})))
+"""
+
+
+@pytest.mark.parametrize("before", ["", "import toolcrib.errors; "], ids=["late", "early"])
+def test_what_ends_a_test_ends_it_inside_a_tool(before: str, tmp_path: Path) -> None:
+    (tmp_path / "test_late.py").write_text(LATE)
+    words = ["-q", "-p", "no:asyncio", "-p", "toolcrib_pytest", "--rootdir", "."]
+    code = f"{before}import pytest; pytest.main({words})"
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert "1 failed, 1 skipped" in done.stdout
+
+
 def test_it_imports_nothing_of_the_package() -> None:
     code = "import sys, toolcrib_pytest; print(sorted(name for name in sys.modules if name.startswith('toolcrib')))"
 

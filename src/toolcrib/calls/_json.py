@@ -116,12 +116,30 @@ def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | 
     try:
         shape_of = _shape_of if tables is None else partial(_shape_of, tables=tables)
         try:
-            return _finite(to_jsonable_python(value, fallback=shape_of, context=context))
+            return _finite(_as_jsonable(value, shape_of, context))
         except TypeError:  # a date that is none, as NaT of pandas
-            return _finite(to_jsonable_python(_without_nat(value), fallback=shape_of, context=context))
+            return _finite(_as_jsonable(_without_nat(value), shape_of, context))
     except (PydanticSerializationError, TypeError, ValueError, RecursionError, MissingExtraError) as error:
         detail = _NO_TEXT if "invalid utf-8" in str(error) else str(error)
         raise ResultNotSerializable(tool, kind.__qualname__, detail) from error
+
+
+def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[str, Any]) -> Any:
+    """Return a value as pydantic makes JSON shapes of it, which takes half a surrogate pair in a text and in no key."""
+    try:
+        return to_jsonable_python(value, fallback=shape_of, context=context)
+    except UnicodeEncodeError:
+        return to_jsonable_python(_with_valid_keys(value), fallback=shape_of, context=context)
+
+
+def _with_valid_keys(value: Any) -> Any:
+    """Return a value with U+FFFD in the place of each half of a surrogate pair in the keys of its dicts."""
+    if isinstance(value, Mapping):
+        named = cast("Mapping[Any, Any]", value).items()
+        return {valid_text(key) if isinstance(key, str) else key: _with_valid_keys(part) for key, part in named}
+    if isinstance(value, list | tuple):
+        return [_with_valid_keys(part) for part in cast("list[Any]", value)]
+    return value
 
 
 def _is_spent_by_reading(value: object) -> bool:
@@ -210,7 +228,7 @@ def lenient(value: Any, *, media: bool = False, limit: int | None = None) -> Any
         return cut(_text(value), limit)
     try:
         context = _REDACT if media else _facts([])
-        shape, text = _finite(to_jsonable_python(value, fallback=_described, context=context))
+        shape, text = _finite(_as_jsonable(value, _described, context))
     except Exception:  # the serialiser is the user's: a record must not change what is recorded
         return cut(_text(value), limit)
     return shape if limit is None or len(text) <= limit else cut(text, limit)

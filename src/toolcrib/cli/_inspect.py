@@ -41,12 +41,12 @@ async def _inspected(toolset: Toolset) -> dict[str, Any]:
         return {"servers": _servers(toolset), "tools": tools}
 
 
-def _servers(toolset: Toolset) -> list[dict[str, str]]:
+def _servers(toolset: Toolset) -> list[dict[str, Any]]:
     if not sources_of(toolset):
         return []
     module: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
     return [
-        {"server": status.server, "state": status.state, "reason": status.reason}
+        {"server": status.server, "state": status.state, "reason": status.reason, "timeout": status.timeout}
         for status in module.server_statuses(toolset)
     ]
 
@@ -88,7 +88,8 @@ def _gates(entry: ToolEntry) -> dict[str, Any]:
 def _lines(data: dict[str, Any], schemas: bool) -> Iterator[str]:
     for server in data["servers"]:
         reason = f": {server['reason']}" if server["reason"] else ""
-        yield f"server {server['server']}: {server['state']}{reason}"
+        limit = "no timeout" if server["timeout"] is None else f"timeout of a call {server['timeout']:g} s"
+        yield f"server {server['server']} ({limit}): {server['state']}{reason}"
     for tool in data["tools"]:
         yield from ("", tool["signature"])
         if tool["description"]:

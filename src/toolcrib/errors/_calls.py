@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import cast
 
 from toolcrib.errors._base import ToolcribError
@@ -24,7 +25,10 @@ __all__ = [
     "register_signal",
 ]
 
-_signals: tuple[type[BaseException], ...] = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+_signals: tuple[type[BaseException], ...] = (
+    *(asyncio.CancelledError, KeyboardInterrupt, GeneratorExit),
+    *getattr(sys.modules.get("toolcrib_pytest"), "OUTCOMES", ()),  # the plugin registers them itself where it is later
+)
 
 
 class ModelRetry(ToolcribError):

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from toolcrib.errors import SchemaTooLarge
 
-__all__ = ["SchemaWalk", "check_nesting", "pointed_at", "ref_of"]
+__all__ = ["SchemaWalk", "check_nesting", "check_size", "pointed_at", "ref_of"]
 
 _MOST_PARTS = 10_000  # a schema of 3 kB may come to a billion of them when its references are written out
 _MOST_CHARACTERS = 1_000_000  # of what references lead to, written out
@@ -169,3 +169,28 @@ def check_nesting(tool: str, schema: Any) -> None:
             waiting += [(inner, depth + 1) for inner in cast("Mapping[str, Any]", part).values()]
         elif isinstance(part, list):
             waiting += [(inner, depth + 1) for inner in cast("list[Any]", part)]
+
+
+def check_size(tool: str, *schemas: Any) -> int:
+    """Return how many parts the schemas of a tool have, objects and lists, their references not followed.
+
+    Raises:
+        SchemaTooLarge: They are nested deeper, or come to more parts or characters than a walk takes.
+    """
+    parts, characters = 0, 0
+    waiting: list[tuple[Any, int]] = [(schema, 0) for schema in schemas]
+    while waiting:
+        part, depth = waiting.pop()
+        if isinstance(part, Mapping):
+            named = cast("Mapping[str, Any]", part)
+            characters += sum(map(len, named))
+            waiting += [(inner, depth + 1) for inner in named.values()]
+        elif isinstance(part, list):
+            waiting += [(inner, depth + 1) for inner in cast("list[Any]", part)]
+        else:
+            characters += len(str(part))
+        parts += isinstance(part, Mapping | list)
+        too_long = characters + len(waiting) > _MOST_CHARACTERS
+        if parts > _MOST_PARTS or too_long or depth > 2 * _DEEPEST:
+            raise SchemaTooLarge(tool)
+    return parts

@@ -1,16 +1,17 @@
-"""Checker of JSON values against a JSON schema of another party, within limits of time; it fetches nothing.
+"""Checker of JSON values against a JSON schema of another party, within limits of size and time; it fetches nothing.
 
 Needs `jsonschema`, which the extras `schema`, `mcp` and `console` bring.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 from math import isfinite
 from typing import Any, TypeAlias, cast
@@ -27,16 +28,28 @@ from referencing.exceptions import Unresolvable
 from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.schema._problems import brief, path_of
 from toolcrib.schema._references import dangling
-from toolcrib.schema._schema_walk import check_nesting
+from toolcrib.schema._schema_walk import check_nesting, check_size
 
-__all__ = ["Checker", "Misfit", "checker_of", "checks_of", "misfits", "require_schema"]
+__all__ = [
+    "SMALL",
+    "Checker",
+    "Misfit",
+    "check_size",
+    "checker_of",
+    "checks_of",
+    "misfits",
+    "require_schema",
+]
+
+SMALL = 400
+"""Parts of a schema, as `check_size` counts them, whose checker takes no longer than an event loop may stand still."""
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _NOTHING: Any = Registry[Any]()  # of schemas that others may refer to
 _WIDE = 300  # characters of a problem; it may quote what does not fit
 _MOST = 20  # problems that are named
 _STEPS, _DEEP, _SECONDS = 20_000, 60, 2.0  # of one check: a schema may double with each step, or lead into itself
-_UNIQUE = 1_000  # items that are compared with one another
+_STEPS_ON_LOOP = 500  # of a check, before it goes on in a worker thread
 _UNCHECKED = (
     "takes too long to be checked against the schema; send fewer values, or values that are nested less",
     "cannot be checked: the schema refers to one that is not in it",
@@ -75,19 +88,28 @@ class Checker:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
-        kind.check_schema(schema)
+        for error in _schema_validator(kind).iter_errors(schema):
+            raise SchemaError.create_from(error)
         self._validator: Any = _bounded(kind)(_of_one_version(dict(schema)), registry=_NOTHING)
 
-    def iter_errors(self, value: Any) -> Iterable[Any]:
+    def iter_errors(self, value: Any) -> Sequence[Any]:
         """Return where a value does not fit, and why: the first few.
 
         Raises:
             Unresolvable: The schema refers to one that is not in it.
         """
-        found, unfinished = self._errors(value)
-        if isinstance(unfinished, Unresolvable):
-            raise unfinished
-        return found
+        return _resolved(*self._errors(value))
+
+    async def find_errors(self, value: Any) -> Sequence[Any]:
+        """Return what `iter_errors` does; a check that takes more than a few milliseconds is made in a worker thread.
+
+        Raises:
+            Unresolvable: As `iter_errors`.
+        """
+        found, unfinished = self._errors(value, _STEPS_ON_LOOP)
+        if isinstance(unfinished, _TooLongError):
+            found, unfinished = await asyncio.to_thread(self._errors, value)
+        return _resolved(found, unfinished)
 
     def misfits(self, value: Any, *, whole: bool = False) -> list[Misfit]:
         """Return where a value does not fit.
@@ -102,10 +124,10 @@ class Checker:
             return [Misfit((), "unchecked", _UNCHECKED[isinstance(unfinished, Unresolvable)], value)]
         return found
 
-    def _errors(self, value: Any) -> tuple[list[Any], Exception | None]:
+    def _errors(self, value: Any, steps: int = _STEPS) -> tuple[list[Any], Exception | None]:
         """Return the first few errors, and what ended the check before its end."""
         found: list[Any] = []
-        token = _budget.set(_Budget())
+        token = _budget.set(_Budget(steps))
         try:
             found.extend(islice(self._validator.iter_errors(value), _MOST))
         except (_TooLongError, Unresolvable) as unfinished:
@@ -113,6 +135,13 @@ class Checker:
         finally:
             _budget.reset(token)
         return found, None
+
+
+def _resolved(found: list[Any], unfinished: Exception | None) -> list[Any]:
+    """Return the errors of a check; raise what ended it where the schema refers to one that is not in it."""
+    if isinstance(unfinished, Unresolvable):
+        raise unfinished
+    return found
 
 
 def checker_of(schema: Mapping[str, Any]) -> Checker | None:
@@ -208,18 +237,21 @@ def misfits(schema: Mapping[str, Any], value: Any) -> list[Misfit]:
     return [] if checker is None else checker.misfits(value)
 
 
-def checks_of(tool: str, schema: Mapping[str, Any], *, whole: bool = False) -> Callable[[dict[str, Any]], None]:
+def checks_of(
+    tool: str, schema: Mapping[str, Any], *, whole: bool = False, prepared: bool = False
+) -> Callable[[dict[str, Any]], None]:
     """Return a check that raises pydantic's ValidationError for arguments that do not fit a schema.
 
     Args:
         whole: Whether arguments that could not be checked to their end do not fit; see `Checker.misfits`.
+        prepared: Whether the schema is read now; else when the first arguments are checked.
     """
-    made: list[Checker | None] = []
+    cached = cache(partial(checker_of, schema))
+    if prepared:
+        cached()
 
     def check(arguments: dict[str, Any]) -> None:
-        if not made:
-            made.append(checker_of(schema))
-        checker = made[0]
+        checker = cached()
         found = [] if checker is None else checker.misfits(arguments, whole=whole)
         if found:
             raise InvalidInput.from_exception_data(tool, [_detail(misfit) for misfit in found])
@@ -299,8 +331,8 @@ class _TooLongError(Exception):
 class _Budget:
     """What is left of the steps and the time of one check, and how deep in its schema it is."""
 
-    def __init__(self) -> None:
-        self._steps, self._end = _STEPS, time.monotonic() + _SECONDS
+    def __init__(self, steps: int) -> None:
+        self._steps, self._end = steps, time.monotonic() + _SECONDS
         self._deep = 0
 
     def step(self) -> None:
@@ -331,6 +363,14 @@ def _bounded(kind: Any) -> Any:
     ours = {name: _counted(check) for name, check in _OURS.items() if name in keywords}
     make = cast("Any", validators).extend
     return make(kind, {**keywords, **ours})
+
+
+@lru_cache(maxsize=16)
+def _schema_validator(kind: Any) -> Any:
+    """Return what validates the schemas of a version of JSON Schema, in a time that grows with their size alone."""
+    make = cast("Any", validators).extend
+    validator = make(kind, {"uniqueItems": _check_unique})
+    return validator(_of_one_version(kind.META_SCHEMA), format_checker=kind.FORMAT_CHECKER)
 
 
 def _counted(check: _Keyword) -> _Keyword:
@@ -406,9 +446,12 @@ def _check_others(validator: Any, rule: Any, value: Any, schema: Any) -> Generat
             yield ValidationError(f"unknown key; {keys}"[:_WIDE], path=(name,))
 
 
-def _check_unique(validator: Any, rule: Any, value: Any, schema: Any) -> Iterable[ValidationError] | None:
-    few = not isinstance(value, list) or len(cast("list[Any]", value)) <= _UNIQUE
-    return Draft202012Validator.VALIDATORS["uniqueItems"](validator, rule, value, schema) if few else None
+def _check_unique(validator: Any, rule: Any, value: Any, schema: Any) -> Generator[ValidationError]:
+    """Compare the items as text, as comparing each with each other one takes the square of their number."""
+    if rule and isinstance(value, list):
+        items = cast("list[Any]", value)
+        if len({json.dumps(item, sort_keys=True) for item in items}) < len(items):
+            yield ValidationError(f"{value!r:.200} has non-unique elements")
 
 
 def _unchecked(validator: Any, rule: Any, value: Any, schema: Any) -> None:

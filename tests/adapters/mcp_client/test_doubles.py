@@ -107,9 +107,24 @@ async def test_thousands_of_doubles_are_one_line(caplog: pytest.LogCaptureFixtur
     assert [message.endswith("; and 1994 more.") for message in caplog.messages if "get a number" in message] == [True]
 
 
-async def test_an_option_chooses_one_of_two_before_they_get_a_number() -> None:
-    async with connect(having(["a.b", "a/b"]), tool_names=["a/b"]).open() as tools:
-        assert (tools.names(), await called(tools, "a_b")) == (["a_b"], "a/b")
+@pytest.mark.parametrize(("chosen", "name"), [("a/b", "a_b_2"), ("a_b_2", "a_b_2"), ("a.b", "a_b"), ("a_b", "a_b")])
+async def test_an_option_chooses_one_of_two_by_either_of_its_names(chosen: str, name: str) -> None:
+    async with connect(having(["a.b", "a/b"]), tool_names=[chosen]).open() as tools:
+        assert (tools.names(), await called(tools, name)) == ([name], "a.b" if name == "a_b" else "a/b")
+
+
+async def test_an_option_for_a_name_does_not_reach_another_thing_that_comes_to_it() -> None:
+    options: Any = {
+        "labels": {"get_user": {"source": "trusted"}},
+        "descriptions": {"get_user": "Return a user.", "get_user_2": "Another."},
+        "return_schemas": {"get_user": {"type": "object"}},
+    }
+    async with connect(having(["get.user", "get_user"]), **options).open() as tools:
+        named, other = tools["get_user"], tools["get_user_2"]
+
+    assert (named.description, other.description) == ("Return a user.", "Another.")
+    assert (named.tool.return_schema, other.tool.return_schema) == ({"type": "object"}, None)
+    assert named.tool.options.source != other.tool.options.source
 
 
 async def test_approval_of_a_name_is_for_all_that_come_to_it() -> None:

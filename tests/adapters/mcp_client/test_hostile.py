@@ -9,6 +9,7 @@ import logging
 import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from starlette.datastructures import Headers
 
 from tests.adapters.mcp_client.servers import Told, called, failed, free_port, outcome_of, served, serving
 from toolcrib.adapters.mcp_client import Elicitation, connect
+from toolcrib.adapters.mcp_client._listing import readable
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ServerError
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.schema.checker import Checker
 
 
 def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:
@@ -38,6 +41,12 @@ def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:
         return result or types.CallToolResult(content=[types.TextContent(text=f"got {params.arguments}")])
 
     return Server("odd", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def wide(properties: int) -> dict[str, Any]:
+    """Return a schema of about twice so many parts."""
+    said = {f"p{n}": {"type": "string", "enum": ["a", "b"]} for n in range(properties)}
+    return {"type": "object", "properties": said}
 
 
 UNREADABLE = [{"properties": ["a"]}, {"properties": 3}, {"required": 3, "properties": {"a": {}}}]
@@ -194,6 +203,73 @@ async def test_what_is_wrong_inside_a_schema_is_left_to_the_server(schema: Any) 
     async with connect(telling({"type": "object", **schema})).open() as tools:
         assert await called(tools, "odd", a=1) == "got {'a': 1}"
         assert "odd" in Toolkit(tools).prompt()
+
+
+@pytest.mark.parametrize("which", ["input_schema", "output_schema"])
+async def test_a_tool_whose_schema_comes_to_too_much_is_left_out_and_named(
+    which: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    schemas: dict[str, Any] = {"input_schema": {"type": "object"}, which: wide(5_000)}
+
+    async with connect(telling(schemas.pop("input_schema"), **schemas), name="wide").open() as tools:
+        names = tools.names()
+
+    assert names == []
+    assert "the server `wide` describes its tool `odd` in a way that cannot be read: " in caplog.text
+    assert "more than 10,000 parts" in caplog.text
+    assert "Give it fewer or smaller types, or leave the tool out. It is left out of the toolset." in caplog.text
+
+
+def test_large_schemas_of_a_server_are_limited_in_all() -> None:
+    tools = [types.Tool(name=f"t{n}", input_schema=wide(4_000)) for n in range(14)]
+    unreadable: dict[str, str] = {}
+
+    found = readable([*tools, types.Tool(name="even", input_schema={"type": "object"})], unreadable)
+
+    assert [tool.name for tool in found] == [*(f"t{n}" for n in range(12)), "even"]
+    assert "more than 100,000 objects and lists; give its tools smaller ones" in unreadable["t12"]
+
+
+async def longest_step(server: Server[Any]) -> float:
+    """Return the longest step of the event loop while a server's tool is listed and called, in seconds of its CPU."""
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - before)
+
+    watching = asyncio.create_task(watch())
+    async with connect(server).open() as tools:
+        outcome = await outcome_of(tools, "odd")
+    watching.cancel()
+    assert isinstance(outcome, Completed)
+    return longest
+
+
+ITEMS: dict[str, Any] = {"type": "object", "properties": {"n": {"items": {"anyOf": [{"const": 1}, {"minimum": 0}]}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "result"),
+    [
+        (wide(3_000), {}, {}),
+        ({"type": "object"}, {"output_schema": wide(3_000)}, {}),
+        ({"type": "object"}, {"output_schema": ITEMS}, {"n": [0] * 20_000}),
+    ],
+    ids=["arguments", "results", "a result"],
+)
+async def test_the_event_loop_goes_on_while_large_schemas_are_read(schema: Any, said: Any, result: Any) -> None:
+    large = types.CallToolResult(content=[], structured_content=result)
+    before = time.thread_time()
+    Checker({**schema, **said.get("output_schema", {})}).iter_errors(result)
+    work = time.thread_time() - before
+
+    longest = await longest_step(telling(schema, large, **said))
+
+    assert longest < work / 2
 
 
 async def test_arguments_with_any_name_arrive() -> None:

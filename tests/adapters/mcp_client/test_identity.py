@@ -16,6 +16,7 @@ from tests.adapters.mcp_client import small_server as module
 from tests.adapters.mcp_client.servers import free_port, served
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_client._options import target_identity
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall
 from toolcrib.pipeline import Pipeline, Run
@@ -78,6 +79,36 @@ async def test_it_holds_for_the_same_server_when_it_is_started_again(tmp_path: P
     await run.approvals.answer(getattr(asked.request, kind)("ann"))  # type: ignore[union-attr]
 
     again = await outcome(started("staging", env={"B": "2", "A": "1"}), asked, run)
+
+    assert isinstance(again, Completed)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        *(
+            (name, False)
+            for name in ("TOKEN", "GITHUB_TOKEN", "api_key", "APIKEY", "KEYS_OLD", "DB_PASSWORD", "SECRET1")
+        ),
+        *((name, True) for name in ("DATABASE_URL", "KEYSPACE", "MONKEY", "TOKENIZER", "REGION")),
+    ],
+)
+def test_the_value_of_a_variable_counts_unless_its_name_says_that_it_is_secret(name: str, counts: bool) -> None:
+    old, new, absent = (
+        target_identity(StdioServerParameters(command="run", env=env)) for env in ({name: "a"}, {name: "b"}, {})
+    )
+
+    assert (old != new, old != absent) == (counts, True)
+
+
+@pytest.mark.parametrize("kind", ["grant", "always"])
+async def test_an_approval_holds_on_where_a_token_is_renewed(tmp_path: Path, kind: str) -> None:
+    run = Run(approvals=SqliteApprovalStore(tmp_path / "approvals.db"))
+    asked = await outcome(started(env={"API_TOKEN": "old"}), run=run)
+    assert isinstance(asked, Suspended)
+    await run.approvals.answer(getattr(asked.request, kind)("ann"))  # type: ignore[union-attr]
+
+    again = await outcome(started(env={"API_TOKEN": "new"}), asked, run)
 
     assert isinstance(again, Completed)
 

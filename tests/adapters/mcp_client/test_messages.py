@@ -172,6 +172,40 @@ def test_a_message_of_lines_without_an_end_is_read_up_to_the_limit() -> None:
     assert [one.id for one in read] == [7]
 
 
+@pytest.mark.parametrize("inside", [b"[" * 300, b"[]," * 600_000, b'"",' * 1_100_000], ids=["deep", "wide", "texts"])
+def test_a_message_of_lines_is_followed_up_to_a_depth_and_a_number(inside: bytes) -> None:
+    messages = Messages(1 << 24)
+
+    read: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": [' + inside)]
+
+    assert [(one.id, one.error.code) for one in read] == [(7, -32700)]
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [("-32601", -32601), ("-32601.0", -32601), ('"-32601"', -32601), ('"+7"', 7)]
+    + [(odd, -32603) for odd in ("1.5", "true", "null", '"EFULL"', "[1]", '"\u0661"', "1e400")],
+)
+def test_the_code_of_an_error_is_the_integer_that_it_says(written: str, code: int) -> None:
+    sent = '{"jsonrpc":"2.0","id":1,"error":{"code":%s,"message":"no"}}' % written  # noqa: UP031 -- braces
+
+    [error] = Messages(1_000).read(sent.encode())
+
+    assert isinstance(error, types.JSONRPCError)
+    assert error.error.code == code
+
+
+@pytest.mark.parametrize("block", [1, {"type": "text", "text": "a"}], ids=["unreadable", "readable"])
+async def test_a_result_has_so_many_blocks(block: Any, tmp_path: Path) -> None:
+    sent = {"jsonrpc": "2.0", "id": 0, "result": {"content": [block] * 10_002}}
+    text = json.dumps(sent).replace('"id": 0', '"id": ID').encode()
+
+    async with odd_server("json", text, tmp_path, behind=False) as tools:
+        value = await called(tools, "pay")
+
+    assert (len(value), value[-1]) == (10_001, "[2 more blocks are left out: a result has 10,000 at most]")
+
+
 def test_a_line_that_is_no_answer_ends_no_call() -> None:
     read = [Messages(1_000).read(line) for line in (b"Starting ...", b"{now}", b'{"method": "x", "id": 1, "result"}')]
 

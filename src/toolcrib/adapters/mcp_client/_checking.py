@@ -2,43 +2,85 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, cast
 
+import mcp_types as types
+from jsonschema import exceptions
 from jsonschema.exceptions import SchemaError
 from mcp.client import ClientSession
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
+from referencing.exceptions import Unresolvable
 
-from toolcrib.schema.checker import Checker, checks_of
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.schema.checker import SMALL, Checker, check_size, checks_of
 
 __all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
 
+_log = logging.getLogger("toolcrib.mcp")
 _LIST_TOOLS, _CALL_TOOL = "tools/list", "tools/call"
+_LISTS = ("content", "tools", "resources", "resourceTemplates", "prompts", "contents", "messages")
+_MOST_ITEMS = 10_000  # of one list in a result; each that cannot be read is looked at alone
+_AT_ONCE = 200  # of them, before other tasks have their turn
 _USUAL_VERSION = "2025-11-25"  # by which the SDK reads what comes before a version is known
 unreadable_tools: ContextVar[dict[str, str] | None] = ContextVar("toolcrib_unreadable_tools", default=None)
 """Where a listing in progress puts the tools that cannot be read: why not, by their names."""
 
 
 def check_results(session: ClientSession) -> None:
-    """Have a session check results within limits of time: a server gives both schema and result, and may be hostile."""
-    made: dict[str, tuple[Mapping[str, Any], Checker]] = {}
+    """Replace the checks of a session's results by some that have limits of time, and leave the event loop free.
 
-    def checker(name: str, schema: dict[str, Any]) -> Checker:
-        known = made.get(name)
+    A server gives both schema and result, and may be hostile.
+    """
+    own: Any = session  # the SDK has no public way
+    own.validate_tool_result = _ResultChecks(session).check
+
+
+class _ResultChecks:
+    """Checks of a session's results, in place of the SDK's, which run on the event loop for as long as they take."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+        self._checkers: dict[str, tuple[Mapping[str, Any], Checker]] = {}
+
+    async def check(self, name: str, result: types.CallToolResult) -> None:
+        """Check the result of a tool against the schema that the server gave for it.
+
+        Raises:
+            RuntimeError: It does not fit, or the schema cannot be read; as the SDK does.
+        """
+        own: Any = self._session
+        schemas: Mapping[str, dict[str, Any] | None] = own._tool_output_schemas
+        if name not in schemas:
+            await self._session.list_tools()
+        schema = schemas.get(name)
+        if schema is None:
+            return
+        if "structured_content" not in result.model_fields_set and result.structured_content is None:
+            raise RuntimeError(f"Tool {name} has an output schema but did not return structured content")
+        try:
+            checker = await self._checker(name, schema)
+            errors = await checker.find_errors(result.structured_content)
+        except (SchemaError, SchemaTooLarge, RecursionError, Unresolvable) as error:
+            raise RuntimeError(f"Invalid schema for tool {name}: {error}") from error
+        problem = cast("Exception | None", cast("Any", exceptions).best_match(iter(errors)))
+        if problem is not None:
+            raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}") from problem
+
+    async def _checker(self, name: str, schema: Mapping[str, Any]) -> Checker:
+        known = self._checkers.get(name)
         if known is not None and known[0] is schema:
             return known[1]
-        try:
-            made[name] = schema, Checker(schema)
-        except (SchemaError, RecursionError) as error:
-            raise RuntimeError(f"Invalid schema for tool {name}: {error}") from error
-        return made[name][1]
-
-    own: Any = session
-    own._output_schema_validator = checker  # the SDK has no public way
+        is_small = check_size(name, schema) <= SMALL
+        checker = Checker(schema) if is_small else await asyncio.to_thread(Checker, schema)
+        self._checkers[name] = schema, checker
+        return checker
 
 
 def check_tools_one_by_one(session: ClientSession) -> None:
@@ -65,10 +107,10 @@ class _ToolByTool:
 
     async def send_raw_request(self, method: str, *rest: Any) -> dict[str, Any]:
         """Send a request, and return the result as it came, but for what cannot be read of it."""
-        raw = cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest))
+        raw = _with_short_lists(cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest)))
         version = self._session.protocol_version or _USUAL_VERSION
         if method == _CALL_TOOL:
-            return _readable_result(version, raw)
+            return await _readable_result(version, raw)
         found = unreadable_tools.get()
         tools = raw.get("tools")
         if method != _LIST_TOOLS or found is None or not isinstance(tools, list):
@@ -77,6 +119,8 @@ class _ToolByTool:
             return raw
         kept: list[Any] = []
         for at, tool in enumerate(cast("list[Any]", tools)):
+            if at % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
             problem = _problem(_LIST_TOOLS, version, {**raw, "tools": [tool]})
             if problem:
                 name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
@@ -86,7 +130,20 @@ class _ToolByTool:
         return {**raw, "tools": kept}
 
 
-def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
+def _with_short_lists(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return a result whose lists have 10,000 items at most; of the blocks of a result the last one says so."""
+    cut: dict[str, Any] = {}
+    for name in _LISTS:
+        items: Any = raw.get(name)
+        if isinstance(items, list) and len(cast("list[Any]", items)) > _MOST_ITEMS:
+            more = len(cast("list[Any]", items)) - _MOST_ITEMS
+            _log.warning("a server sent %d %s too many in one result, which are left out", more, name)
+            text = {"type": "text", "text": f"[{more} more blocks are left out: a result has {_MOST_ITEMS:,} at most]"}
+            cut[name] = [*items[:_MOST_ITEMS], *([text] if name == "content" else [])]
+    return {**raw, **cut} if cut else raw
+
+
+async def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a call with a list of blocks that can be read; what is no result of a tool as it is."""
     if "task" in raw or raw.get("resultType", "complete") != "complete":
         return raw
@@ -94,7 +151,12 @@ def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
     if isinstance(blocks, list) and not _problem(_CALL_TOOL, version, raw):
         return raw
     given: list[Any] = cast("list[Any]", blocks) if isinstance(blocks, list) else [] if blocks is None else [blocks]
-    return {**raw, "content": [_readable_block(version, block) for block in given]}
+    readable: list[Any] = []
+    for at, block in enumerate(given):
+        if at % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)
+        readable.append(_readable_block(version, block))
+    return {**raw, "content": readable}
 
 
 def _readable_block(version: str, block: Any) -> Any:
@@ -123,9 +185,13 @@ def _problem(method: str, version: str, raw: Mapping[str, Any]) -> str:
 def argument_checks(tool: str, schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
     """Return a check of a tool's arguments that leaves out an optional one which is sent as a header, where it is null.
 
-    A header has no null (SEP-2243), and a model may well send null for what it does not want.
+    A header has no null (SEP-2243), and a model may well send null for what it does not want. A large schema is read
+    here, and takes seconds: call this in a worker thread.
+
+    Raises:
+        SchemaTooLarge: The schema comes to too much.
     """
-    check = checks_of(tool, schema)
+    check = checks_of(tool, schema, prepared=check_size(tool, schema) > SMALL)
     if find_invalid_x_mcp_header(schema) is not None:
         return check
     places = [*x_mcp_header_map(schema)]

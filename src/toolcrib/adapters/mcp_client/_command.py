@@ -30,7 +30,7 @@ from mcp.os.win32.utilities import (
 )
 from mcp.shared.message import SessionMessage
 
-from toolcrib.adapters.mcp_client._messages import Messages
+from toolcrib.adapters.mcp_client._messages import Messages, off_loop
 
 __all__ = ["ErrorOutput", "command_streams"]
 
@@ -129,7 +129,7 @@ class _Command:
         command = self._command
         if command.encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
             line = line.decode(command.encoding, "replace").encode()
-        for message in self._messages.read(line):
+        for message in await off_loop(self._messages.read, line):
             if isinstance(message, ValueError):
                 _log.warning("%s wrote a line that is no message: %.200r", command.command, line)
                 await self._incoming.send(message)

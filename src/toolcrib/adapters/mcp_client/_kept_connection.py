@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -47,7 +47,7 @@ class KeptConnection:
         self._target, self._name, self._options, self._requests = target, name, options, requests
         self.listing = Listing()
         self.instructions: str | None = None
-        self.on_change: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], Awaitable[None]] = _do_nothing
         self.pins = None if options.pins is None else ServerPins(options.pins, pinned_name(target, options))
         self.subscriptions = Subscriptions(name)
         self.connection: Connection | None = None
@@ -86,7 +86,15 @@ class KeptConnection:
         if not self._has_connection():
             left = max(0.0, self._next_try - time.monotonic())
             reason = self._why_down() or "it is being connected to"
-            return ServerStatus(self._name, "down", reason, left, self._state_since, last_error=self._last_error)
+            return ServerStatus(
+                self._name,
+                "down",
+                reason,
+                left,
+                self._state_since,
+                last_error=self._last_error,
+                timeout=self._options.timeout,
+            )
         faults = [f"its {name} are left out: {reason}" for name, reason in self.listing.left_out.items()]
         faults += [f"its new listing cannot be used: {self._unusable}"] if self._unusable else []
         state = "in part" if faults else "up"
@@ -99,6 +107,7 @@ class KeptConnection:
             tools=len(self.listing.tools),
             changed=changed,
             last_error=self._last_error,
+            timeout=self._options.timeout,
         )
 
     def _has_connection(self) -> bool:
@@ -225,7 +234,7 @@ class KeptConnection:
         if self.pins is not None:
             await self.pins.read(self.listing, connection.session.instructions)
         try:
-            self.on_change()
+            await self.on_change()
             self._unusable = ""
         except BaseException as raised:  # two of one name, an option's name is gone, a function of the host's fails
             error = exception_of(raised)
@@ -289,6 +298,10 @@ class KeptConnection:
                 return
             if self._changed.is_set():
                 await asyncio.sleep(_RELIST_SECONDS)  # a server may announce changes without end
+
+
+async def _do_nothing() -> None:
+    """Return at once: the toolset of the server is not open."""
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

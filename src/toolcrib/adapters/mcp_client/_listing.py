@@ -14,13 +14,19 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._checking import unreadable_tools
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.schema.checker import SMALL, check_size
 
-__all__ = ["Item", "Listing", "identity_of", "list_server", "pages", "without_doubles"]
+__all__ = ["Item", "Listing", "identity_of", "list_server", "pages", "readable", "without_doubles"]
 
 T = TypeVar("T")
 _log = logging.getLogger("toolcrib.mcp")
 _MAX_PAGES, _MAX_ITEMS = 1000, 10_000  # a server could name a next page without end
 _MAX_NAMED = 5  # doubles in a line of the log
+_MOST_PARTS = 100_000  # of the large schemas of a server, which take seconds to be read
+_TOO_MANY_PARTS = (
+    f"the large schemas of the server have more than {_MOST_PARTS:,} objects and lists; give its tools smaller ones"
+)
 Item: TypeAlias = types.Tool | types.Resource | types.ResourceTemplate | types.Prompt
 L = TypeVar("L", bound=Item)
 
@@ -65,6 +71,7 @@ async def list_server(session: ClientSession, server: str, *, resources: bool, s
             tools = await pages(session.list_tools, lambda page: page.tools) if known.tools or unknown else ()
     finally:
         unreadable_tools.reset(token)
+    found_tools = await asyncio.to_thread(readable, without_doubles(server, "tools", tools), unreadable)
     failed: dict[str, str] = {}
     static: tuple[types.Resource, ...] = ()
     templates: tuple[types.ResourceTemplate, ...] = ()
@@ -78,7 +85,7 @@ async def list_server(session: ClientSession, server: str, *, resources: bool, s
         prompts = await _optional(pages(session.list_prompts, lambda page: page.prompts), "prompts", seconds, failed)
     not_asked = frozenset[str]() if resources else frozenset({"resources", "templates"})
     return Listing(
-        without_doubles(server, "tools", tools),
+        found_tools,
         without_doubles(server, "resources", static),
         without_doubles(server, "templates", templates),
         without_doubles(server, "prompts", prompts),
@@ -86,6 +93,24 @@ async def list_server(session: ClientSession, server: str, *, resources: bool, s
         failed,
         not_asked,
     )
+
+
+def readable(tools: Sequence[types.Tool], unreadable: dict[str, str]) -> tuple[types.Tool, ...]:
+    """Return the tools whose schemas can be read; of the others, put in `unreadable` why not, by their names."""
+    found: list[types.Tool] = []
+    in_all = 0
+    for tool in tools:
+        try:
+            parts = check_size(tool.name, tool.input_schema, tool.output_schema)
+        except SchemaTooLarge as error:
+            unreadable[tool.name] = str(error).removesuffix(".")
+            continue
+        if parts > SMALL and in_all + parts > _MOST_PARTS:
+            unreadable[tool.name] = _TOO_MANY_PARTS
+            continue
+        in_all += parts if parts > SMALL else 0
+        found.append(tool)
+    return tuple(found)
 
 
 def identity_of(listed: Item) -> str:

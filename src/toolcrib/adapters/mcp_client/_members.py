@@ -60,13 +60,17 @@ class Member(Offering):
         listed: Whether the server has it now.
         change: How it differs from what a person knows of it, where tools are pinned.
         warned: What the server warns of.
+        fault: Why it cannot be a tool, as `prepare` found.
     """
 
     about: RemoteTool
     names: frozenset[str]
     change: Change | None = None
     warned = Warnings()
+    fault: ServerError | None = None
+    _name_before = ""  # the number
     _pinned: tuple[PinKind, Item] | None = None  # what it is made of, as the server lists it
+    _spec: ToolSpec
 
     def __init__(self, remote: RemoteServer, options: Options) -> None:
         self._remote, self._options = remote, options
@@ -88,32 +92,30 @@ class Member(Offering):
         self.change = None if pins is None else pins.change_in(kind, listed)
         return listed if self.change is None else self.change.shown()
 
-    def tool(self) -> Tool[..., Any]:
-        """Return it as a tool, with the gates of the host, which the server cannot change.
-
-        Raises:
-            ServerError: The server's description of it cannot be read.
-        """
-        try:
-            return self._build_tool()
-        except (AttributeError, TypeError, ValueError) as error:  # a schema may be anything
-            raise unreadable(self._remote.name, self.about.name, str(error)) from error
-
-    def _build_tool(self) -> Tool[..., Any]:
+    def prepare(self) -> None:
+        """Read the schemas for `tool`; what that takes grows with what the server sends, so call it in a thread."""
         about, options = self.about, self._options
         given = self._override(options.return_schemas)
         text = self._override(options.descriptions)
+        try:
+            self._spec = ToolSpec.from_schema(
+                self._call,
+                about.parameters,
+                name=options.prefix + about.name,
+                description=about.description if text is None else text,
+                returns=about.returns if given is None else given,
+                check=argument_checks(about.name, about.parameters),
+            )
+        except (AttributeError, TypeError, ValueError) as error:  # a schema may be anything
+            self.fault = unreadable(self._remote.name, about.name, str(error))
+            self.fault.__cause__ = error
+
+    def tool(self) -> Tool[..., Any]:
+        """Return it as a tool once it is prepared, with the gates of the host, which the server cannot change."""
+        about, options = self.about, self._options
         labels: ToolLabels = self._override(options.labels) or options.labels.get("*", {})
-        spec = ToolSpec.from_schema(
-            self._call,
-            about.parameters,
-            name=options.prefix + about.name,
-            description=about.description if text is None else text,
-            returns=about.returns if given is None else given,
-            check=argument_checks(about.name, about.parameters),
-        )
         made: Tool[..., Any] = Tool(
-            spec,
+            self._spec,
             ToolOptions(
                 tags=about.tags(),
                 requires_approval=self._approval(),
@@ -154,8 +156,9 @@ class Member(Offering):
         return said if self._identity() in ("", self.about.name) else {**said, "is": self._identity()}
 
     def rename(self, name: str) -> None:
-        """Change the name to one with a number, as another member of the server has it."""
-        self.about, self.names = replace(self.about, name=name), self.names | {name}
+        """Change the name to one with a number, as another member of the server has it; options name that one by it."""
+        self._name_before = self.about.name
+        self.about, self.names = replace(self.about, name=name), self.names - {self._name_before} | {name}
 
     def keeps_name(self) -> bool:
         """Return whether the name is the server's own, which others of the server that come to the same give way to."""
@@ -188,7 +191,8 @@ class Member(Offering):
         return await pins.approver_of(*pinned)
 
     def _approval(self) -> ApprovalPolicy:
-        needed, change = self._options.needs_approval(self.about, self.names), self.change
+        names = self.names | {self._name_before}  # it was asked about by that before the server had another of it
+        needed, change = self._options.needs_approval(self.about, names), self.change
         if change is None:
             return needed
 
@@ -207,7 +211,7 @@ class Member(Offering):
         if self.change is not None:
             if ctx is not None and ctx.approved:
                 await self.change.pins.accept(self.change, ctx.approver or "host")
-            self._remote.kept.on_change()
+            await self._remote.kept.on_change()
         value = await self.run(arguments, ctx)
         return value if self._override(self._options.return_schemas) is None else read_as_json(value)
 

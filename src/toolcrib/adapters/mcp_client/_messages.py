@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeVar, cast
 
 import mcp_types as types
 from pydantic import ValidationError
 
-__all__ = ["UNREADABLE", "Messages", "repair"]
+__all__ = ["UNREADABLE", "Messages", "off_loop", "repair"]
+
+T = TypeVar("T")
 
 UNREADABLE: Final = ("Failed to parse JSON response", "Failed to parse SSE message", "Failed to parse a message")
 """How the errors begin for an answer that cannot be read: those of the SDK over HTTP, and that of `Messages`."""
@@ -22,7 +27,16 @@ _ESCAPES: Final = re.compile(
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
 _TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_NUMBER: Final = re.compile(r"[+-]?\d{1,10}(\.0*)?", re.ASCII)
+_LARGE: Final = 1 << 18  # bytes of a message that are repaired and read on the event loop
+_DEEPEST: Final = 200  # levels, as parsers go
+_MOST_TOKENS: Final = 1_000_000  # texts and brackets of a message that are followed
 Message = types.JSONRPCMessage
+
+
+async def off_loop(work: Callable[[bytes], T], text: bytes) -> T:
+    """Return what a function makes of a message; of a large one it does so in a worker thread."""
+    return await asyncio.to_thread(work, text) if len(text) > _LARGE else work(text)
 
 
 def repair(message: bytes) -> bytes:
@@ -50,8 +64,19 @@ def _with_number_as_code(text: bytes) -> bytes:
     if type(code) is int and isinstance(said, str):
         return text
     words = said if isinstance(said, str) else str(code) if said is None else json.dumps(said, ensure_ascii=False)
-    whole: dict[str, Any] = {**read, "error": {**given, "code": types.INTERNAL_ERROR, "message": words}}
+    whole: dict[str, Any] = {**read, "error": {**given, "code": _code(code), "message": words}}
     return json.dumps({name: whole[name] for name in ("jsonrpc", "id", "error") if name in whole}).encode()
+
+
+def _code(given: object) -> int:
+    """Return the code of an error that is written as `-32601`, `-32601.0` or `"-32601"`; else that of any error."""
+    is_number = not isinstance(given, bool) and _NUMBER.fullmatch(str(given))
+    return int(float(str(given))) if is_number else types.INTERNAL_ERROR
+
+
+def _tokens(text: bytes, most: int = _MOST_TOKENS) -> Iterator[re.Match[bytes]]:
+    """Yield the first texts and brackets of a message."""
+    return islice(_TOKENS.finditer(text), most)
 
 
 class Messages:
@@ -65,6 +90,7 @@ class Messages:
         self._most = most
         self._open: list[bytes] = []  # the lines of a message that is not at its end
         self._size, self._ends = 0, list[bytes]()  # the brackets that it still has to close
+        self._tokens = 0
 
     def read(self, line: bytes) -> list[Message | ValueError]:
         """Return the messages that a line ends, and an error for one that cannot be read and is no answer."""
@@ -98,25 +124,28 @@ class Messages:
         return [_unreadable(whole, error)]
 
     def _follow(self, text: bytes) -> bool:
-        """Follow the brackets of a line; return whether they fit those before it."""
-        for found in _TOKENS.finditer(text):
+        """Follow the brackets of a line; return whether they fit those before it, and are few enough to be followed."""
+        for found in _tokens(text, _MOST_TOKENS - self._tokens):
             token = found[0]
+            self._tokens += 1
             if token in (b"{", b"["):
                 self._ends.append(b"}" if token == b"{" else b"]")
+                if len(self._ends) > _DEEPEST:
+                    return False
             elif token in (b"}", b"]") and not (self._ends and self._ends.pop() == token):
                 return False
-        return True
+        return self._tokens < _MOST_TOKENS
 
     def _taken(self) -> bytes:
         whole = b"\n".join(self._open)
-        self._open, self._size, self._ends = [], 0, []
+        self._open, self._size, self._ends, self._tokens = [], 0, [], 0
         return whole
 
 
 def _own_id(text: bytes) -> re.Match[bytes] | None:
     """Return the id of a message itself, and of nothing inside it; None where it has none that can be told."""
     depth = 0
-    for found in _TOKENS.finditer(text):
+    for found in _tokens(text):
         token = found[0]
         if token == b'"id"' and depth == 1 and (own := _ID.match(text, found.start())):
             return own

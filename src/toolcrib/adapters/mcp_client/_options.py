@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -244,6 +245,7 @@ class Options:
         return True
 
 
+_SECRET = re.compile(r"(?:^|[^a-z])(?:token|(?:api)?key|secret|password)s?(?:[^a-z]|$)", re.IGNORECASE)
 _OPTION_SOURCES = (
     ("headers", "a URL", str),
     ("auth", "a URL", str),
@@ -293,14 +295,16 @@ def server_name(target: Any) -> str:
 def target_identity(target: Any) -> dict[str, Any]:
     """Return what tells a server from others: its URL, its command with environment and folder, or its own name.
 
-    Headers are left out: they carry credentials, which are renewed. The values may be secret.
+    Headers are left out: they carry credentials, which are renewed. So are the values of environment variables whose
+    name has the word `TOKEN`, `KEY`, `SECRET` or `PASSWORD` in it; of these the names count. Others may be secret.
     """
     match target:
         case str():
             return {"url": target}
         case StdioServerParameters():
             folder = None if target.cwd is None else str(target.cwd)
-            return {"command": [target.command, *target.args], "env": target.env or {}, "cwd": folder}
+            env = {name: None if _SECRET.search(name) else value for name, value in (target.env or {}).items()}
+            return {"command": [target.command, *target.args], "env": env, "cwd": folder}
         case Client():
             return target_identity(target.server)
         case _:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from toolcrib.adapters.mcp_client._messages import repair
+from toolcrib.adapters.mcp_client._messages import off_loop, repair
 
 __all__ = ["PLAIN", "limited_responses"]
 
@@ -73,7 +73,7 @@ class _Message(_Counted):
     """The body of a response that is one message, repaired."""
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
-        yield repair(b"".join([chunk async for chunk in super().__aiter__()]))
+        yield await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
 
 
 class _Events(_Counted):
@@ -86,14 +86,14 @@ class _Events(_Counted):
             if lines:
                 lines[0] = b"".join([*begun, lines[0]])
                 begun, size = [], 0
-                yield b"".join(map(_repaired_line, lines))
+                yield b"".join([await off_loop(_repaired_line, line) for line in lines])
             begun.append(rest)
             size += len(rest)
             if size > self._most:
                 yield b"".join(begun)
                 begun, size = [], 0
         if begun:
-            yield _repaired_line(b"".join(begun))
+            yield await off_loop(_repaired_line, b"".join(begun))
 
 
 def _repaired_line(line: bytes) -> bytes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -50,7 +51,7 @@ class ServerSource:
         """Return how the server is where it was opened last."""
         if self.opened:
             return self.opened[-1].kept.status()
-        return ServerStatus(self.server, "down", "its toolset is not open")
+        return ServerStatus(self.server, "down", "its toolset is not open", timeout=self._options.timeout)
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[Toolset]:
@@ -58,14 +59,16 @@ class ServerSource:
             if fault is not None and self._options.required is True and not remote.is_locked:
                 raise _needed(fault, "It has to be there")
             tools = _ServerTools(remote, self._options, fault)
-            self.tool_names = tools.names()
 
-            def renew() -> None:
+            async def renew() -> None:
                 before = tools.names()
-                tools.renew()
+                await tools.renew()
                 self.tool_names = before | tools.names()
 
             remote.kept.on_change = renew
+            self.tool_names = frozenset()
+            if fault is None or remote.is_locked:
+                await renew()
             yield tools.live
 
     @asynccontextmanager
@@ -98,9 +101,9 @@ class _ServerTools:
 
     def __init__(self, remote: RemoteServer, options: Options, fault: ServerError | None) -> None:
         self._remote, self._options = remote, options
-        self._made = dict(self._made_of(self._wanted())) if fault is None or remote.is_locked else {}
+        self._made: dict[Member, Tool[..., Any]] = {}
+        self._turn = asyncio.Lock()
         self.live = LiveTools(
-            [*self._made.values()],
             fault=None if fault is None else _needed(fault, "There are no other tools"),
             may_be_empty=options.required is False,
             left_out=remote.kept.warn,
@@ -110,52 +113,55 @@ class _ServerTools:
         """Return the names of the tools, as models call them."""
         return frozenset(tool.name for tool in self._made.values())
 
-    def renew(self) -> None:
-        """Replace the tools by those of the new listing."""
-        before = self._made
-        known = {member.about.name: member for member in before}
-        made: dict[Member, Tool[..., Any]] = {}
-        for member, tool in self._made_of(self._wanted()):
-            old = known.get(member.about.name)
-            if old is not None and old.is_as(member):  # views of the open toolset have it already
-                made[old] = before[old]
-                continue
-            made[member] = tool
-            if old is not None and old.about != member.about:
-                # a grant holds on only where its definition is the same: `Member.get_definition`
-                _log.warning("%s: it describes %s in another way than before", self._remote.name, member.label())
-        self.live.renew([*made.values()])
-        self._made = made
-        for gone in before:
-            gone.listed = gone in made
+    async def renew(self) -> None:
+        """Replace the tools by those of the last listing."""
+        async with self._turn:
+            before = self._made
+            known = {member.about.name: member for member in before}
+            members: list[Member] = []
+            for member in self._wanted():
+                old = known.get(member.about.name)
+                is_known = old is not None and old.is_as(member)  # views of the open toolset have it already
+                members.append(old if old is not None and is_known else member)
+                if old is not None and old.about != member.about:
+                    # a grant holds on only where its definition is the same: `Member.get_definition`
+                    _log.warning("%s: it describes %s in another way than before", self._remote.name, member.label())
+            await asyncio.to_thread(_prepare, [member for member in members if member not in before])
+            made = {member: before.get(member) or member.tool() for member in self._readable(members)}
+            self.live.renew([*made.values()])
+            self._made = made
+            for gone in before:
+                gone.listed = gone in made
 
     def _wanted(self) -> list[Member]:
         if self._remote.is_locked:
             return [AccessMember(self._remote, self._options)]
         has = members_of(self._remote, self._options)
+        number_doubles(has)
         _require_names(has, self._options, self._remote)
-        wanted = [member for member in has if self._options.wants(member.about, member.names)]
-        number_doubles(wanted)
-        return wanted
+        return [member for member in has if self._options.wants(member.about, member.names)]
 
-    def _made_of(self, members: Sequence[Member]) -> Iterator[tuple[Member, Tool[..., Any]]]:
-        """Yield the members with their tools, but for those that cannot be read."""
+    def _readable(self, members: Iterable[Member]) -> Iterator[Member]:
+        """Yield the members whose description can be read."""
         server = self._remote.name
         for name, problem in self._remote.listing.unreadable.items():
             if self._options.tool_names is None or name in self._options.tool_names:
                 self._refuse(unreadable(server, name, problem))
         for member in members:
-            try:
-                made = member.tool()
-            except ServerError as error:
-                self._refuse(error)
+            if member.fault is None:
+                yield member
             else:
-                yield member, made
+                self._refuse(member.fault)
 
     def _refuse(self, error: ServerError) -> None:
         if self._options.refused == "raise":
             raise error
         _log.error("%s. It is left out of the toolset.", error)
+
+
+def _prepare(members: Sequence[Member]) -> None:
+    for member in members:
+        member.prepare()
 
 
 def _needed(fault: ServerError, why: str) -> ServerError:

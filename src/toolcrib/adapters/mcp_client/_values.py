@@ -45,6 +45,7 @@ class ServerStatus:
         tools: How many tools it has, as last listed.
         changed: Its tools that wait for a person, as they are new or changed where tools are pinned.
         last_error: What went wrong last, also where it is up again.
+        timeout: Seconds for one call; None waits for ever.
     """
 
     server: str
@@ -55,6 +56,7 @@ class ServerStatus:
     tools: int = 0
     changed: tuple[str, ...] = ()
     last_error: str = ""
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

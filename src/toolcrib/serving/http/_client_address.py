@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -31,7 +31,7 @@ class TrustedProxies:
         if isinstance(addresses, str):
             raise ValueError("trusted proxies are a list of addresses, not one text")
         try:
-            self._networks = [ip_network(address) for address in addresses]
+            self._networks = [_network(address) for address in addresses]
         except ValueError as error:
             text = "invalid address of a trusted proxy: {}; write an IP address, or a network such as 10.0.0.0/8"
             raise ValueError(text.format(error)) from None
@@ -52,6 +52,13 @@ class TrustedProxies:
 
     def _trusts(self, address: IPv4Address | IPv6Address) -> bool:
         return any(address in network for network in self._networks)
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    """Return a network; one of IPv4 also where it is written as IPv6."""
+    network = ip_network(text)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    return network if mapped is None or network.prefixlen < 96 else ip_network((mapped, network.prefixlen - 96))
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
