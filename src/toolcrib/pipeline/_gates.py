@@ -151,12 +151,7 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
         if answer is None:
             continue
         if isinstance(answer, Ask):
-            call.ask_metadata = {**call.ask_metadata, **answer.metadata}
-            if reasons is not None:
-                reasons.append(answer.reason)
-                continue
-            _note(call, DecisionNote(step.name, "ask", answer.reason))
-            call.asks = (*call.asks, answer.reason)
+            _note_question(call, step, answer, reasons)
         elif isinstance(answer, Reject):
             _note(call, DecisionNote(step.name, "reject", answer.reason))
             return Rejected(call.name, call.id, answer.reason)
@@ -177,6 +172,18 @@ async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome
     with call.within():
         refused = await ask_gates(call, gates_of(call, occasion).approve, reasons)
     return reasons if refused is None else refused
+
+
+def _note_question(call: LiveCall, step: GateStep, asked: Ask, reasons: list[str] | None) -> None:
+    """Keep why a person has to approve the call, once: a call that comes back asks what it asked before."""
+    call.ask_metadata = {**call.ask_metadata, **asked.metadata}
+    note = DecisionNote(step.name, "ask", asked.reason)
+    if step.kind == "gate" and asked.reason and note not in call.notes:
+        _note(call, note)
+    if reasons is not None:
+        reasons.append(asked.reason)
+    elif asked.reason not in call.asks:
+        call.asks = (*call.asks, asked.reason)
 
 
 def _note(call: LiveCall, note: DecisionNote) -> None:
