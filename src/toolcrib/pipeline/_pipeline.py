@@ -458,6 +458,11 @@ class Pipeline:
         plan = self._plan(name)
         return plan is None or plan.wants_ctx
 
+    def has_deliveries(self, name: str, run: Run) -> bool:
+        """Return whether results of a tool pass deliveries in a run: what came beside its value has not passed them."""
+        plan = self._plan(name)
+        return bool(run.delivery_steps) or (plan is not None and bool(plan.deliveries))
+
     def _plan(self, name: str) -> Plan | None:
         """Return a tool's plan, made when the tool is first called; None for a name that is not in the toolset."""
         plan = self._plans.get(name)
