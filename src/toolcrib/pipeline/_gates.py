@@ -23,10 +23,10 @@ __all__ = [
     "DECISION_HOOKS",
     "PRE_HOOKS",
     "ask_gates",
-    "explained",
     "gates_of",
     "reasons_for",
     "run_steps",
+    "steps_between",
     "tool_steps",
 ]
 
@@ -117,8 +117,8 @@ def _ordered(of_tool: Iterable[GateStep], of_run: tuple[GateStep, ...]) -> tuple
     return tuple(dict.fromkeys(sorted((*first, *of_tool, *of_run), key=stage_of)))
 
 
-def explained(plan: Plan, run: Run) -> str:
-    """Return what stands between a call and its tool, in order, a line each."""
+def steps_between(plan: Plan, run: Run) -> list[tuple[str, str]]:
+    """Return what stands between a call and who has its result, in order: stages and names."""
     gates = [step for step in _ordered(plan.steps, run_steps(run)) if "new" in step.occasions]
     lines = [(step.stage, step.name if step.kind == "gate" else f"{step.name} ({step.kind})") for step in gates]
     first = next((at for at, step in enumerate(gates) if step.stage not in ("resolve", "validate")), len(gates))
@@ -127,7 +127,7 @@ def explained(plan: Plan, run: Run) -> str:
     lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.each, *plan.held)]
     lines += [("deliver", step.name) for step in (*plan.deliveries, *run.delivery_steps)]
     lines += [("deliver", "result store")] if plan.reader is not None else []
-    return "\n".join(f"{number:>2} {stage:<9} {text}" for number, (stage, text) in enumerate(lines, 1))
+    return lines
 
 
 # --- asking them

@@ -109,7 +109,8 @@ class DirectToolServer(ToolServer):
 
     def may_be_suspended(self, request: ToolRequest) -> bool:
         """Return whether the tool may ask for approval, or has done so."""
-        return request.params.name in self._suspending or isinstance(request.run.deps, AgentContext)
+        run = request.run
+        return request.params.name in self._suspending or bool(run.gates) or isinstance(run.deps, AgentContext)
 
     def asks(self, name: str) -> bool:
         """Return whether a tool sees its context, or is another server's, which may ask."""
