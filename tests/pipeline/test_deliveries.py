@@ -271,10 +271,12 @@ async def test_an_error_is_not_a_value() -> None:
     async def fail() -> None:
         raise ValueError(SECRET)
 
-    outcome = await Pipeline(Toolset([fail]).with_deliveries(Broken(), mask)).run(ToolCall("fail"))
+    seen: list[Any] = []
+    pipeline = Pipeline(Toolset([fail]).with_deliveries(lambda call, value: seen.append(value)))
+    outcome = await pipeline.run(ToolCall("fail"))
 
     assert isinstance(outcome, Failed)
-    assert (outcome.code, outcome.message) == ("tool_error", SECRET)
+    assert (outcome.code, outcome.message, seen) == ("tool_error", SECRET, [])
 
 
 @pytest.mark.parametrize("live", [False, True])

@@ -322,6 +322,17 @@ async def test_a_view_of_a_run_has_its_gates_and_a_nested_run_too() -> None:
         run.view(gates=[])
 
 
+async def test_a_view_that_offers_other_tools_has_them_asked_for_by_a_gate() -> None:
+    pipeline, run = Pipeline([send]), Run()
+    before = await pipeline.run(ToolCall("send"), run)
+
+    outcome = await pipeline.run(ToolCall("send"), run.view(available=frozenset()))
+
+    assert isinstance(before, Completed)
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "not_available"
+
+
 async def test_the_gates_of_a_run_hold_for_every_tool_and_for_no_other_run() -> None:
     pipeline = Pipeline([send])
     run = Run(gates=[lambda call: Reject("no")])
