@@ -154,4 +154,3 @@ async def test_two_gates_that_are_equal_are_both_asked() -> None:
 
     assert isinstance(outcome, Completed)
     assert len(seen) == 2
-

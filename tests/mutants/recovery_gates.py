@@ -382,7 +382,13 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate("a view has no limits of its own", _RUN, "        if unknown:\n", "        if False:\n", _OF_RUNS),
     Gate("a view points to the run itself", _RUN, 'write(self, "_of", run.run)', 'write(self, "_of", run)', _OF_RUNS),
-    Gate("a view with other options has gates made of these", "pipeline/_run.py", "        if not _GATE_OPTIONS.isdisjoint(options):\n", "        if False:\n", _OF_RUNS),
+    Gate(
+        "a view with other options has gates made of these",
+        "pipeline/_run.py",
+        "        if not _GATE_OPTIONS.isdisjoint(options):\n",
+        "        if False:\n",
+        ("tests/pipeline/test_gates.py",),
+    ),
     Gate(
         "slot for each step of a stream",
         _EXECUTE,

@@ -143,7 +143,9 @@ async def test_a_gate_completes_a_call_in_the_place_of_its_tool() -> None:
 
 
 async def test_a_gate_gives_an_outcome_of_its_own() -> None:
-    outcome = await called(Asked("resolve", lambda call: Failed(call.name, call.id, "closed", "it is closed", "Closed")))
+    outcome = await called(
+        Asked("resolve", lambda call: Failed(call.name, call.id, "closed", "it is closed", "Closed"))
+    )
 
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.message) == ("closed", "it is closed")
