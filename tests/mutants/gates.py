@@ -43,6 +43,7 @@ _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
 _OF_EXECUTIONS = ("tests/pipeline/test_final_arguments.py",)
 _OF_VALIDATORS = ("tests/pipeline/test_validated_once.py",)
 _OF_SCHEMA = ("tests/schema",)
+_GATE_FAILED = "            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n"
 
 GATES: tuple[Gate, ...] = (
     # --- resolve and validate
@@ -96,8 +97,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "availability check that fails",
         "pipeline/_gates.py",
-        "            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n",
-        '            if step.kind == "availability check":\n                continue\n            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n',
+        _GATE_FAILED,
+        f'            if step.kind == "availability check":\n                continue\n{_GATE_FAILED}',
     ),
     Gate(
         "validation of JSON",
@@ -283,8 +284,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval policy that fails",
         "pipeline/_gates.py",
-        "            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n",
-        '            if step.kind == "approval policy":\n                continue\n            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n',
+        _GATE_FAILED,
+        f'            if step.kind == "approval policy":\n                continue\n{_GATE_FAILED}',
     ),
     Gate(
         "the context's list",
