@@ -206,4 +206,11 @@ USER_GATES: tuple[Gate, ...] = (
         "if not passes_on:",
         _OF_SERVERS,
     ),
+    Gate(
+        "what a tool tells a model beside its result passes deliveries",
+        "adapters/pydantic_ai/_toolset.py",
+        "if beside is not None and self._opened.has_deliveries(name, run):",
+        "if False:",
+        ("tests/adapters/pydantic_ai/test_toolset.py",),
+    ),
 )

@@ -33,6 +33,7 @@ It is new; it comes back from a store; the host edited its arguments after it wa
 """
 
 EVERY_OCCASION: Final[frozenset[Occasion]] = frozenset(get_args(Occasion))
+"""The occasions of a gate that names none."""
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 
