@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     )
     from toolcrib.code import Toolkit
     from toolcrib.errors import ApprovalRequired, InvalidArguments, ModelRetry, ToolcribError
-    from toolcrib.hooks import HookSet, ToolHook, hook
-    from toolcrib.pipeline import CallLimits, Pipeline, Run
+    from toolcrib.hooks import Delivery, Gate, HookSet, ToolHook, hook
+    from toolcrib.pipeline import Call, CallLimits, Pipeline, Run
     from toolcrib.record import ListSink, SqliteSink
     from toolcrib.rounds import Session, decode
     from toolcrib.schema import Injected, Redacted, RunContext
@@ -47,12 +47,15 @@ __all__ = [
     "ApprovalRequired",
     "Ask",
     "BaseTool",
+    "Call",
     "CallLimits",
     "CallRecord",
     "Complete",
     "Completed",
+    "Delivery",
     "Denial",
     "Failed",
+    "Gate",
     "Grant",
     "HookSet",
     "Injected",
@@ -113,11 +116,14 @@ _HOMES = {
         "ToolcribError",
     ),
     "toolcrib.hooks": (
+        "Delivery",
+        "Gate",
         "HookSet",
         "ToolHook",
         "hook",
     ),
     "toolcrib.pipeline": (
+        "Call",
         "CallLimits",
         "Pipeline",
         "Run",

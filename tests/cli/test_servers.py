@@ -137,6 +137,41 @@ def test_inspect_shows_tools_of_python_with_their_schemas(toolcrib: Command, too
     assert 'parameters: {"' in shown.stdout
 
 
+def test_inspect_shows_what_stands_between_a_call_and_its_tool(toolcrib: Command, tmp_path: Path) -> None:
+    (tmp_path / "closing.py").write_text(CLOSING, "utf-8")
+
+    shown = toolcrib("inspect", f"{tmp_path / 'closing.py'}:tools")
+    [tool] = json.loads(toolcrib("inspect", f"{tmp_path / 'closing.py'}:tools", "--json").stdout)["tools"]
+
+    assert "    steps:\n         1 validate  the arguments are read\n         2 authorize OfficeHours" in shown.stdout
+    assert tool["steps"] == [
+        {"stage": "validate", "name": "the arguments are read"},
+        {"stage": "authorize", "name": "OfficeHours"},
+        {"stage": "approve", "name": "always (approval policy)"},
+        {"stage": "execute", "name": "`close` runs"},
+        {"stage": "deliver", "name": "mask"},
+    ]
+
+
+CLOSING = """
+from toolcrib import Toolset, tool
+
+class OfficeHours:
+    stage = "authorize"
+
+    def check(self, call): ...
+
+def mask(call, value):
+    return value
+
+@tool(requires_approval=True, register=False)
+async def close() -> str:
+    return "closed"
+
+tools = Toolset([close]).with_gates(OfficeHours()).with_deliveries(mask)
+"""
+
+
 def _named(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(tool for tool in tools if tool["name"] == name)
 

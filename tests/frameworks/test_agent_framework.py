@@ -399,6 +399,22 @@ async def test_a_guard_runs_the_arguments_that_a_hook_made() -> None:
     assert (outputs(done), ran) == (["deleted y"], ["y"])
 
 
+async def test_what_a_delivery_edits_in_place_is_what_a_guarded_tool_gives() -> None:
+    def hide(call: Any, value: Any) -> Any:
+        value[1] = "<name>"
+        return value
+
+    def find(name: str) -> list[Content]:
+        """Find a customer."""
+        return [Content.from_text("found"), Content.from_text(name)]
+
+    guard = GuardProvider(GuardPolicy(run=lambda session: Run(deliveries=[hide])))
+    done = await Chat(guard, calling(("find", {"name": "ann"})), tools=[FunctionTool(name="find", func=find)]).say("go")
+
+    assert "<name>" in str(outputs(done))
+    assert "ann" not in str(outputs(done))
+
+
 async def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
     ran: list[str] = []
 

@@ -478,6 +478,23 @@ async def test_a_guarded_tool_has_the_state_of_the_graph_and_its_own_message() -
     assert done["messages"][2].artifact == {"made": "by the tool"}
 
 
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+async def test_what_a_guarded_tool_gives_beside_its_value_does_not_go_round_a_delivery(sync: bool) -> None:
+    @lc_tool(response_format="content_and_artifact")
+    def find(name: str) -> Any:
+        """Find a customer."""
+        return "found", {"mail": f"{name}@example.org"}
+
+    policy = GuardPolicy(run=Run(deliveries=[lambda call, value: value]))
+    agent = agent_of([find], [("find", {"name": "ann"})], middleware=[GuardMiddleware(policy)])
+
+    given, where = {"messages": "go"}, config()
+    done = await (asyncio.to_thread(agent.invoke, given, where) if sync else agent.ainvoke(given, where))
+
+    assert outputs(done) == ["found"]
+    assert "ann@" not in repr(done["messages"][2])
+
+
 async def test_a_guarded_tool_that_interrupts_the_graph_itself_does_so() -> None:
     @lc_tool
     def ask(question: str) -> str:

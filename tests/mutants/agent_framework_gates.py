@@ -13,6 +13,13 @@ _TESTS = ("tests/frameworks/test_agent_framework.py",)
 
 AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
+        "what a delivery edits in place is what a guarded tool of Agent Framework gives",
+        "adapters/agent_framework/_guard.py",
+        "as_it_is=not tools.pipeline.has_deliveries(context.function.name, run)",
+        "as_it_is=True",
+        ("tests/frameworks/test_agent_framework.py",),
+    ),
+    Gate(
         "an approval of Agent Framework's own",
         _ANSWERS,
         "return request.grant() if is_as_seen(request) else None",

@@ -26,9 +26,9 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     # --- the pipeline
     Gate(
         "consent before a call",
-        "pipeline/_approve.py",
-        "if call.plan.consents and (waits := await consent_lacking(call)) is not None:",
-        "if False and (waits := await consent_lacking(call)) is not None:",
+        "pipeline/_gates.py",
+        "CONSENT if source is not None and source.may_need_consent else None,",
+        "None,",
         _OF_PIPELINE,
     ),
     Gate(

@@ -119,7 +119,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "approved arguments of a turn that is taken up",
         "pipeline/_recover.py",
-        "    return await approve(call, given)\n\n\nasync def _resolve_doubt",
+        '    return await approve(call, given, occasion="recovered")\n\n\nasync def _resolve_doubt',
         "    return None\n\n\nasync def _resolve_doubt",
         ("tests/pipeline/test_recover.py", "tests/rounds"),
     ),

@@ -33,6 +33,7 @@ from tests.mutants.seal_gates import SEAL_GATES
 from tests.mutants.smolagents_gates import SMOLAGENTS_GATES
 from tests.mutants.task_gates import TASK_GATES
 from tests.mutants.telemetry_gates import TELEMETRY_GATES
+from tests.mutants.user_gates import USER_GATES
 
 __all__ = ["GATES", "Gate"]
 
@@ -42,6 +43,7 @@ _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
 _OF_EXECUTIONS = ("tests/pipeline/test_final_arguments.py",)
 _OF_VALIDATORS = ("tests/pipeline/test_validated_once.py",)
 _OF_SCHEMA = ("tests/schema",)
+_GATE_FAILED = "            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n"
 
 GATES: tuple[Gate, ...] = (
     # --- resolve and validate
@@ -53,9 +55,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "caller of a call that is admitted",
-        "pipeline/_admit.py",
-        "if (refused := not_allowed(call.plan.entry, call.received)) is not None:",
-        "if (refused := None) is not None:",
+        "pipeline/_gates.py",
+        "return not_allowed(call.plan.entry, call.received)",
+        "return None",
         ("tests/pipeline/test_callers.py",),
     ),
     Gate(
@@ -67,16 +69,16 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "scopes of a call",
-        "pipeline/_admit.py",
-        "if (refused := out_of_scope(call.plan.entry, call.run, call.id)) is not None:",
-        "if (refused := None) is not None:",
+        "toolsets/_gates.py",
+        "return refused_by(call, InsufficientScope(call.name, missing)) if missing else None",
+        "return None",
         ("tests/pipeline/test_scopes.py",),
     ),
     Gate(
         "scopes where nothing else is asked",
-        "pipeline/_admit.py",
-        "plan.off or plan.scopes or run.available",
-        "plan.off or run.available",
+        "toolsets/_gates.py",
+        "_ON_ARRIVAL),) if entry.scopes else ()",
+        "_ON_ARRIVAL),) if entry.scopes and entry.off else ()",
         ("tests/pipeline/test_scopes.py",),
     ),
     Gate(
@@ -88,15 +90,15 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "availability check",
-        "pipeline/_admit.py",
-        "        if not answer:\n            refused = NotAvailable",
-        "        if False:\n            refused = NotAvailable",
+        "toolsets/_gates.py",
+        "return None if answer else refused_by(call, NotAvailable(call.name))",
+        "return None",
     ),
     Gate(
         "availability check that fails",
-        "pipeline/_admit.py",
-        'return hook_failure(plan, call.id, call.run, "availability check", condition, error)',
-        "continue",
+        "pipeline/_gates.py",
+        _GATE_FAILED,
+        f'            if step.kind == "availability check":\n                continue\n{_GATE_FAILED}',
     ),
     Gate(
         "validation of JSON",
@@ -278,18 +280,18 @@ GATES: tuple[Gate, ...] = (
         "            refused = await approve(call, grant)\n",
         "            refused = None\n",
     ),
-    Gate("approval policy", "pipeline/_approve.py", "for policy in plan.approvals:", "for policy in ():"),
+    Gate("approval policy", "toolsets/_gates.py", "for policy in entry.approvals", "for policy in ()"),
     Gate(
         "approval policy that fails",
-        "pipeline/_approve.py",
-        'return hook_failure(plan, call.id, call.run, "approval policy", policy, error)',
-        "continue",
+        "pipeline/_gates.py",
+        _GATE_FAILED,
+        f'            if step.kind == "approval policy":\n                continue\n{_GATE_FAILED}',
     ),
     Gate(
         "the context's list",
-        "pipeline/_approve.py",
-        "if call.run.asks_for(plan.name):",
-        "if False:",
+        "pipeline/_gates.py",
+        'return Ask("") if call.run.asks_for(call.name) else None',
+        "return None",
     ),
     Gate(
         "approval on resuming",
@@ -314,7 +316,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "arguments that hooks saw at the execution",
         "pipeline/_live_call.py",
-        "if self.approved is not None or ((plan.gated or self.extra_hooks) and (plan.wrapped or self._is_shared())):",
+        "if self.approved is not None or (self.gated and (plan.wrapped or self._is_shared())):",
         "if self.approved is not None:",
         _OF_EXECUTIONS,
     ),
@@ -362,16 +364,16 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "policies that are shown copies of arguments",
-        "pipeline/_approve.py",
-        "policy(call.own_copy(), call.ctx)",
-        "policy(dict(call.bound), call.ctx)",
+        "toolsets/_gates.py",
+        "answer(dict(call.arguments), call.ctx)",
+        "answer(dict(call.bound), call.ctx)",
         _OF_EXECUTIONS,
     ),
     Gate(
         "availability on resuming",
-        "pipeline/_admit.py",
-        "    if not offered(call.plan.entry, call.run):\n        return not_offered(call.name, call.id)\n",
-        "",
+        "pipeline/_gates.py",
+        'GateStep("offer", "resolve", _check_offer, _ON_ARRIVAL)',
+        'GateStep("offer", "resolve", _check_offer, frozenset({"new"}))',
     ),
     Gate(
         "denial",
@@ -756,6 +758,7 @@ GATES: tuple[Gate, ...] = (
     *SEAL_GATES,
     *TASK_GATES,
     *TELEMETRY_GATES,
+    *USER_GATES,
     *PROVENANCE_GATES,
     *AGENT_FRAMEWORK_GATES,
     *GOOGLE_ADK_GATES,

@@ -12,6 +12,13 @@ _TESTS = ("tests/frameworks/test_langchain.py", "tests/frameworks/test_all.py")
 
 LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
+        "what a guarded tool of LangChain gives beside a value that passes deliveries",
+        "adapters/langchain/_guard.py",
+        "self._result is not None and not call.has_deliveries",
+        "self._result is not None",
+        ("tests/frameworks/test_langchain.py",),
+    ),
+    Gate(
         "an answer of LangChain's for what was shown",
         _CALLS,
         "and not (_is_bound(said) or is_as_seen(request))",

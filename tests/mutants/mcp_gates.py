@@ -208,9 +208,9 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "provenance that has not seen all of a server's result",
-        _TOOLS,
-        "        if listed is None or not listed.is_remote or run.provenance is not None:\n",
-        "        if listed is None or not listed.is_remote:\n",
+        "adapters/mcp_server/_tools.py",
+        "listed is not None and listed.is_remote and run.provenance is None",
+        "listed is not None and listed.is_remote",
         _OF_PASSING_ON,
     ),
     Gate(

@@ -17,9 +17,9 @@ _PROGRAMS = ("tests/code/test_program_values.py", "tests/code/test_flows.py")
 PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "values of others are asked about",
-        "pipeline/_admit.py",
-        "        if refused is None and run.provenance is not None:\n",
-        "        if False:\n",
+        "pipeline/_gates.py",
+        "_PROVENANCE if run.provenance is not None else None,",
+        "None,",
         _PIPELINE,
     ),
     Gate(

@@ -120,9 +120,9 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     # --- the way back
     Gate(
         "availability on recovery",
-        _RECOVER,
-        "        refused = await available(call)\n",
-        "        refused = None\n",
+        "toolsets/_gates.py",
+        '_Availability(condition), _ON_ARRIVAL, "availability check")',
+        '_Availability(condition), frozenset({"new"}), "availability check")',
         _OF_RECOVERY,
     ),
     Gate(
@@ -148,23 +148,23 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "offer and limits on recovery",
-        _RECOVER,
-        "refused = refusal(call, counted=call.run.has_counted(call.counted_in))",
+        "pipeline/_recover.py",
+        "refused = await ask_gates(call, gates.before)",
         "refused = None",
         _OF_RECOVERY,
     ),
     Gate(
         "a recovered call is counted once",
-        _RECOVER,
-        "counted=call.run.has_counted(call.counted_in)",
-        "counted=False",
+        "pipeline/_gates.py",
+        "if call.resumed is not None and call.run.has_counted(call.counted_in):",
+        "if False:",
         _OF_RECOVERY,
     ),
     Gate(
         "a recovered call is counted in another run",
-        _RECOVER,
-        "counted=call.run.has_counted(call.counted_in)",
-        "counted=True",
+        "pipeline/_gates.py",
+        "if call.resumed is not None and call.run.has_counted(call.counted_in):",
+        "if call.resumed is not None:",
         _OF_RECOVERY,
     ),
     Gate(
@@ -375,14 +375,20 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     # --- the run and its views
     Gate(
         "a view of a run is frozen",
-        _RUN,
-        '        raise AttributeError(f"a view of a run is frozen',
-        '        object.__setattr__(self, name, value)\n        str(f"a view of a run is frozen',
+        "pipeline/_run.py",
+        '        raise AttributeError(\n            f"the options of a run',
+        '        object.__setattr__(self, name, value)\n        str(\n            f"the options of a run',
         _OF_RUNS,
     ),
     Gate("a view has no limits of its own", _RUN, "        if unknown:\n", "        if False:\n", _OF_RUNS),
     Gate("a view points to the run itself", _RUN, 'write(self, "_of", run.run)', 'write(self, "_of", run)', _OF_RUNS),
-    Gate("a view follows its run", _RUN, "if view is not None and name not in own:", "if False:", _OF_RUNS),
+    Gate(
+        "a view with other options has gates made of these",
+        "pipeline/_run.py",
+        "        if not _GATE_OPTIONS.isdisjoint(options):\n",
+        "        if False:\n",
+        ("tests/pipeline/test_gates.py",),
+    ),
     Gate(
         "slot for each step of a stream",
         _EXECUTE,

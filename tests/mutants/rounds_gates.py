@@ -170,9 +170,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "edits of a call whose hooks did not come along",
-        "pipeline/_live_call.py",
-        "return self.plan.guarded or bool(self.extra_hooks) or self.lost_hooks",
-        "return self.plan.guarded or bool(self.extra_hooks)",
+        "pipeline/_gates.py",
+        "if call.extra_hooks or call.lost_hooks:",
+        "if call.extra_hooks:",
         ("tests/rounds/test_saved.py",),
     ),
     Gate(

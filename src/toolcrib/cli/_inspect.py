@@ -12,6 +12,7 @@ import typer
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._formatting import JsonOption, print_json, write
 from toolcrib.cli._run import exit_on_error, open_toolset, tools_of
+from toolcrib.pipeline import Pipeline
 from toolcrib.toolsets import ToolEntry, Toolset, sources_of
 
 __all__ = ["inspect"]
@@ -37,7 +38,8 @@ def inspect(
 
 async def _inspected(toolset: Toolset) -> dict[str, Any]:
     async with open_toolset(toolset) as bound:
-        tools = [_tool(entry) for entry in bound]
+        pipeline = Pipeline(bound)
+        tools = [_tool(entry, pipeline) for entry in bound]
         return {"servers": _servers(toolset), "tools": tools}
 
 
@@ -51,7 +53,7 @@ def _servers(toolset: Toolset) -> list[dict[str, Any]]:
     ]
 
 
-def _tool(entry: ToolEntry) -> dict[str, Any]:
+def _tool(entry: ToolEntry, pipeline: Pipeline) -> dict[str, Any]:
     source = entry.tool.source
     said = (None if source is None else source.get_listing()) or {}
     return {
@@ -65,6 +67,7 @@ def _tool(entry: ToolEntry) -> dict[str, Any]:
         "parameters": said.get("inputSchema", entry.parameters),
         "returns": said.get("outputSchema", entry.return_schema),
         "gates": _gates(entry),
+        "steps": [{"stage": stage, "name": name} for stage, name in pipeline.explained_steps(entry.name)],
     }
 
 
@@ -99,6 +102,9 @@ def _lines(data: dict[str, Any], schemas: bool) -> Iterator[str]:
         if hints:
             yield f"    hints: {', '.join(hints)}"
         yield f"    gates: {', '.join(f'{name}: {_brief(value)}' for name, value in tool['gates'].items())}"
+        yield "    steps:"
+        for number, step in enumerate(tool["steps"], 1):
+            yield f"        {number:>2} {step['stage']:<9} {step['name']}"
         for name in ("parameters", "returns") if schemas else ():
             yield f"    {name}: {json.dumps(tool[name], ensure_ascii=False)}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from toolcrib.calls import Failed
@@ -32,6 +33,7 @@ It is new; it comes back from a store; the host edited its arguments after it wa
 """
 
 EVERY_OCCASION: Final[frozenset[Occasion]] = frozenset(get_args(Occasion))
+"""The occasions of a gate that names none."""
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 
@@ -114,7 +116,8 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
             mend = "give an object with `stage` and `check(call)`, or a function of the call"
             raise TypeError(f"{who}: {gate!r:.80} is not a gate; {mend}")
         require_parameters("gate", gate, "call")
-        return GateStep(name, "authorize", gate)
+        check = gate if isfunction(gate) else gate.__call__  # by which it is known itself, and not what equals it
+        return GateStep(name, "authorize", check)
     if isinstance(gate, type):
         raise TypeError(f"{who}: the gate {name} is a class; give an object of it, as in gates=[{name}()]")
     require_parameters("gate", gate.check, "call")

@@ -73,7 +73,7 @@ async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
         with call.within():
             own = hooks.decisions_for(call.name)
             refused = await decide(call, own, given=len(own))
-            if refused is None:
+            if refused is None and call.bound is not before:
                 authorize = (step for step in gates_of(call, "edited").after if step.stage == "authorize")
                 refused = await ask_gates(call, authorize)
         if refused is None and (call.bound is not before or call.asks != asks):  # else it stays approved

@@ -99,14 +99,15 @@ async def answered(
 
 
 async def _override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
-    """Take the approver's arguments through steps 2 to 4: guards see them, and approval is not asked again."""
+    """Take the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
     try:
         call.replace_arguments(arguments)
     except (InvalidArguments, SchemaError) as error:
         return failure(call.plan, call.id, call.run, error)
     if call.trace is not None:
         call.trace.overridden(call.shown_arguments())
-    return await ask_gates(call, gates_of(call, "overridden").after)
+    gates = gates_of(call, "overridden")
+    return await ask_gates(call, (*gates.after, *gates.approve))
 
 
 async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:

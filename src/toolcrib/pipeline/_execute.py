@@ -21,7 +21,7 @@ from toolcrib.hooks import HookRaised, ambient
 from toolcrib.pipeline._approve import answered, begun_before, request_for
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._middleware import apply_post_value, deliver
+from toolcrib.pipeline._middleware import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._noted import BegunBefore, forget_begin, note_begin, note_end, note_interruption
 from toolcrib.pipeline._plan import Plan, RunnableTool
 from toolcrib.schema import RunContext
@@ -40,6 +40,8 @@ async def execute(call: LiveCall) -> Outcome | None:
     """
     run, plan = call.run, call.plan
     call.begin()
+    if call.has_deliveries:
+        deliver_reports(call)
     try:
         while True:
             slot = None if run.limits is None else run.slot()
@@ -82,6 +84,8 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
         kept: The body adds each value to it before a consumer has it, and sets `call.left` when the consumer leaves.
     """
     call.begin()
+    if call.has_deliveries:
+        deliver_reports(call)
     entered = False
     try:
         async with _entered(call) as values:
@@ -146,10 +150,16 @@ async def _held(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[An
         yield value
 
 
-async def each(call: LiveCall, value: Any) -> Any:
-    """Return one value of a stream after the hooks that see each, and emit it."""
+async def each(call: LiveCall, value: Any, *, live: bool = True) -> Any:
+    """Return one value of a stream after the hooks that see each, and emit it.
+
+    Args:
+        live: Whether it is given away now. Else it is delivered with the result, of which others may make another.
+    """
     shown = await apply_post_value(call, value) if call.plan.each else value
-    if call.plan.deliveries or call.run.delivery_steps:
+    if call.has_deliveries:
+        if not live:
+            return shown
         shown = await deliver(call, shown)
     if call.trace is not None:
         call.trace.yielded(shown)
@@ -216,8 +226,7 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
         async with made as values:
             async for value in values:
                 call.gave_value = True
-                kept.append(await each(call, value) if call.watched else value)
-        call.delivered = True
+                kept.append(await each(call, value, live=False) if call.watched else value)
         return kept
     except BaseException as error:  # of a task that an executor makes, it would end the event loop
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause

@@ -23,10 +23,10 @@ __all__ = [
     "DECISION_HOOKS",
     "PRE_HOOKS",
     "ask_gates",
-    "explained",
     "gates_of",
     "reasons_for",
     "run_steps",
+    "steps_between",
     "tool_steps",
 ]
 
@@ -119,8 +119,8 @@ def _ordered(of_tool: Iterable[GateStep], of_run: tuple[GateStep, ...]) -> tuple
     return tuple(dict.fromkeys(sorted((*first, *of_tool, *of_run), key=stage_of)))
 
 
-def explained(plan: Plan, run: Run) -> str:
-    """Return what stands between a call and its tool, in order, a line each."""
+def steps_between(plan: Plan, run: Run) -> list[tuple[str, str]]:
+    """Return what stands between a call and who has its result, in order: stages and names."""
     gates = [step for step in _ordered(plan.steps, run_steps(run)) if "new" in step.occasions]
     lines = [(step.stage, step.name if step.kind == "gate" else f"{step.name} ({step.kind})") for step in gates]
     first = next((at for at, step in enumerate(gates) if step.stage not in ("resolve", "validate")), len(gates))
@@ -129,7 +129,7 @@ def explained(plan: Plan, run: Run) -> str:
     lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.each, *plan.held)]
     lines += [("deliver", step.name) for step in (*plan.deliveries, *run.delivery_steps)]
     lines += [("deliver", "result store")] if plan.reader is not None else []
-    return "\n".join(f"{number:>2} {stage:<9} {text}" for number, (stage, text) in enumerate(lines, 1))
+    return lines
 
 
 # --- asking them
@@ -153,12 +153,7 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
         if answer is None:
             continue
         if isinstance(answer, Ask):
-            call.ask_metadata = {**call.ask_metadata, **answer.metadata}
-            if reasons is not None:
-                reasons.append(answer.reason)
-                continue
-            _note(call, DecisionNote(step.name, "ask", answer.reason))
-            call.asks = (*call.asks, answer.reason)
+            _note_question(call, step, answer, reasons)
         elif isinstance(answer, Reject):
             _note(call, DecisionNote(step.name, "reject", answer.reason))
             return Rejected(call.name, call.id, answer.reason)
@@ -179,6 +174,18 @@ async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome
     with call.within():
         refused = await ask_gates(call, gates_of(call, occasion).approve, reasons)
     return reasons if refused is None else refused
+
+
+def _note_question(call: LiveCall, step: GateStep, asked: Ask, reasons: list[str] | None) -> None:
+    """Keep why a person has to approve the call, once: a call that comes back asks what it asked before."""
+    call.ask_metadata = {**call.ask_metadata, **asked.metadata}
+    note = DecisionNote(step.name, "ask", asked.reason)
+    if step.kind == "gate" and asked.reason and note not in call.notes:
+        _note(call, note)
+    if reasons is not None:
+        reasons.append(asked.reason)
+    elif asked.reason not in call.asks:
+        call.asks = (*call.asks, asked.reason)
 
 
 def _note(call: LiveCall, note: DecisionNote) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from asyncio import Future
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy, deepcopy
@@ -70,7 +71,8 @@ class LiveCall:
         original: The call that this is a later copy of: of all copies one is executed.
         misfit: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
             arguments now.
-        delivered: Whether the values of a stream passed their deliveries as they came.
+        delivered: Whether its result, or each value of a stream as it came, passed the deliveries.
+        reporting: The delivery of what its tool reported last; None where nothing is on its way.
         kept: What is shown in the place of its result, where a result store keeps it.
         noted: How much of its execution the run's approval store knows; None for nothing.
         key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
@@ -109,6 +111,7 @@ class LiveCall:
     error: Exception | None = None
     outcome: Outcome | None = None
     delivered: bool = False
+    reporting: Future[None] | None = None
     kept: KeptResult | None = None
 
     def __init__(self, received: ToolCall, plan: Plan, run: Run, trace: Trace | None = None) -> None:
@@ -195,7 +198,12 @@ class LiveCall:
     @property
     def watched(self) -> bool:
         """Whether each value of a stream goes to a sink or a hook."""
-        return self.trace is not None or bool(self.plan.each or self.plan.deliveries or self.run.delivery_steps)
+        return self.trace is not None or bool(self.plan.each) or self.has_deliveries
+
+    @property
+    def has_deliveries(self) -> bool:
+        """Whether its values pass deliveries before anyone has them."""
+        return bool(self.plan.deliveries or self.run.delivery_steps)
 
     def parse(self) -> BaseModel:
         # made anew: read from the arguments it would be validated twice, and some validators change what they are given
@@ -472,7 +480,7 @@ class LiveCall:
 
     def executed(self, value: Any = None, error: Exception | None = None) -> LiveCall:
         """Move to `executed`, with what the tool came to."""
-        self.state, self.value, self.error = "executed", value, error
+        self.state, self.value, self.error, self.delivered = "executed", value, error, False
         return self
 
     def suspend(self) -> None:

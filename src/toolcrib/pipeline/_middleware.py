@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from inspect import isawaitable
+from threading import get_ident
 from typing import Any, cast
 
 from toolcrib.calls import Failed
@@ -12,7 +15,7 @@ from toolcrib.pipeline._failures import described, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.schema import RunContext
 
-__all__ = ["apply_post", "apply_post_value", "apply_pre", "deliver", "deliver_result"]
+__all__ = ["apply_post", "apply_post_value", "apply_pre", "deliver", "deliver_reports", "deliver_result"]
 
 
 def _context(call: LiveCall) -> RunContext[Any]:
@@ -75,17 +78,55 @@ async def deliver(call: LiveCall, value: Any) -> Any:
 
 async def deliver_result(call: LiveCall) -> Failed | None:
     """Deliver a result, unless its values were delivered as they came; return the failure, if a delivery fails."""
-    if call.error is not None or call.delivered:
-        return None
     try:
-        whole: Any = call.value
-        if call.plan.streaming and isinstance(whole, list):
-            call.value = [await deliver(call, value) for value in cast("list[Any]", whole)]
-        else:
-            call.value = await deliver(call, call.value)
+        if call.reporting is not None:
+            await call.reporting
+        if call.error is None and not call.delivered:
+            call.value = await _delivered_value(call)
+            call.delivered = True
     except HookError as error:
-        return hook_failure(call.plan, call.id, call.run, "delivery", error.hook, error.__cause__ or error)
+        if call.error is None:
+            return hook_failure(call.plan, call.id, call.run, "delivery", error.hook, error.__cause__ or error)
     return None
+
+
+async def _delivered_value(call: LiveCall) -> Any:
+    whole: Any = call.value
+    if not (call.plan.streaming and isinstance(whole, list)):
+        return await deliver(call, whole)
+    values: list[Any] = []
+    for value in cast("list[Any]", whole):
+        values.append(await deliver(call, value))
+        if call.gave_value and call.trace is not None:
+            call.trace.yielded(values[-1])
+    return values
+
+
+def deliver_reports(call: LiveCall) -> None:
+    """Have what the tool gives to `ctx.report` pass the deliveries, in order, before anyone has it."""
+    ctx = call.ctx
+    if ctx is None or ctx.report is None:
+        return
+    loop, thread, pass_on = asyncio.get_running_loop(), get_ident(), ctx.report
+
+    def start(value: Any) -> None:
+        call.reporting = loop.create_task(_deliver_report(call, value, pass_on, call.reporting))
+
+    def report(value: Any) -> None:
+        if get_ident() == thread:
+            start(value)
+        else:  # of a tool that is executed in a thread
+            loop.call_soon_threadsafe(start, value)
+
+    ctx.report = report
+
+
+async def _deliver_report(
+    call: LiveCall, value: Any, pass_on: Callable[[Any], None], before: asyncio.Future[None] | None
+) -> None:
+    if before is not None:
+        await before
+    pass_on(await deliver(call, value))
 
 
 async def apply_post_value(call: LiveCall, value: Any) -> Any:

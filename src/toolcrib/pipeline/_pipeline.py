@@ -21,7 +21,7 @@ from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import each, execute, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
-from toolcrib.pipeline._gates import explained, tool_steps
+from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._keep import completed, kept, reader_in, with_value
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post, deliver_result
@@ -340,10 +340,15 @@ class Pipeline:
         Raises:
             UnknownTool: The toolset has no such tool.
         """
+        steps = enumerate(self.explained_steps(name, run), 1)
+        return "\n".join(f"{number:>2} {stage:<9} {text}" for number, (stage, text) in steps)
+
+    def explained_steps(self, name: str, run: Run | None = None) -> list[tuple[str, str]]:
+        """Return the lines of `explain` as stages and names; raises what it does."""
         plan = self._plan(name)
         if plan is None:
             raise UnknownTool(name, tuple(self.toolset.entries))
-        return explained(plan, Run() if run is None else run)
+        return steps_between(plan, Run() if run is None else run)
 
     def is_current(self, request: ApprovalRequest) -> bool:
         """Return whether a request is about the tool as it is now; a tool that is gone has not changed."""
@@ -457,6 +462,11 @@ class Pipeline:
         """Return whether a tool or its gates are given the run context."""
         plan = self._plan(name)
         return plan is None or plan.wants_ctx
+
+    def has_deliveries(self, name: str, run: Run) -> bool:
+        """Return whether results of a tool pass deliveries in a run: what came beside its value has not passed them."""
+        plan = self._plan(name)
+        return bool(run.delivery_steps) or (plan is not None and bool(plan.deliveries))
 
     def _plan(self, name: str) -> Plan | None:
         """Return a tool's plan, made when the tool is first called; None for a name that is not in the toolset."""

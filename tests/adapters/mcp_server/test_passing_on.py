@@ -116,6 +116,11 @@ async def hide_card(ctx: Any, tool_name: str, result: Any, metadata: Any) -> Any
     return result
 
 
+def hide_in_place(call: Any, value: Any) -> Any:
+    value["a"] = 0
+    return value
+
+
 class Wrapped(Toolset):
     async def _call_tool_func(self, args: dict[str, Any], ctx: Any, tool: Any) -> Any:
         return await hide_card(ctx, tool.name, await tool.call_func(args, ctx), {})
@@ -126,11 +131,22 @@ class Wrapped(Toolset):
     [
         Toolset([connect(shop())], global_hooks=GlobalHooks(post=hide_card)),
         Wrapped([connect(shop())]),
+        Toolset([connect(shop())]).with_deliveries(hide_in_place),
     ],
-    ids=["post hook", "wrapper"],
+    ids=["post hook", "wrapper", "delivery"],
 )
 async def test_what_a_hook_has_not_seen_is_not_passed_on(tools: Toolset) -> None:
     async with Client(build_server(tools)) as client:
+        result = await client.call_tool("order", {"phone": "1"})
+
+    assert "4242" not in result.model_dump_json()
+    assert result.structured_content == {"a": 0}
+
+
+async def test_nor_what_a_delivery_of_the_run_has_not_seen() -> None:
+    options = ServerOptions(run=lambda principal: Run(deliveries=[hide_in_place]))
+
+    async with Client(build_server(connect(shop()), options)) as client:
         result = await client.call_tool("order", {"phone": "1"})
 
     assert "4242" not in result.model_dump_json()
@@ -180,6 +196,16 @@ async def test_prompts_are_served_by_the_names_of_their_listing(way: Way) -> Non
         "all_say hi": "this is say hi",
         "all_völlig": "this is völlig",
     }
+
+
+@pytest.mark.parametrize("delivered", ["this was said", []])
+async def test_a_prompt_passes_deliveries(delivered: Any) -> None:
+    tools = Toolset([connect(greeter("hi"), name="n")]).with_deliveries(lambda call, value: delivered)
+
+    async with Client(build_server(tools)) as client:
+        reply = await client.get_prompt("hi")
+
+    assert "this is hi" not in reply.model_dump_json()
 
 
 async def test_no_server_takes_the_name_of_another_s_prompt() -> None:

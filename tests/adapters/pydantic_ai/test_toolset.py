@@ -194,6 +194,41 @@ async def test_long_results_are_cut_and_images_are_not() -> None:
     assert image in texts[2][1]
 
 
+@pytest.mark.parametrize("of_run", [False, True])
+async def test_all_that_a_tool_tells_the_model_passes_deliveries(of_run: bool) -> None:
+    @ez_tool
+    async def find() -> ToolReturn:
+        return ToolReturn("mail ann@example.org", content="beside ann@example.org")
+
+    def mask(call: Any, value: Any) -> Any:
+        return value.replace("ann@example.org", "<masked>") if isinstance(value, str) else value
+
+    tools = Toolset([find]) if of_run else Toolset([find]).with_deliveries(mask)
+    run = Run(deliveries=[mask] if of_run else ())
+    done = await agent(scripted([("find", "{}", "c1")]), as_toolset(tools, run=run)).run("go")
+
+    given = repr([part for message in done.all_messages() for part in message.parts])
+    assert given.count("<masked>") == 2
+    assert "ann@example.org" not in given
+
+
+@pytest.mark.parametrize("fails", ["mail", "beside"])
+async def test_a_delivery_that_fails_for_a_part_of_a_result_gives_the_model_none_of_it(fails: str) -> None:
+    @ez_tool
+    async def find() -> ToolReturn:
+        return ToolReturn("mail ann@example.org", content="beside ann@example.org")
+
+    def broken(call: Any, value: Any) -> Any:
+        if isinstance(value, str) and fails in value:
+            raise RuntimeError("no list")
+        return value
+
+    tools = as_toolset(Toolset([find]).with_deliveries(broken))
+    done = await agent(scripted([("find", "{}", "c1")]), tools).run("go")
+
+    assert "ann@example.org" not in repr([part for message in done.all_messages() for part in message.parts])
+
+
 IMAGE = BinaryContent(b"\x89PNG", media_type="image/png")
 
 

@@ -51,9 +51,10 @@ class _GuardGates(Gates):
             return
         call = CallOfAgent(context, run)
         handling = _Handling(context, call_next, call.arguments)
-        outcome = await call.make(self._guarded(context.function), {_Handling: handling})
+        tools = self._guarded(context.function)
+        outcome = await call.make(tools, {_Handling: handling})
         if outcome is not None:
-            handling.reply(outcome)
+            handling.reply(outcome, as_it_is=not tools.pipeline.has_deliveries(context.function.name, run))
 
     def reads_requests(self, run: Run, session: AgentSession) -> bool:
         return True
@@ -114,8 +115,12 @@ class _Handling:
         self._made, self._value = True, value_of(context.result)
         return self._value
 
-    def reply(self, outcome: Outcome) -> None:
+    def reply(self, outcome: Outcome, *, as_it_is: bool) -> None:
         """Leave the result of the tool itself where nothing was made of it, or say what came of the call.
+
+        Args:
+            outcome: What came of it.
+            as_it_is: Whether the result may go out as the tool gave it: it passes no deliveries.
 
         Raises:
             MiddlewareException: Another middleware, or the tool, ended the agent's run.
@@ -123,7 +128,8 @@ class _Handling:
         """
         if self._signal is not None:
             raise self._signal
-        if not (self._made and isinstance(outcome, Completed) and outcome.value is self._value):
+        is_made = self._made and isinstance(outcome, Completed) and outcome.value is self._value
+        if not (as_it_is and is_made):
             self._context.result = contents_of(outcome)
 
 

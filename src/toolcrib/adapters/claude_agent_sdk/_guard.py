@@ -101,7 +101,7 @@ class _GuardGates(Gates):
         outcome = await tools.pipeline.finish(tools.pipeline.executed(call, value))
         if not isinstance(outcome, Completed):
             return {"continue_": False, "stopReason": outcome.text()}
-        if outcome.value is value:
+        if outcome.value is value and not tools.pipeline.has_deliveries(call.name, call.run):
             return {}
         return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": outcome.value}}
 

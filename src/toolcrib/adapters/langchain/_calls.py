@@ -52,6 +52,11 @@ class CallOfGraph:
         run = _run_of(tools, runtime)
         self._run = run.view(provide={**run.provide, **provide}) if provide else run
 
+    @property
+    def has_deliveries(self) -> bool:
+        """Whether its result passes deliveries, and what came beside its value has not."""
+        return self._tools.pipeline.has_deliveries(self._call.name, self._run)
+
     def forget(self) -> None:
         """Have the call made anew when the graph replays it: its tool interrupted the graph itself."""
         self._tools.forget(self._call, self._run)

@@ -176,7 +176,8 @@ class _Handling:
         if isinstance(self._error, GraphBubbleUp):
             call.forget()
             raise self._error
-        if isinstance(outcome, Completed) and self._result is not None and outcome.value is self._value:
+        as_it_is = self._result is not None and not call.has_deliveries
+        if isinstance(outcome, Completed) and as_it_is and outcome.value is self._value:
             return self._result
         if isinstance(outcome, Failed) and self._result is not None and outcome.exception is self._error:
             return self._result

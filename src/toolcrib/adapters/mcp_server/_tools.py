@@ -109,7 +109,8 @@ class DirectToolServer(ToolServer):
 
     def may_be_suspended(self, request: ToolRequest) -> bool:
         """Return whether the tool may ask for approval, or has done so."""
-        return request.params.name in self._suspending or isinstance(request.run.deps, AgentContext)
+        run = request.run
+        return request.params.name in self._suspending or bool(run.gates) or isinstance(run.deps, AgentContext)
 
     def asks(self, name: str) -> bool:
         """Return whether a tool sees its context, or is another server's, which may ask."""
@@ -134,7 +135,8 @@ class DirectToolServer(ToolServer):
     ) -> CallReply | Suspension:
         """Run a call, and return what the client gets; the result of another server goes to it as it came."""
         listed, run = self._listed.get(request.params.name), request.run
-        if listed is None or not listed.is_remote or run.provenance is not None:
+        passes_on = listed is not None and listed.is_remote and run.provenance is None
+        if not passes_on or self.pipeline.has_deliveries(request.params.name, run):
             return self._result(request, await self._outcome(request, call, run, answer))
         originals = OriginalResults()
         run = run.view(provide={**run.provide, OriginalResults: originals})

@@ -17,7 +17,7 @@ from toolcrib.adapters.pydantic_ai._deferred_calls import resumed
 from toolcrib.adapters.pydantic_ai._media import content_in
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, shape_of_message
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
-from toolcrib.calls import Completed, ResultReader, ToolCall, new_call_id
+from toolcrib.calls import Completed, Failed, ResultReader, ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
@@ -156,18 +156,27 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         if run.provenance is not None:
             self._recall(ctx, run, call_id)
         outcome = await run_reporting(self._opened, call, run, report, grant=grant)
-        value: Any = outcome.value if isinstance(outcome, Completed) else None
-        if isinstance(outcome, Completed) and isinstance(value, ToolReturn):
-            returned = await self._opened.completed(name, call_id, cast("Any", value).return_value, run)
-            if isinstance(returned, Completed):
-                delivered = replace(cast("Any", value), return_value=returned.value)
-                outcome = replace(outcome, value=delivered, kept=returned.kept)
-            else:
-                outcome = returned
+        if isinstance(outcome, Completed) and isinstance(outcome.value, ToolReturn):
+            outcome = await self._delivered_parts(outcome, cast("ToolReturn[Any]", outcome.value), run)
         entry = self._opened.toolset.entries.get(name)
         return reply_to(outcome, tool_args, None if entry is None else entry.max_result_chars)
 
     # --- inside
+
+    async def _delivered_parts(self, outcome: Completed, value: ToolReturn[Any], run: Run) -> Completed | Failed:
+        """Return the outcome with what a tool returns and says beside it, after deliveries; Failed where one fails."""
+        name, call_id = outcome.tool, outcome.call_id
+        returned = await self._opened.completed(name, call_id, value.return_value, run)
+        if isinstance(returned, Failed):
+            return returned
+        beside: Any = value.content
+        if beside is not None and self._opened.has_deliveries(name, run):
+            said = await self._opened.completed(name, call_id, beside, run)
+            if isinstance(said, Failed):
+                return said
+            beside = said.value
+        delivered = replace(value, return_value=returned.value, content=beside)
+        return replace(outcome, value=delivered, kept=returned.kept)
 
     @property
     def _opened(self) -> Pipeline:

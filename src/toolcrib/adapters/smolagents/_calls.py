@@ -102,7 +102,7 @@ class AgentCalls:
             self.interrupt()
         elif isinstance(outcome, Completed):
             original = originals.of(call.id, outcome.value)
-            if original is not None:
+            if original is not None and not tools.pipeline.has_deliveries(name, run):
                 return original
         return self.given(outcome)
 

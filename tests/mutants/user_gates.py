@@ -1,0 +1,216 @@
+"""Gates and deliveries of a user: how they are asked and made, each with the patch that takes a part away."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["USER_GATES"]
+
+_OF_GATES = ("tests/pipeline/test_gates.py", "tests/test_ways_gates.py")
+_OF_DELIVERIES = ("tests/pipeline/test_deliveries.py", "tests/test_ways_gates.py")
+_OF_SERVERS = ("tests/adapters/mcp_server/test_passing_on.py",)
+_FAILED = "            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n"
+
+USER_GATES: tuple[Gate, ...] = (
+    # --- which are asked, and in which order
+    Gate(
+        "gates of a toolset",
+        "toolsets/_gates.py",
+        "return (*scopes, *available, *entry.gates, *approval)",
+        "return (*scopes, *available, *approval)",
+        _OF_GATES,
+    ),
+    Gate("gates of a run", "pipeline/_gates.py", "            *run.gate_steps,\n", "", _OF_GATES),
+    Gate(
+        "gates are asked by stage",
+        "pipeline/_gates.py",
+        "sorted((*first, *of_tool, *of_run), key=stage_of)",
+        "(*first, *of_tool, *of_run)",
+        _OF_GATES,
+    ),
+    Gate(
+        "a gate is known by itself and not by what equals it",
+        "hooks/_gate.py",
+        "check = gate if isfunction(gate) else gate.__call__",
+        "check = gate",
+        ("tests/hooks/test_gate.py",),
+    ),
+    Gate(
+        "arguments of a host that a gate looks at",
+        "pipeline/_plan.py",
+        "read = any(step.reads_host_arguments for step in steps if step.stage not in _BEFORE_READING)",
+        "read = False",
+        _OF_GATES,
+    ),
+    # --- their answers
+    Gate(
+        "a gate of the user's that fails",
+        "pipeline/_gates.py",
+        _FAILED,
+        f'            if step.kind == "gate":\n                continue\n{_FAILED}',
+        _OF_GATES,
+    ),
+    Gate(
+        "a gate that answers something else",
+        "pipeline/_gates.py",
+        "return hook_failure(call.plan, call.id, call.run, step.kind, step.name, wrong)",
+        "continue",
+        _OF_GATES,
+    ),
+    Gate(
+        "a gate that asks is in the record",
+        "pipeline/_gates.py",
+        'if step.kind == "gate" and asked.reason and note not in call.notes:',
+        "if False:",
+        _OF_GATES,
+    ),
+    Gate(
+        "a gate that asks about a call again says it once",
+        "pipeline/_gates.py",
+        "elif asked.reason not in call.asks:",
+        "else:",
+        _OF_GATES,
+    ),
+    # --- the occasions
+    Gate(
+        "occasions of a gate",
+        "pipeline/_plan.py",
+        "chosen = [step for step in steps if occasion in step.occasions]",
+        "chosen = [*steps]",
+        _OF_GATES,
+    ),
+    Gate(
+        "gates about arguments on recovery",
+        "pipeline/_recover.py",
+        "    if refused is None and gates.after:\n",
+        "    if False:\n",
+        _OF_GATES,
+    ),
+    Gate(
+        "gates about what a host edited",
+        "pipeline/_admit.py",
+        'refused = await ask_gates(call, gates_of(call, "edited").after)',
+        "refused = None",
+        _OF_GATES,
+    ),
+    Gate(
+        "gates about what more hooks edited",
+        "pipeline/_admit.py",
+        "refused = await ask_gates(call, authorize)",
+        "refused = None",
+        _OF_GATES,
+    ),
+    Gate(
+        "an approved call stays approved where more hooks edit nothing",
+        "pipeline/_admit.py",
+        "if refused is None and call.bound is not before:",
+        "if refused is None:",
+        _OF_GATES,
+    ),
+    Gate(
+        "gates about what an approver overrides",
+        "pipeline/_approve.py",
+        "(*gates.after, *gates.approve)",
+        "gates.approve",
+        _OF_GATES,
+    ),
+    Gate(
+        "gates at approve about what an approver overrides",
+        "pipeline/_approve.py",
+        "(*gates.after, *gates.approve)",
+        "gates.after",
+        _OF_GATES,
+    ),
+    # --- deliveries
+    Gate(
+        "deliveries of a toolset",
+        "pipeline/_middleware.py",
+        "for step in (*call.plan.deliveries, *call.run.delivery_steps):",
+        "for step in call.run.delivery_steps:",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "deliveries of a run",
+        "pipeline/_middleware.py",
+        "for step in (*call.plan.deliveries, *call.run.delivery_steps):",
+        "for step in call.plan.deliveries:",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "a delivery that fails",
+        "pipeline/_middleware.py",
+        'raise HookError(call.plan.name, "delivery", step.name, described(exception_of(error))) from error',
+        "continue",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "delivery of a result",
+        "pipeline/_middleware.py",
+        "if call.error is None and not call.delivered:",
+        "if False:",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "delivery of a value once",
+        "pipeline/_middleware.py",
+        "if call.error is None and not call.delivered:",
+        "if call.error is None:",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "delivery of an error as if it were a value",
+        "pipeline/_middleware.py",
+        "if call.error is None and not call.delivered:",
+        "if not call.delivered:",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "delivery of the values of a live stream",
+        "pipeline/_execute.py",
+        "        shown = await deliver(call, shown)\n",
+        "        pass\n",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "delivery after what stands around a stream",
+        "pipeline/_execute.py",
+        "await each(call, value, live=False) if call.watched",
+        "await each(call, value) if call.watched",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "delivery of a result that a hook or a gate gives",
+        "pipeline/_keep.py",
+        "failed = await deliver_result(call.executed(value))",
+        "call.executed(value)\n    failed = None",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "delivery of reports",
+        "pipeline/_middleware.py",
+        "pass_on(await deliver(call, value))",
+        "pass_on(value)",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "a call that waits for the delivery of its reports",
+        "pipeline/_middleware.py",
+        "        if call.reporting is not None:\n",
+        "        if False:\n",
+        _OF_DELIVERIES,
+    ),
+    Gate(
+        "what came beside a value that passes deliveries",
+        "adapters/mcp_server/_tools.py",
+        "if not passes_on or self.pipeline.has_deliveries(request.params.name, run):",
+        "if not passes_on:",
+        _OF_SERVERS,
+    ),
+    Gate(
+        "what a tool tells a model beside its result passes deliveries",
+        "adapters/pydantic_ai/_toolset.py",
+        "if beside is not None and self._opened.has_deliveries(name, run):",
+        "if False:",
+        ("tests/adapters/pydantic_ai/test_toolset.py",),
+    ),
+)

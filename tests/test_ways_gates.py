@@ -1,0 +1,198 @@
+"""Gates and deliveries of a user, over every way of calling a tool."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolcrib.approvals import approve_all
+from toolcrib.calls import Ask, Completed, Failed, Reject, Rejected, Suspended
+from toolcrib.testing import Way, every_way, ways
+from toolcrib.tools import Tool, ez_tool
+from toolcrib.toolsets import Toolset
+
+ADDRESS = "ann@example.org"
+
+
+def appending(ran: list[Any]) -> Tool[..., Any]:
+    """Return a tool that notes what it was called with."""
+
+    @ez_tool
+    async def append(text: str, times: int = 1) -> str:
+        """Append a text."""
+        ran.append((text, times))
+        return text * times
+
+    return append
+
+
+class Small:
+    """A gate that refuses or asks about more than three, for what it is given."""
+
+    stage = "authorize"
+    name = "small orders"
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def check(self, call: Any) -> Any:
+        return self._answer if call.arguments["times"] > 3 else None
+
+
+def masked(call: Any, value: Any) -> Any:
+    """Mask an address in a text; one that was masked before is seen."""
+    if not isinstance(value, str):
+        return value
+    return value.replace("<masked>", "<masked twice>").replace(ADDRESS, "<masked>")
+
+
+@every_way
+async def test_a_gate_refuses_a_call_and_lets_another_pass(way: Way) -> None:
+    ran: list[Any] = []
+    caller = way(Toolset([appending(ran)]).with_gates(Small(Reject("at most three"))))
+
+    refused = await caller.call("append", {"text": "x", "times": 4})
+    passed = await caller.call("append", {"text": "x", "times": 3})
+
+    assert isinstance(refused, Rejected), refused
+    assert refused.reason == "at most three"
+    assert isinstance(passed, Completed), passed
+    assert (passed.value, ran) == ("xxx", [("x", 3)])
+    assert [note["hook"] for note in caller.records[0]["decisions"]] == ["small orders"]
+
+
+@ways("run")
+async def test_a_gate_of_the_run_refuses_a_call_and_lets_another_pass(way: Way) -> None:
+    ran: list[Any] = []
+    caller = way([appending(ran)], gates=[Small(Reject("at most three"))])
+
+    refused = await caller.call("append", {"text": "x", "times": 4})
+    passed = await caller.call("append", {"text": "x", "times": 3})
+
+    assert isinstance(refused, Rejected), refused
+    assert isinstance(passed, Completed), passed
+    assert ran == [("x", 3)]
+
+
+@every_way
+async def test_a_gate_that_fails_fails_the_call(way: Way) -> None:
+    ran: list[Any] = []
+
+    def broken(call: Any) -> None:
+        raise RuntimeError("no database")
+
+    outcome = await way(Toolset([appending(ran)]).with_gates(broken)).call("append", {"text": "x"})
+
+    assert isinstance(outcome, Failed), outcome
+    assert (outcome.error_type, ran) == ("HookError", [])
+
+
+@every_way
+async def test_a_gate_has_the_approver_asked(way: Way) -> None:
+    ran: list[Any] = []
+    caller = way(Toolset([appending(ran)]).with_gates(Small(Ask("more than three"))), approver=approve_all)
+
+    outcome = await caller.call("append", {"text": "x", "times": 4})
+
+    assert isinstance(outcome, Completed), outcome
+    assert ran == [("x", 4)]
+    assert caller.records[0]["approval"]["kind"] == "grant"
+
+
+@ways("answer")
+@pytest.mark.parametrize("of_run", [False, True])
+@pytest.mark.parametrize("is_granted", [False, True])
+async def test_a_question_of_a_gate_suspends_the_call_until_it_is_answered(
+    way: Way, of_run: bool, is_granted: bool
+) -> None:
+    ran: list[Any] = []
+    gate, tools = Small(Ask("more than three")), Toolset([appending(ran)])
+    if of_run and "run" not in way.abilities:
+        pytest.skip("it has no part in the run of a test")
+    caller = way(tools, gates=[gate]) if of_run else way(tools.with_gates(gate))
+
+    waiting = await caller.call("append", {"text": "x", "times": 4})
+    assert isinstance(waiting, Suspended), waiting
+    assert "more than three" in waiting.request.reason
+    assert ran == []
+    answer = waiting.request.grant() if is_granted else waiting.request.deny("no")
+    outcome = await caller.answer(waiting, answer)
+
+    assert isinstance(outcome, Completed if is_granted else Rejected), outcome
+    assert ran == ([("x", 4)] if is_granted else [])
+
+
+@every_way
+async def test_a_result_is_masked_for_the_caller_and_in_the_record(way: Way) -> None:
+    @ez_tool
+    async def find() -> str:
+        """Find a person."""
+        return f"Ann <{ADDRESS}>"
+
+    caller = way(Toolset([find]).with_deliveries(masked))
+
+    outcome = await caller.call("find")
+
+    assert isinstance(outcome, Completed), outcome
+    assert outcome.value == "Ann <<masked>>"
+    assert "masked" in caller.shown[0]
+    assert ADDRESS not in json.dumps([caller.shown, caller.records])
+
+
+async def find_rows() -> Any:
+    yield f"Ann <{ADDRESS}>"
+    yield f"Ann <{ADDRESS}>"
+
+
+def find_rows_in_a_thread() -> Any:
+    yield f"Ann <{ADDRESS}>"
+    yield f"Ann <{ADDRESS}>"
+
+
+@every_way
+@pytest.mark.parametrize("fn", [find_rows, find_rows_in_a_thread])
+async def test_the_values_of_a_stream_are_masked_for_the_caller_and_in_the_record(
+    way: Way, fn: Callable[..., Any]
+) -> None:
+    caller = way(Toolset([ez_tool(name="find")(fn)]).with_deliveries(masked))
+
+    outcome = await caller.call("find")
+
+    assert isinstance(outcome, Completed), outcome
+    assert outcome.value == ["Ann <<masked>>"] * 2
+    assert ADDRESS not in json.dumps([caller.shown, caller.records])
+
+
+@ways("run")
+async def test_a_delivery_of_the_run_masks_results(way: Way) -> None:
+    @ez_tool
+    async def find() -> str:
+        """Find a person."""
+        return f"Ann <{ADDRESS}>"
+
+    caller = way([find], deliveries=[masked])
+
+    outcome = await caller.call("find")
+
+    assert isinstance(outcome, Completed), outcome
+    assert outcome.value == "Ann <<masked>>"
+    assert ADDRESS not in json.dumps([caller.shown, caller.records])
+
+
+@every_way
+async def test_a_delivery_that_fails_gives_the_caller_nothing(way: Way) -> None:
+    @ez_tool
+    async def find() -> str:
+        """Find a person."""
+        return f"Ann <{ADDRESS}>"
+
+    def broken(call: Any, value: Any) -> Any:
+        raise RuntimeError("no list of addresses")
+
+    caller = way(Toolset([find]).with_deliveries(broken))
+
+    outcome = await caller.call("find")
+
+    assert isinstance(outcome, Failed), outcome
+    assert ADDRESS not in json.dumps([caller.shown, caller.records, outcome.to_dict()])
