@@ -12,7 +12,13 @@ import pytest
 
 from tests.postgres import Postgres
 from toolcrib.adapters.dbos import PostgresApprovalStore
-from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore, SqlApprovalStore, SqliteApprovalStore
+from toolcrib.approvals import (
+    ApprovalEntry,
+    MemoryApprovalStore,
+    SqlApprovalStore,
+    SqliteApprovalStore,
+    WrappedApprovalStore,
+)
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
@@ -617,3 +623,82 @@ async def test_a_request_whose_grant_expired_is_counted_as_pending(store: Store)
     await asyncio.sleep((until - datetime.now(UTC)).total_seconds() + 0.01)
 
     assert await store.count_pending() == (1, 1)
+
+
+# --- what an attacker tried
+
+
+async def test_a_call_of_another_run_with_the_same_id_does_not_get_the_result(store: Store) -> None:
+    request, other = asked(run_id="run_1"), asked("ask_2", run_id="run_2")
+    grant = request.grant("ann")
+    await store.use(request, grant)
+    await store.begin(request, grant)
+    await store.end(request, grant, {"value": "secret"})
+
+    with pytest.raises(ApprovalError, match="ask_1"):
+        await store.use(other, grant)
+    with pytest.raises(ApprovalError, match="ask_1"):
+        await store.begin(other, grant)
+
+
+async def test_a_grant_that_expires_before_its_call_begins_is_not_used(store: Store) -> None:
+    await store.put(asked())
+    await store.answer(asked().grant("ann", expires_at=datetime.now(UTC) + timedelta(milliseconds=50)))
+    grant = await store.take(asked())
+    assert isinstance(grant, Grant)
+    await asyncio.sleep(0.06)
+
+    with pytest.raises(ApprovalError, match="expired"):
+        await store.begin(asked(), grant)
+
+    assert (await store.show("ask_1")).execution is None
+
+
+async def test_few_executions_of_equal_calls_are_read_and_each_in_doubt_is_among_them(store: Store) -> None:
+    doubtful = asked("ask_doubt", call_id="call_doubt", run_id="run_0")
+    await store.begin(doubtful, None)
+    await store.break_off(doubtful, None)
+    for number in range(25):
+        request = asked(f"ask_{number}", call_id=f"call_{number}", run_id=f"run_{number}")
+        await store.begin(request, None)
+        await store.end(request, None, {"value": number})
+
+    found = await store.like(asked("ask_new", call_id="call_new", run_id="run_new"))
+
+    assert [entry.request.id for entry in found] == ["ask_doubt", *(f"ask_{number}" for number in range(5, 25))]
+
+
+async def test_what_is_asked_about_a_call_that_did_not_begin_after_all_is_kept(store: Store) -> None:
+    await store.begin(asked(), None)
+    await store.undo(asked())
+
+    await store.put(asked(reason="the tool asks", metadata={"total": 5}))
+
+    [entry] = await store.list(pending=True)
+    assert (entry.request.reason, entry.request.metadata) == ("the tool asks", {"total": 5})
+
+
+async def test_each_entry_of_a_call_is_renewed(tmp_path: Path) -> None:
+    store = SqliteApprovalStore(tmp_path / "approvals.db")
+    await store.put(asked("ask_1"))
+    await store.answer(asked("ask_1").grant("ann"))
+    grant = await store.take(asked("ask_2"))
+    assert isinstance(grant, Grant)
+    await store.begin(asked("ask_2"), grant)
+    before = [entry.execution.seen_at for entry in await store.unended() if entry.execution is not None]
+
+    store._renew(["ask_2"])  # what the heartbeat does every ten seconds
+
+    after = [entry.execution.seen_at for entry in await store.unended() if entry.execution is not None]
+    assert len(after) == 2
+    assert all(later > earlier for earlier, later in zip(before, after, strict=True))
+
+
+async def test_a_wrapped_store_claims_work_by_the_store_that_it_wraps(store: Store) -> None:
+    one, other = WrappedApprovalStore(store), WrappedApprovalStore(store)
+
+    assert await one.claim("program:1") is None
+    assert await other.claim("program:1") is not None
+    await one.release("program:1", ended=False)
+    assert await other.claim("program:1") is None
+    await other.release("program:1", ended=False)

@@ -404,7 +404,21 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate("call of a grant", "approvals/_ledger.py", "grant.call_id != request.call_id", "False"),
     Gate("digest of a grant", "approvals/_ledger.py", "grant.digest != request.digest", "False"),
-    Gate("expiry of a grant", "approvals/_ledger.py", "grant.expires_at <= (at or now())", "False", _OF_APPROVALS),
+    Gate("expiry of a grant", "approvals/_ledger.py", "grant.expires_at <= at", "False", _OF_APPROVALS),
+    Gate(
+        "expiry of a grant before its call begins",
+        "approvals/_ledger.py",
+        "    if grant is not None and not again and (why := _expired(grant, execution.begun_at)):\n",
+        "    if False:\n",
+        ("tests/approvals/test_stores.py",),
+    ),
+    Gate(
+        "result of a call for another call of the same id",
+        "approvals/_ledger.py",
+        "    if not _is_same_call(entry.request, request):\n",
+        "    if False:\n",
+        ("tests/approvals/test_stores.py",),
+    ),
     Gate(
         "digest of the final arguments",
         "pipeline/_approve.py",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from toolcrib._processes import this_process
 from toolcrib.approvals._executions import Execution, ExecutionState
@@ -15,6 +15,7 @@ from toolcrib.errors import ApprovalError
 
 __all__ = [
     "EVERYBODY",
+    "MOST_BEGUN",
     "ApprovalEntry",
     "Ledger",
     "begin_execution",
@@ -37,6 +38,7 @@ __all__ = [
 T = TypeVar("T")
 
 _RECENT = timedelta(hours=1)
+MOST_BEGUN: Final = 20  # executions of equal calls that are read, of each kind: a person is shown three
 
 EVERYBODY = "*"
 """The principal of a standing grant that serves all of them."""
@@ -100,7 +102,10 @@ class Ledger(Protocol):
         ...
 
     def begun(self, digest: str) -> Iterable[ApprovalEntry]:
-        """Return the entries with an execution whose requests have a digest, oldest first."""
+        """Return the latest entries with an execution whose requests have a digest, oldest first.
+
+        At most `MOST_BEGUN` of those that are not known to have ended, and as many of the others.
+        """
         ...
 
     def unanswered(self) -> tuple[int, int]:
@@ -132,8 +137,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
     """Return why a grant does not fit a request, in words for a person; empty when it fits."""
     if grant.tool != request.tool:
         return f"it was given for `{grant.tool}`"
-    if grant.expires_at is not None and grant.expires_at <= (at or now()):
-        return f"it expired at {grant.expires_at.isoformat(timespec='seconds')}; ask again"
+    if why := _expired(grant, at or now()):
+        return why
     if not _serves(grant, request.principal):
         given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
         return f"it was given on behalf of {given}, and this call is of {asked}"
@@ -158,6 +163,11 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
         return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
     return ""
+
+
+def _expired(grant: Grant, at: datetime) -> str:
+    is_over = grant.expires_at is not None and grant.expires_at <= at
+    return f"it expired at {str(grant.expires_at)[:19]}; ask again" if is_over else ""
 
 
 def _other_definition(given: str, now: str) -> str:
@@ -212,7 +222,8 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
     known = ledger.entry(request.id)
     if known is None:
         _close_outdated(ledger, request, f"the tool has changed; the request {request.id} asks about this call now")
-    if known is None or (known.answer is not None and known.state == "pending"):
+    is_unread = known is not None and known.answer is None and not known.request.approved_by
+    if known is None or (known.state == "pending" and (known.answer is not None or is_unread)):
         ledger.write(ApprovalEntry(request))
 
 
@@ -317,6 +328,7 @@ def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial)
     standing = isinstance(answer, Grant) and answer.standing
     entry = _entry_for(ledger, request, answer)
     if entry.execution is not None:
+        _require_same_call(entry, request)
         return entry
     if entry.used_at is not None and not (isinstance(answer, Denial) and _same(entry.answer, answer)):
         raise _used(entry)
@@ -325,6 +337,7 @@ def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial)
     if not standing:
         for other in ledger.entries_of(request.call_id):
             if other.used_at is not None and _same(other.answer, answer):
+                _require_same_call(other, request)
                 if other.execution is not None:
                     return other
                 if other.request.id != entry.request.id:
@@ -356,17 +369,20 @@ def begin_execution(
         The entry by which the call, or another one with the same grant, has begun; then this one may not begin.
 
     Raises:
-        ApprovalError: The request was denied, or is closed.
+        ApprovalError: The request was denied, or is closed; or the grant has expired meanwhile.
     """
     answered = _entry_for(ledger, request, grant)
     own = ledger.entry(request.id) or ApprovalEntry(request)
     entries = [answered] if answered.request.id == own.request.id else [answered, own]
     for entry in entries:
         if entry.execution is not None:
+            _require_same_call(entry, request)
             if not (again and entry.execution_state == "in doubt"):
                 return entry
         elif entry.used_at is not None or isinstance(entry.answer, Denial):
             raise _used(entry)
+    if grant is not None and not again and (why := _expired(grant, execution.begun_at)):
+        raise ApprovalError(request.tool, why)
     for entry in entries:
         ledger.write(replace(entry, answer=grant, used_at=execution.begun_at, execution=execution))
     _end_followed(ledger, request)
@@ -426,10 +442,13 @@ def renew_claims(ledger: Ledger, keys: Iterable[str]) -> None:
 
 def renew_executions(ledger: Ledger, request_ids: Iterable[str]) -> None:
     """Note that executions of this process go on."""
-    for entry in filter(None, map(ledger.entry, request_ids)):
-        execution = entry.execution
-        if execution is not None and execution.ended_at is None and execution.process == this_process():
-            ledger.write(replace(entry, execution=replace(execution, seen_at=now())))
+    for begun in filter(None, map(ledger.entry, request_ids)):
+        execution = begun.execution
+        if execution is None or execution.ended_at is not None or execution.process != this_process():
+            continue
+        for entry in ledger.entries_of(begun.request.call_id):  # that of its own request, and of its grant's
+            if entry.execution is not None and entry.execution.id == execution.id:
+                ledger.write(replace(entry, execution=replace(execution, seen_at=now())))
 
 
 def executions_like(ledger: Ledger, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
@@ -500,6 +519,16 @@ def _is_same_call(asked: ApprovalRequest, request: ApprovalRequest) -> bool:
         return False
     in_conversation = asked.conversation_id is not None and asked.conversation_id == request.conversation_id
     return asked.run_id == request.run_id or in_conversation
+
+
+def _require_same_call(entry: ApprovalEntry, request: ApprovalRequest) -> None:
+    """Check that an entry is of the call of a request: another call of the same id does not get its result.
+
+    Raises:
+        ApprovalError: It is of another one.
+    """
+    if not _is_same_call(entry.request, request):
+        raise ApprovalError(request.tool, f"it was used by the call of the request {entry.request.id}; ask again")
 
 
 def _standing_for(ledger: Ledger, request: ApprovalRequest) -> Grant | None:

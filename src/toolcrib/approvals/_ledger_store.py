@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from toolcrib.approvals._executions import Execution, Heartbeat, active_executions
 from toolcrib.approvals._ledger import (
+    MOST_BEGUN,
     ApprovalEntry,
     Ledger,
     begin_execution,
@@ -254,6 +255,7 @@ class _MemoryLedger:
         self._grants: list[Grant] = []
         self._claims: dict[str, Execution] = {}
         self._calls: dict[str, list[str]] = {}
+        self._digests: dict[str, dict[str, None]] = {}  # requests by digest, oldest first
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return self._entries.get(request_id)
@@ -265,6 +267,7 @@ class _MemoryLedger:
         request = entry.request
         if request.id not in self._entries:
             self._calls.setdefault(request.call_id, []).append(request.id)
+        self._digests.setdefault(request.digest, {}).setdefault(request.id)
         self._entries[request.id] = entry
 
     def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
@@ -278,8 +281,16 @@ class _MemoryLedger:
         return [entry for entry, execution in executions if execution is not None and execution.ended_at is None]
 
     def begun(self, digest: str) -> Iterable[ApprovalEntry]:
-        entries = self._entries.values()
-        return [entry for entry in entries if entry.execution is not None and entry.request.digest == digest]
+        counts, found = {True: 0, False: 0}, list[ApprovalEntry]()
+        for request_id in reversed(self._digests.get(digest, {})):
+            entry = self._entries[request_id]
+            if entry.execution is None or entry.request.digest != digest:
+                continue
+            ended = entry.execution.ended_at is not None
+            counts[ended] += 1
+            if counts[ended] <= MOST_BEGUN:
+                found.append(entry)
+        return reversed(found)
 
     def unanswered(self) -> tuple[int, int]:
         requests = [e.request for e in self._entries.values() if e.answer is None and e.used_at is None]

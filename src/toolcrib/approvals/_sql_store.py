@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from toolcrib._tables import Execute
 from toolcrib.approvals._executions import Execution
-from toolcrib.approvals._ledger import ApprovalEntry, Ledger
+from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
@@ -134,7 +134,12 @@ class _SqlLedger:
         return self._entries("WHERE unended = 1")
 
     def begun(self, digest: str) -> Iterable[ApprovalEntry]:
-        return self._entries("WHERE digest = ? AND execution IS NOT NULL", digest)
+        latest = (
+            f"SELECT number FROM {self._requests} WHERE digest = ? AND execution IS NOT NULL AND unended = {{}} "
+            f"ORDER BY number DESC LIMIT {MOST_BEGUN}"
+        )
+        where = " OR ".join(f"number IN ({latest.format(unended)})" for unended in (1, 0))
+        return self._entries(f"WHERE {where}", digest, digest)
 
     def unanswered(self) -> tuple[int, int]:
         query = f"SELECT COUNT(*), SUM(in_doubt) FROM {self._requests} WHERE used_at IS NULL AND answer IS NULL"

@@ -107,6 +107,13 @@ class WrappedApprovalStore:
     async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
         return await self.store.like(request)
 
+    async def claim(self, key: str) -> Execution | None:
+        return await self.store.claim(key) if isinstance(self.store, ClaimsWork) else None
+
+    async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
+        if isinstance(self.store, ClaimsWork):
+            await self.store.release(key, ended=ended, result=result)
+
 
 @runtime_checkable
 class ClaimsWork(Protocol):
