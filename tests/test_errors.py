@@ -45,6 +45,7 @@ EXAMPLES = [
     errors.RoundError(("the model made no call",)),
     errors.SafeExecutionError("it runs"),
     errors.SandboxError("the worker died"),
+    errors.SandboxLost("it was killed"),
     errors.SandboxUnavailable("no kernel support"),
     errors.SchemaError("pay", "db", "has a type that pydantic cannot describe"),
     errors.SchemaTooLarge("pay"),

@@ -21,6 +21,7 @@ _OF_RECOVERY = ("tests/adapters/dbos/test_recovery.py",)
 _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
 _OF_AGENTS = ("tests/adapters/dbos/test_agent.py",)
 _OF_ONCE = ("tests/adapters/dbos/test_once.py",)
+_OF_LOST = ("tests/adapters/dbos/test_program_lost.py",)
 _OF_PROGRAMS = ("tests/adapters/dbos/test_program.py",)
 
 DURABLE_GATES: tuple[Gate, ...] = (
@@ -232,6 +233,15 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_ONCE,
     ),
     # --- a program
+    Gate("an end that is no doing of a program", "code/_journal_host.py", "in _RUN_AGAIN:", "in ():", _OF_LOST),
+    Gate("the tries of a program", _WORKERS, "        if tries < most:\n", "        if True:\n", _OF_LOST),
+    Gate(
+        "tries that a person asks for",
+        "adapters/dbos/_retry.py",
+        '_CLEARED = ("attributes", ',
+        "_CLEARED = (",
+        _OF_LOST,
+    ),
     Gate(
         "fence of a program's journal", "adapters/dbos/_workflow.py", "if owner is not None:", "if False:", _OF_PROGRAMS
     ),

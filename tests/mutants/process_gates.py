@@ -22,6 +22,8 @@ _READER = ("tests/sandbox/test_frames.py", *_BREACH)
 _TABLE_TESTS = ("tests/sandbox/test_result_tables.py",)
 _LIMITS = ("tests/sandbox/test_limits.py",)
 _PAUSE = ("tests/sandbox/test_process_pause.py",)
+_ENDS = ("tests/sandbox/test_worker_end.py",)
+_LOST = ("tests/adapters/dbos/test_program_lost.py",)
 _REMOTE = ("tests/sandbox/test_remote_workers.py",)
 _SESSIONS = ("tests/sandbox/test_process_sessions.py",)
 _STREAMS = ("tests/sandbox/test_process_streams.py",)
@@ -289,6 +291,17 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "if not self._calls.is_open(number):",
         "if False:",
         _PAUSE,
+    ),
+    # --- a program whose process is gone
+    Gate("an end by the kernel's own limit", "sandbox/_worker/_zygote.py", "computed >= limits.cpu", "False", _ENDS),
+    Gate("an end from outside", "sandbox/_worker_end.py", 'if name == "SIGKILL":', "if False:", _ENDS),
+    Gate("calls of a program that is gone", _DRIVE, "self._keeps_calls and self._calls.finish()", "False", _LOST),
+    Gate(
+        "calls of a program that is gone in Monty",
+        "sandbox/_monty.py",
+        "if self._is_journalled and asked.error is not None and",
+        "if False and asked.error is not None and",
+        _LOST,
     ),
     # --- files and artifacts
     Gate("names of artifacts", _FILES, "any(_problem(name) for name in names)", "False", _BREACH),

@@ -149,6 +149,13 @@ SEAL_GATES: tuple[Gate, ...] = (
         _OF_FILTER,
     ),
     Gate(
+        "a kill of a program by itself",
+        _FILTER,
+        "Instruction(_IF_EQUAL, _SIGKILL, 3, 0)",
+        "Instruction(_IF_EQUAL, _SIGKILL, 0, 0)",
+        _OF_FILTER,
+    ),
+    Gate(
         "memory that can be run",
         _FILTER,
         '"mmap": _none_of_bits(2, _EXECUTABLE)',

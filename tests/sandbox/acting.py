@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 from toolcrib.sandbox._worker_pool import WorkerPool, WorkerProcess
@@ -80,6 +82,38 @@ def descendants(of: int, besides: Collection[int] = ()) -> dict[int, str]:
         found |= below
         wanted = set(below)
     return found
+
+
+class Victims:
+    """The processes that are started below this one from now on, to be killed as from outside."""
+
+    def __init__(self) -> None:
+        self._before = descendants(os.getpid())
+
+    def kill_newest(self) -> None:
+        """Kill the one that was started last: the worker of the program that runs."""
+        os.kill(max(self._living()), signal.SIGKILL)
+
+    def kill_all(self) -> None:
+        """Kill all of them, as the kernel may when memory runs out."""
+        for process in self._living():
+            with suppress(ProcessLookupError):  # the end of another may have ended it
+                os.kill(process, signal.SIGKILL)
+
+    def _living(self) -> list[int]:
+        found = descendants(os.getpid(), self._before)
+        return [process for process in found if not gone(process) and _ends_first(process)]
+
+
+def _ends_first(process: int) -> bool:
+    """Tell whether a process is a sandbox's: a database server is none."""
+    try:
+        return (
+            Path(f"/proc/{process}/oom_score_adj").read_text() == "1000\n"
+            or b"monty" in Path(f"/proc/{process}/cmdline").read_bytes()
+        )
+    except OSError:
+        return False
 
 
 def gone(process: int) -> bool:

@@ -194,7 +194,7 @@ async def test_a_worker_that_was_killed_from_outside_is_an_error_and_replaced(ki
         result = await sandbox.run(Program("die()\nwhile True: pass", ("die",)), TableHost(die=kill))
 
         assert result.error is not None
-        assert result.error.kind == "sandbox"
+        assert (result.error.kind, result.error.type) == ("sandbox", "SandboxLost")
         assert (await sandbox.run(PROGRAM, host)).value == 21
 
 

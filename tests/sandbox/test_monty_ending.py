@@ -66,8 +66,8 @@ async def test_a_worker_that_dies_is_said_and_the_next_program_runs(code: str) -
         again = await sandbox.run(program("add(1, 2)"), TableHost())
 
     assert result.error is not None
-    assert (result.error.kind, result.error.type) == ("sandbox", "SandboxError")
-    assert result.error.message.startswith("the worker process died, and the program with it")
+    assert (result.error.kind, result.error.type) == ("sandbox", "SandboxLost")
+    assert "the worker process died, and the program with it: it was killed from outside" in result.error.message
     assert again.value == 3
 
 

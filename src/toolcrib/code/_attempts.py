@@ -14,7 +14,7 @@ from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._runner import ProgramRunner, RunOptions
 from toolcrib.code._type_check import TypeStubs
-from toolcrib.errors import SandboxUnavailable
+from toolcrib.errors import SandboxLost, SandboxUnavailable
 from toolcrib.pipeline import Run, run_for
 from toolcrib.sandbox import TypeChecker, type_checker
 
@@ -72,13 +72,15 @@ def default_hint(result: ExecutionResult) -> str:
     """Return the hint for a model after a failure: which calls were made already, and what to do."""
     if result.findings:
         return "Nothing of it ran. Mend the program and send all of it again."
+    is_lost = (result.error or "").startswith(SandboxLost.__name__)  # whose program may have no fault to mend
+    again = "Send the program again" if is_lost else "Mend the program and send all of it again"
     made = Counter(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
     if not made:
-        return "Mend the program and send all of it again."
+        return f"{again}."
     calls = ", ".join(f"`{name}`" + (f" ({count} times)" if count > 1 else "") for name, count in made.items())
     return (
-        f"{_result_keys(result)}Calls that were made before it failed, and are not undone: {calls}. Mend the program "
-        "and send all of it again, without what must not happen twice."
+        f"{_result_keys(result)}Calls that were made before it failed, and are not undone: {calls}. {again}, without "
+        "what must not happen twice."
     )
 
 

@@ -14,7 +14,7 @@ from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._program_tools import ProgramTool
-from toolcrib.errors import ApprovalError, ReplayDiverged
+from toolcrib.errors import ApprovalError, ReplayDiverged, SandboxLost
 from toolcrib.pipeline import Call, Pipeline, Run, is_call, recall
 from toolcrib.sandbox import (
     Emit,
@@ -32,6 +32,7 @@ from toolcrib.sandbox import (
 __all__ = ["JournalHost", "JournalOptions", "paused_program"]
 
 _JOURNAL_CHARS = 64_000_000  # about, of replies and values; a program with more of them cannot be run again
+_RUN_AGAIN = (("sandbox", "SandboxLost"), ("sandbox", "MissingExtraError"), ("stopped", "SandboxError"))
 _OWN_ENDS = ("exception", "paused")  # a limit may end a program sooner on a slower machine
 
 
@@ -123,7 +124,14 @@ class JournalHost(ProgramHost):
         self._write("state", state=dict(state))
 
     def check_end(self, error: ProgramError | None) -> None:
-        """Raise ReplayDiverged for a program that came to an end sooner than it did before."""
+        """Return unless a program with a log has to run again, or came to an end sooner than it did before.
+
+        Raises:
+            SandboxLost: Its process was lost, its sandbox closed, or its result cannot be read here; with a log alone.
+            ReplayDiverged: It does something else than before.
+        """
+        if self._log is not None and error is not None and (error.kind, error.type) in _RUN_AGAIN:
+            raise SandboxLost(error.message)
         if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
             raise self.journal.diverged("another one") or ReplayDiverged("the same way as before", error.message)
         if error is None or error.kind in _OWN_ENDS:

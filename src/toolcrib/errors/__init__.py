@@ -33,7 +33,7 @@ from toolcrib.errors._calls import (
     exception_of,
     register_signal,
 )
-from toolcrib.errors._code import CodeError, SandboxError, SandboxUnavailable
+from toolcrib.errors._code import CodeError, SandboxError, SandboxLost, SandboxUnavailable
 from toolcrib.errors._code import PausedProgramError as PausedProgramError
 from toolcrib.errors._code import ReplayDiverged as ReplayDiverged
 from toolcrib.errors._credentials import ConsentError, CredentialError, CredentialKeyError
@@ -112,6 +112,7 @@ __all__ = [
     "RoundError",
     "SafeExecutionError",
     "SandboxError",
+    "SandboxLost",
     "SandboxUnavailable",
     "SchemaError",
     "SchemaTooLarge",

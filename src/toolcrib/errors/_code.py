@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = ["CodeError", "PausedProgramError", "ReplayDiverged", "SandboxError", "SandboxUnavailable"]
+__all__ = ["CodeError", "PausedProgramError", "ReplayDiverged", "SandboxError", "SandboxLost", "SandboxUnavailable"]
 
 
 class CodeError(ToolcribError):
@@ -25,6 +25,12 @@ class SandboxError(ToolcribError, RuntimeError):
     """The sandbox itself failed: its worker died or broke the protocol."""
 
     code = "sandbox_error"
+
+
+class SandboxLost(SandboxError):
+    """The process of a program is gone, and it cannot be said that the program ended it: it may have been killed."""
+
+    code = "sandbox_lost"
 
 
 class SandboxUnavailable(ToolcribError, RuntimeError):

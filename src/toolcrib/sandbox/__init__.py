@@ -39,7 +39,8 @@ from toolcrib.sandbox._source import Source, SourceEdit, parse_program
 from toolcrib.sandbox._stopwatch import Stopwatch
 from toolcrib.sandbox._values import json_size, memory_size
 from toolcrib.sandbox._worker.awaiting import awaited_calls
-from toolcrib.sandbox._workers import GUEST, StoppableWorker, Worker, Workers, guest_command
+from toolcrib.sandbox._worker_end import WorkerEnd
+from toolcrib.sandbox._workers import GUEST, ReportingWorker, StoppableWorker, Worker, Workers, guest_command
 
 if TYPE_CHECKING:
     from toolcrib.sandbox._command_workers import CommandWorkers, bubblewrap, gvisor
@@ -67,6 +68,7 @@ __all__ = [
     "Raised",
     "RemoteWorkers",
     "Reply",
+    "ReportingWorker",
     "Resumable",
     "Sandbox",
     "SandboxLimits",
@@ -85,6 +87,7 @@ __all__ = [
     "UnsafeInlineSandbox",
     "Value",
     "Worker",
+    "WorkerEnd",
     "WorkerSandbox",
     "Workers",
     "awaited_calls",

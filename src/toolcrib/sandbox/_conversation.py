@@ -46,14 +46,20 @@ from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
 from toolcrib.sandbox._usage import NOTHING, Usage
 from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
+from toolcrib.sandbox._worker_end import WorkerEnd
+from toolcrib.sandbox._workers import MeasuredWorker, ReportingWorker, Worker
 
 __all__ = ["Conversation"]
 
 _TURN = 0.05  # seconds after which other tasks of the loop get a turn, even when there are none
 _FRAMES_A_TURN = 50
+_END_SECONDS = 2.0  # in which the kernel ends a process whose socket it has closed
+_END_LOOK = 0.005
 _DEADLOCK = ProgramError(
     "exception", "RuntimeError", "the program waits for something that never comes: no tool runs, and no timer"
 )
+
+_GONE = ProgramError("sandbox", "SandboxLost", "the worker process is gone")  # why is asked for at the end
 
 _Waiting: TypeAlias = WaitFrame | CallFrame | NextFrame
 
@@ -63,8 +69,7 @@ class Conversation:
 
     Args:
         wire: Returns the wire to the worker, given a callback for what comes on it, and one for the time that it takes.
-        kill: Ends the worker at once.
-        usage: Returns what the worker has computed so far, and how many threads it has.
+        worker: The worker, which is killed unless it can run another program.
         names: Plain values that the program finds by these names; None where those that it leaves are not wanted.
 
     Attributes:
@@ -78,15 +83,14 @@ class Conversation:
         host: Host,
         log: ReplayLog,
         wire: Callable[[Callable[[], None], Callable[[float], None]], Wire],
-        kill: Callable[[], None],
-        usage: Callable[[], Usage],
+        worker: Worker,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         self.names = names
         self._program, self._limits, self._host, self._log = program, program.limits, host, log
         if program.save_state is not None:
             log.save_to(program.save_state)
-        self._kill, self._usage, self._computed_before = kill, usage, 0.0
+        self._worker, self._computed_before = worker, 0.0
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] | None = None
         self._stopwatch = Stopwatch(program.limits.program_time, self._out_of_time, on_look=self._look, used=self._used)
@@ -121,7 +125,7 @@ class Conversation:
                 value, error = await self._converse(keep)
             self.is_reusable = True
         except ProgramEnded as ended:
-            error = ended.error
+            error = await self._explained(ended.error)
         except ProtocolError as broken:
             error = protocol_broken(broken)
         except Diverged as difference:
@@ -131,7 +135,9 @@ class Conversation:
         except TimeoutError:
             if not self._deadline.is_over:
                 raise
-            error = self._reason_to_end() or took_too_long(self._limits)
+            is_late = self._keeps_calls and self._ended is None  # else it was left because the worker is gone
+            error = None if is_late else await self._explained(self._reason_to_end())
+            error = error or took_too_long(self._limits)
         finally:
             await self._close()
         state = None if keep else self._state
@@ -141,7 +147,7 @@ class Conversation:
     async def _close(self) -> None:
         self.is_reusable = self._wire.detach() and self.is_reusable
         if not self.is_reusable:
-            self._kill()
+            self._worker.kill()
         self._stopwatch.stop()
         self._clear_alarm()
         await self._calls.close()
@@ -151,12 +157,15 @@ class Conversation:
         if self._ended is None:
             self._ended = error
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._deadline.end)
+            self._loop.call_soon_threadsafe(self._wake if self._keeps_calls else self._deadline.end)
 
     def _out_of_time(self) -> None:
         if self._ended is None:
             self._ended = computed_too_long(self._limits)
         self._deadline.end()
+
+    def _usage(self) -> Usage:
+        return self._worker.usage() if isinstance(self._worker, MeasuredWorker) else NOTHING
 
     def _look(self) -> None:
         """End a program that has too many threads, or whose threads compute too long, also while it waits."""
@@ -215,6 +224,8 @@ class Conversation:
         if self._calls.failed is not None:
             raise self._calls.failed
         if self._ended is not None or self._wire.is_over:
+            if self._finishes_calls():
+                return False
             raise ProgramEnded(self._reason_to_end())
         return self._waiting is not None and self._give(self._waiting)
 
@@ -224,11 +235,28 @@ class Conversation:
             return self._ended
         if self._wire.broken is not None:
             return protocol_broken(self._wire.broken)
-        if not self._wire.is_over:
-            return None
-        limits = self._limits
-        may = f"{limits.program_time:g} s, {limits.memory // 1024 // 1024} MB"
-        return worker_died(f"it crashed, or took more time or memory than it may ({may}) or than the machine has")
+        return _GONE if self._wire.is_over else None
+
+    async def _explained(self, error: ProgramError | None) -> ProgramError | None:
+        """Return an error, and in the place of `_GONE` how the worker ended."""
+        if error is not _GONE:
+            return error
+        worker = self._worker
+        end: WorkerEnd | None = None
+        if isinstance(worker, ReportingWorker):
+            until = time.monotonic() + _END_SECONDS
+            while (end := worker.ending()) is None and time.monotonic() < until:  # noqa: ASYNC110 -- the zygote is asked
+                await asyncio.sleep(_END_LOOK)  # its socket is closed some time before it has ended
+        return self._ended or worker_died(end, self._limits)
+
+    def _finishes_calls(self) -> bool:
+        """Return whether calls of a worker that is gone are to come to their end, for the journal of the program."""
+        self._stopwatch.pause()
+        return self._keeps_calls and self._calls.finish()
+
+    @property
+    def _keeps_calls(self) -> bool:
+        return self._program.save_state is not None
 
     async def _result(self, done: DoneFrame) -> tuple[Any, ProgramError | None]:
         self._stopwatch.pause()
@@ -253,7 +281,7 @@ class Conversation:
         if self._news is not None:
             if not self._news.done():
                 self._news.set_result(None)
-        elif self._is_answering and self._wire.is_over:
+        elif self._is_answering and self._wire.is_over and not self._keeps_calls:
             self._deadline.end()
 
     async def _wait_for_news(self) -> None:

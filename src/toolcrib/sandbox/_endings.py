@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolcrib.sandbox._protocol import ProgramError, Raised, SandboxLimits
 from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
+from toolcrib.sandbox._worker_end import WorkerEnd
 
 __all__ = [
     "CALL_CANCELLED",
@@ -121,9 +122,20 @@ def tables_too_large(name: str, size: int, limits: SandboxLimits) -> Raised:
     )
 
 
-def worker_died(why: str) -> ProgramError:
-    """Return the error of a program whose process is gone."""
-    return ProgramError("sandbox", "SandboxError", f"the worker process died, and the program with it: {why}")
+def worker_died(end: WorkerEnd | None, limits: SandboxLimits) -> ProgramError:
+    """Return the error of a program whose process is gone.
+
+    Args:
+        end: How it ended; None where that is not known, as of a process on another machine.
+    """
+    died = "the worker process died, and the program with it"
+    if end is None:
+        may = f"{limits.program_time:g} s, {limits.memory // 1024 // 1024} MB"
+        why = f"it crashed, or took more time or memory than it may ({may}) or than the machine has"
+        return ProgramError("sandbox", "SandboxLost", f"{died}: {why}")
+    if end.cause == "time":
+        return computed_too_long(limits)
+    return ProgramError("sandbox", "SandboxError" if end.cause == "program" else "SandboxLost", f"{died}: {end.how}")
 
 
 def protocol_broken(error: Exception) -> ProgramError:

@@ -222,6 +222,7 @@ class _Run:
 
     def __init__(self, program: Program, source: MontySource, host: Host, saved: MontyState | None = None) -> None:
         self._limits, self._may_block, self._host = program.limits, program.may_block, host
+        self._is_journalled = program.save_state is not None
         self._loop = asyncio.get_running_loop()
         self._deadline = WallClock(program)
         self._computed = self._charged = 0.0  # seconds, of the program and of the host for it
@@ -237,6 +238,8 @@ class _Run:
                 asked = await self._next(steps, None, thread)
                 while not isinstance(asked, SandboxResult):
                     asked = await self._next(steps, await self._calls.answer(asked), thread)
+                if self._is_journalled and asked.error is not None and asked.error.kind in ("sandbox", "stopped"):
+                    await self._calls.finish()
                 done = True
                 return asked
         except ProgramEnded as ended:
@@ -289,8 +292,9 @@ class _Run:
     def abort(self) -> None:
         """End the program because the sandbox is closed; called from any thread."""
         self.program.end(CLOSED)
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._deadline.end)
+        if not self._is_journalled:  # else its calls come to their end, for the journal
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._deadline.end)
 
 
 _made: WeakSet[MontySandbox] = WeakSet()

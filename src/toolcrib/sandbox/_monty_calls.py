@@ -135,6 +135,12 @@ class MontyCalls:
             return refused
         return Value(values) if isinstance(reply, Value) else reply
 
+    async def finish(self) -> None:
+        """Begin no further call, and wait until those that run have ended."""
+        self._queue.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
+
     async def close(self) -> None:
         """Stop the calls that still run, and wait until they have stopped."""
         self._queue.close()

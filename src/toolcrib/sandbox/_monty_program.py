@@ -6,6 +6,7 @@ The caller chooses the thread; nothing here waits for the host.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -50,6 +51,7 @@ from toolcrib.sandbox._protocol import (
 )
 from toolcrib.sandbox._values import json_size
 from toolcrib.sandbox._worker.export import ValueRefused, exported, exported_arguments
+from toolcrib.sandbox._worker_end import WorkerEnd, worker_end
 
 __all__ = ["MontyProgram", "Steps"]
 
@@ -57,6 +59,7 @@ T = TypeVar("T")
 
 _SUSPENSIONS_PER_CALL = 4  # a call may cost a name look-up, a future and a resolution besides
 _SUSPENSIONS = 20_000  # for sleeps and names
+_SIGNAL = re.compile(r"\(signal: (\d+)")  # how Monty says that its worker was ended by one
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM ends a process, too
 
 
@@ -367,7 +370,15 @@ class MontyProgram:
     def _crashed(self, crash: MontyCrashedError) -> ProgramError | None:
         if self.ended is not None:
             return self.ended.error
-        return worker_died(str(crash))
+        return worker_died(_end_of(crash), self._limits)
+
+
+def _end_of(crash: MontyCrashedError) -> WorkerEnd:
+    """Return how a worker ended, which a program of Monty's cannot send a signal."""
+    signalled = _SIGNAL.search(str(crash))
+    if signalled is not None:
+        return worker_end(-int(signalled[1]))
+    return WorkerEnd("program" if crash.timed_out or crash.exit_status is not None else "outside", str(crash))
 
 
 def _stand_in(name: str) -> Callable[[], None]:

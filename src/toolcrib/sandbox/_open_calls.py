@@ -266,6 +266,11 @@ class OpenCalls:
             self.failed = error
         self._on_change()
 
+    def finish(self) -> bool:
+        """Begin no further call; return whether one still runs, and is not a stream that waits for its program."""
+        self._queue.close()
+        return any(call.task is not None and not (call.task.done() or call.is_idle) for call in self._open.values())
+
     async def close(self) -> None:
         """Stop the calls that still run, and wait until they have stopped."""
         self.failed = self.failed or ProgramEnded(None)  # failures from here on are not reported

@@ -30,10 +30,9 @@ from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, San
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._source import normalized
-from toolcrib.sandbox._usage import NOTHING, Usage
 from toolcrib.sandbox._values import json_bytes
 from toolcrib.sandbox._worker.imports import MODULE_NAMES, UNLISTED
-from toolcrib.sandbox._workers import MeasuredWorker, SpeakingWorkers, StoppableWorker, Worker, Workers
+from toolcrib.sandbox._workers import SpeakingWorkers, StoppableWorker, Worker, Workers
 
 __all__ = ["IDLE", "ProcessSession", "WorkerSandbox", "worker_dialect"]
 
@@ -241,8 +240,7 @@ class WorkerSandbox:
     ) -> Ended:
         """Run a program in a worker; `names` are the plain values that it finds, None where none are wanted of it."""
         wire = partial(Wire, worker.socket, frame_limit(program.limits.value_size), 2 * program.limits.bytes_out)
-        usage = worker.usage if isinstance(worker, MeasuredWorker) else _unmeasured
-        conversation = Conversation(program, host, log, wire, worker.kill, usage, names)
+        conversation = Conversation(program, host, log, wire, worker, names)
         with self._lock:
             self._running.add(conversation)
         try:
@@ -397,10 +395,6 @@ class ProcessSession:
         if self._is_counted:
             self._is_counted = False
             self._sandbox.queue.close_session(memory)
-
-
-def _unmeasured() -> Usage:
-    return NOTHING
 
 
 def _close_unused(taken: asyncio.Future[Worker]) -> None:

@@ -8,8 +8,18 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from toolcrib.sandbox._usage import Usage
 from toolcrib.sandbox._worker.launch import FOLDER, command
+from toolcrib.sandbox._worker_end import WorkerEnd
 
-__all__ = ["GUEST", "MeasuredWorker", "SpeakingWorkers", "StoppableWorker", "Worker", "Workers", "guest_command"]
+__all__ = [
+    "GUEST",
+    "MeasuredWorker",
+    "ReportingWorker",
+    "SpeakingWorkers",
+    "StoppableWorker",
+    "Worker",
+    "Workers",
+    "guest_command",
+]
 
 GUEST: Final = Path(FOLDER)
 """The folder of the guest, all that must be seen inside a wall beside a Python of the same version."""
@@ -62,6 +72,15 @@ class MeasuredWorker(Protocol):
 
     def usage(self) -> Usage:
         """Return the seconds that the worker has computed so far, and how many threads it has."""
+        ...
+
+
+@runtime_checkable
+class ReportingWorker(Protocol):
+    """A worker of which the host learns how its process ended; the end of others may be from outside."""
+
+    def ending(self) -> WorkerEnd | None:
+        """Return how the worker ended; None while it lives, or as long as that is not known."""
         ...
 
 

@@ -20,7 +20,8 @@ from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox._control_group import CONTROL_GROUP, ControlGroup
 from toolcrib.sandbox._usage import NOTHING, Usage, usage_of
 from toolcrib.sandbox._worker.launch import ENVIRONMENT, command, read_message, version
-from toolcrib.sandbox._worker.messages import ANSWER, FORK, REQUEST, SIGNAL
+from toolcrib.sandbox._worker.messages import ANSWER, ENDED, FORK, REQUEST, SIGNAL
+from toolcrib.sandbox._worker_end import LOST_WITH_ALL, WorkerEnd, worker_end
 
 __all__ = ["Ready", "WorkerProcess", "Zygote", "ready"]
 
@@ -83,7 +84,7 @@ class WorkerProcess:
         ready: Its first message, once that was read, where it sends one itself.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_number", "_zygote", "on_close", "ready", "socket")
+    __slots__ = ("__weakref__", "_end", "_handle", "_number", "_zygote", "on_close", "ready", "socket")
 
     def __init__(self, zygote: Zygote, channel: socket.socket) -> None:
         self.socket = channel
@@ -92,6 +93,7 @@ class WorkerProcess:
         self._zygote: Zygote | None = zygote
         self._number: int | None = None
         self._handle: int | None = None
+        self._end: WorkerEnd | None = None
 
     def kill(self) -> None:
         """End the worker at once; nothing happens when it has ended."""
@@ -112,6 +114,16 @@ class WorkerProcess:
         if self._zygote is not None and self._number is None:
             self._zygote.read_answers(until=self)
         return NOTHING if self._handle is None else usage_of(self._handle)
+
+    def ending(self) -> WorkerEnd | None:
+        """Return how the worker ended; None while it lives, or as long as that is not known."""
+        zygote = self._zygote
+        if self._end is None and zygote is not None:
+            is_lost = not zygote.alive
+            zygote.read_answers()
+            if is_lost and self._end is None:
+                return LOST_WITH_ALL
+        return self._end
 
     def _send(self, number: int) -> None:
         if self._zygote is None:
@@ -170,6 +182,10 @@ class WorkerProcess:
         """Take the zygote's answer; no number when the worker could not be forked."""
         self._number, self._handle = number, handle
 
+    def ended(self, end: WorkerEnd) -> None:
+        """Take what the zygote says of the end."""
+        self._end = end
+
 
 class Zygote:
     """A running zygote, or starter of commands; its methods may be called from any thread.
@@ -194,6 +210,7 @@ class Zygote:
         self._lock = threading.RLock()
         self._unanswered: deque[WorkerProcess] = deque()
         self._workers: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
+        self._numbered: weakref.WeakValueDictionary[int, WorkerProcess] = weakref.WeakValueDictionary()
         self._control, theirs = socket.socketpair()
         try:
             self._process = _start(theirs.fileno(), options, errors)
@@ -209,7 +226,7 @@ class Zygote:
     @property
     def alive(self) -> bool:
         """True while the zygote holds its end of the socket."""
-        return not _hung_up(self._control)
+        return self._control.fileno() >= 0 and not _hung_up(self._control)
 
     def ready(self) -> Ready:
         """Wait for the first message and return it.
@@ -264,11 +281,7 @@ class Zygote:
     def read_answers(self, until: WorkerProcess | None = None) -> None:
         """Read the answers that are there; with `until`, wait for that worker's. A dead zygote has none."""
         with self._lock:
-            while (
-                self._unanswered
-                and self._control.fileno() >= 0
-                and (until in self._unanswered or _readable(self._control))
-            ):
+            while self._control.fileno() >= 0 and (until in self._unanswered or _readable(self._control)):
                 try:
                     data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)
                 except TimeoutError:
@@ -278,9 +291,17 @@ class Zygote:
                     return
                 if len(data) != ANSWER.size:
                     return
-                (number,) = ANSWER.unpack(data)
+                what, number, code = ANSWER.unpack(data)
+                if what == ENDED:
+                    worker = self._numbered.pop(number, None)  # None: it was closed
+                    if worker is not None:
+                        worker.ended(worker_end(code, is_command=self.signals_trees))
+                    continue
                 self.served = self.served or number > 0
-                self._unanswered.popleft().started(number if number > 0 else None, handles[0] if handles else None)
+                worker = self._unanswered.popleft()
+                worker.started(number if number > 0 else None, handles[0] if handles else None)
+                if number > 0:
+                    self._numbered[number] = worker
 
     def signal(self, worker: int, number: int) -> None:
         """Have the zygote signal a worker that the host cannot signal."""

@@ -40,7 +40,7 @@ ARGUMENTS = {
         [(3, POINTER, 9, 0, POINTER), (3, POINTER, 9, 0, HIGH_POINTER), (3, POINTER, 9, 1), (3, POINTER, 9, 0x4001)],
     ),
     "socketpair": ([(1, 1), (1, 0x80801)], [(2, 1), (16, 3), (10, 1), (1, 2), (1, 5), (1, 0x80002)]),
-    "tgkill": ([(SELF, 1, 6)], [(1, 1, 9), (SELF + 1, 1, 9), (0, 0, 9)]),
+    "tgkill": ([(SELF, 1, 6), (SELF, 1, 11)], [(1, 1, 6), (SELF + 1, 1, 6), (0, 0, 6), (SELF, 1, 9)]),
 }
 # Of a process that becomes another program: code is mapped from files alone, and files are read alone.
 LOADING_ARGUMENTS = {

@@ -93,6 +93,8 @@ class Queue:
         worker_concurrency: The most that runs at a time on one worker.
         rate: So many may start in so many seconds, on all workers together: `(100, 60.0)`.
         polling: Seconds between two looks of a worker that has room.
+        tries: How often a program is begun whose sandbox does not start, or whose process is killed from outside,
+            before it fails; between two tries it waits in the queue, longer each time.
     """
 
     name: str
@@ -100,11 +102,12 @@ class Queue:
     worker_concurrency: int | None = 100
     rate: tuple[int, float] | None = None
     polling: float = 0.25
+    tries: int = 5
 
     def __post_init__(self) -> None:
         if not self.name or self.name.startswith("_dbos_"):
             raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
-        for name in ("concurrency", "worker_concurrency"):
+        for name in ("concurrency", "worker_concurrency", "tries"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"the queue `{self.name}`: {name} must be at least 1, and is {value}")

@@ -33,6 +33,7 @@ from toolcrib.adapters.dbos._workers import (
     hand_back,
     last_seen,
     leave,
+    put_off,
     take_lease,
 )
 from toolcrib.errors import DatabaseError, EngineError, WorkerError
@@ -241,6 +242,18 @@ class Engine:
         if time.time() - since > _LEFT_LONG and work_id not in self._left:
             self._left.append(work_id)
             _log.warning("%s %s since %s; this worker, %s, has not", work_id, why, _time(since), self.worker_id)
+
+    async def put_off(self, work_id: str, why: str, most: int) -> int:
+        """Let work that failed by no doing of its own wait for another try, and return its tries so far.
+
+        Args:
+            why: What made the try fail.
+            most: The tries that it may have; after the last one it does not wait.
+        """
+        why = why[:_ERROR_CHARS]
+        tries = await outlast(lambda: asyncio.to_thread(put_off, self.client, self.worker_id, work_id, why, most))
+        _log.warning("%s was not run to its end, in try %d of %d: %s", work_id, tries, most, why)
+        return tries
 
     @property
     def takes_work(self) -> bool:

@@ -360,6 +360,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     if claim.result is not None:
         return claim.result
     store: ApprovalStore = engine.client.approvals
+    result: ExecutionResult | SandboxError | SandboxUnavailable
     try:
         paused = paused_program_in(claim.lines)
         if paused is not None:
@@ -374,8 +375,12 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         result = running.result()
     except _LASTING as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")
+    except (SandboxError, SandboxUnavailable) as error:
+        result = error
     finally:
         await journal.written()
+    if not isinstance(result, ExecutionResult):
+        result = await _try_again(engine, workflow_id, result, toolkit.queue.tries)
     for call in result.suspended_calls:
         await outlast(partial(store.put, call.request))  # one that is in doubt is in no store yet
     stored = _result_to_dict(replace(result, records=()))
@@ -386,12 +391,25 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     return {"state": state, "success": result.success, **({} if error is None else {"error": error})}
 
 
+async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, most: int) -> ExecutionResult:
+    """Let a program wait for another try where its sandbox failed, and return its result after the last one.
+
+    Raises:
+        CancelledError: It waits now.
+    """
+    error = f"{type(failed).__name__}: {failed}"
+    tries = await engine.put_off(work_id, error, most)
+    if tries < most:
+        raise asyncio.CancelledError from failed
+    times = "once" if tries == 1 else f"{tries} times"
+    said = f"the sandbox could not run this program, which was tried {times}; the last time it was {error}"
+    return ExecutionResult(success=False, error=f"{type(failed).__name__}: {said}")
+
+
 _LASTING: tuple[type[ToolcribError], ...] = (
     ApprovalError,
     PausedProgramError,
     ReplayDiverged,
-    SandboxError,
-    SandboxUnavailable,
 )
 """Errors that keep a program from going on however often it is tried: its result names them."""
 

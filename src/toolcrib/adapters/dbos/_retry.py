@@ -96,7 +96,15 @@ def _reset(
     return True
 
 
-_CLEARED = ("output", "error", "owner_xid", "started_at_epoch_ms", "completed_at", "workflow_deadline_epoch_ms")
+_CLEARED = (
+    "attributes",
+    "output",
+    "error",
+    "owner_xid",
+    "started_at_epoch_ms",
+    "completed_at",
+    "workflow_deadline_epoch_ms",
+)
 
 
 def _database(client: Client) -> Any:

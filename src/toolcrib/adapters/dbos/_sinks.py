@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from toolcrib._tables import StoreTables
 from toolcrib.adapters.dbos._database import Database, PostgresTables
 from toolcrib.calls import ActivityEvent, CallEvent
+from toolcrib.errors import SandboxLost
 from toolcrib.record import (
     EVENT_TABLES,
     BatchSink,
@@ -176,7 +177,7 @@ def prune_kept_events(database: Database, before: datetime, *, dry_run: bool) ->
 # --- of a worker
 
 INTERRUPTED = "interrupted"
-"""The state of a turn or program whose worker was stopped; any worker takes it up again."""
+"""The state of a turn or program whose worker was stopped, or whose process was lost; any worker takes it up again."""
 
 
 class WorkerSink:
@@ -203,7 +204,11 @@ class WorkerSink:
         """Take an event of a run."""
         if self.lost:
             return
-        if self.leaving and event.kind == "closed" and event.data["outcome"] == "cancelled":
+        is_cut_off = event.kind == "closed" and (
+            (self.leaving and event.data["outcome"] == "cancelled")
+            or event.data.get("error_type") == SandboxLost.__qualname__  # it is run again
+        )
+        if is_cut_off:
             event = replace(event, kind="changed", data={"state": INTERRUPTED})
         self.sink.emit_activity(event)
 

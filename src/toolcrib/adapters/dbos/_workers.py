@@ -32,6 +32,7 @@ __all__ = [
     "held_by",
     "last_seen",
     "leave",
+    "put_off",
     "recover",
     "take_lease",
     "workers",
@@ -41,6 +42,7 @@ LEASE_SECONDS = 15.0
 """How long a worker that renews nothing counts as alive."""
 
 _LEFT_SECONDS = 2.0  # that other workers have to take what one cannot run, before it looks at it again
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries; each is four times the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,23 +268,61 @@ def hand_back(client: Client, worker_id: str, only: Collection[str] | None = Non
 
 def leave(client: Client, worker_id: str, work_id: str, why: str) -> float:
     """Let work that a worker took and cannot run wait for one that can, and return since when it has been left."""
-    table = _database(client).tables.workflow_status
-    mine = (table.c.workflow_uuid == work_id, table.c.status == "PENDING", table.c.executor_id == worker_id)
     with _database(client).engine.begin() as connection:
         at = database_time(connection)
-        noted: dict[str, Any] = connection.execute(sa.select(table.c.attributes).where(*mine)).scalar() or {}
+        noted = _noted(client, connection, worker_id, work_id)
         since = float(noted.get("left_at", at)) if noted.get("left") == why else at
-        values: dict[str, Any] = {
-            "status": "DELAYED",
-            "delay_until_epoch_ms": int((at + _LEFT_SECONDS) * 1000),
-            "owner_xid": None,
-            "started_at_epoch_ms": None,
-            "workflow_deadline_epoch_ms": None,
-            "recovery_attempts": table.c.recovery_attempts - 1,  # it was not begun
-            "attributes": {"left": why, "left_at": since},
-        }
-        connection.execute(sa.update(table).where(*mine).values(**values))
+        noted |= {"left": why, "left_at": since}
+        _delay(client, connection, worker_id, work_id, at + _LEFT_SECONDS, noted)
     return since
+
+
+def put_off(client: Client, worker_id: str, work_id: str, why: str, most: int) -> int:
+    """Let work that failed by no doing of its own wait for another try, by any worker, and return its tries so far.
+
+    Args:
+        why: What made the try fail.
+        most: So many tries are all that it may have: after the last one it is left as it is.
+    """
+    with _database(client).engine.begin() as connection:
+        at = database_time(connection)
+        noted = _noted(client, connection, worker_id, work_id)
+        tries = int(noted.get("tries", 0)) + 1
+        if tries < most:
+            pause = min(_FIRST_PAUSE * 4 ** (tries - 1), _LONGEST_PAUSE)
+            noted |= {"tries": tries, "left_at": at, "left": f"waits for another try, after {tries} of {most}: {why}"}
+            _delay(client, connection, worker_id, work_id, at + pause, noted)
+    return tries
+
+
+def _held(client: Client, worker_id: str, work_id: str) -> tuple[Any, ...]:
+    """Return the conditions for the row of work that a worker has taken."""
+    table = _database(client).tables.workflow_status
+    return table.c.workflow_uuid == work_id, table.c.status == "PENDING", table.c.executor_id == worker_id
+
+
+def _noted(client: Client, connection: sa.Connection, worker_id: str, work_id: str) -> dict[str, Any]:
+    """Return what is noted of work that a worker has taken: why it waited before, and how often it was tried."""
+    attributes = _database(client).tables.workflow_status.c.attributes
+    found = connection.execute(sa.select(attributes).where(*_held(client, worker_id, work_id))).scalar()
+    return dict(found or {})
+
+
+def _delay(
+    client: Client, connection: sa.Connection, worker_id: str, work_id: str, until: float, noted: dict[str, Any]
+) -> None:
+    """Let work that a worker has taken wait in its queue until a time, with these notes."""
+    table = _database(client).tables.workflow_status
+    values: dict[str, Any] = {
+        "status": "DELAYED",
+        "delay_until_epoch_ms": int(until * 1000),
+        "owner_xid": None,
+        "started_at_epoch_ms": None,
+        "workflow_deadline_epoch_ms": None,
+        "recovery_attempts": table.c.recovery_attempts - 1,  # in which DBOS counts the workers that died with it
+        "attributes": noted,
+    }
+    connection.execute(sa.update(table).where(*_held(client, worker_id, work_id)).values(**values))
 
 
 def held_by(client: Client, worker_id: str) -> list[str]:

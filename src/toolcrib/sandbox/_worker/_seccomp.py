@@ -29,6 +29,7 @@ _NUMBER_AT: Final = 0
 _ARCHITECTURE_AT: Final = 4
 _ARGUMENTS_AT: Final = 16
 
+_SIGKILL: Final = 9
 _X32: Final = 0x40000000  # calls of the x32 ABI carry this bit, with the same architecture as x86_64
 
 
@@ -82,8 +83,14 @@ class Filter:
         for numbers in HOSTILE.values():
             rest += _on(numbers[column], _verdict(KILL))
         # A signal to itself is what abort() is made of; the rule comes first, so that its number is in a known place.
+        # Not SIGKILL: the host takes that as a sign that somebody else has ended the process.
         tgkill = ALLOWED["tgkill"][column] or 0
-        head += [Instruction(_IF_EQUAL, tgkill, 0, 4), _argument(0)]
+        head += [
+            Instruction(_IF_EQUAL, tgkill, 0, 6),
+            _argument(2),
+            Instruction(_IF_EQUAL, _SIGKILL, 3, 0),
+            _argument(0),
+        ]
         rest = [*_verdict(ALLOW), *_verdict(_DENY), *rest, *_verdict(_DENY)]
         return cls(_encode(head), _encode(rest))
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import Any
 
 from .launch import ENVIRONMENT, command, encoded_message, read_message, version
-from .messages import ANSWER, FORK, REQUEST
+from .messages import ANSWER, ENDED, FORK, REQUEST
 from .relay import PROOF_SIZE, is_loopback, keep_alive, proof_of, relay
 
 __all__ = ["main"]
@@ -139,6 +139,8 @@ class _Server:
         try:
             socket.send_fds(self._control, [REQUEST.pack(FORK, *limits)], [channel.fileno()])
             data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)
+            while data and ANSWER.unpack(data)[0] == ENDED:  # of a worker before
+                data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)
         except OSError:
             data, handles = b"", []
         if not data:

@@ -27,7 +27,7 @@ from ._seal import CHANNEL, Seal
 from ._selftest import broken_layers
 from ._syscalls import prctl
 from .launch import send_message
-from .messages import ANSWER, REQUEST, SIGNAL
+from .messages import ANSWER, ENDED, FORK, REQUEST, SIGNAL
 
 __all__ = ["Requests", "main", "own_channel", "sealed"]
 
@@ -125,7 +125,8 @@ def _wait_for_inner(channel: socket.socket, *, is_inner: bool = False) -> None:
         if is_inner:
             prctl(1, signal.SIGKILL)
     _, status = os.waitpid(inner, 0)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else 128 - code)  # as a shell says it
 
 
 def _wake_up(_number: int, _frame: FrameType | None) -> None:
@@ -137,7 +138,7 @@ class Requests:
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._living: set[int] = set()
+        self._living: dict[int, Limits] = {}
 
     def run(self) -> None:
         """Answer until the host closes its end or dies; then every worker dies, too. Does not return."""
@@ -173,6 +174,10 @@ class Requests:
         """Signal a worker that is there."""
         os.kill(worker, number)
 
+    def exit_code(self, status: int, computed: float, limits: Limits) -> int:
+        """Return the exit code of a worker that has ended, given its status and the seconds that it computed."""
+        return os.waitstatus_to_exitcode(status)
+
     def ended(self, worker: int) -> None:
         """Clear up after a worker."""
 
@@ -184,10 +189,16 @@ class Requests:
         with contextlib.suppress(BlockingIOError):
             awake.recv(4096)
         with contextlib.suppress(ChildProcessError):
-            while (worker := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                if worker in self._living:
-                    self._living.discard(worker)
+            while (ended := os.wait4(-1, os.WNOHANG))[0] != 0:
+                worker, status, usage = ended
+                limits = self._living.pop(worker, None)
+                if limits is not None:
+                    self._say_ended(worker, self.exit_code(status, usage.ru_utime + usage.ru_stime, limits))
                     self.ended(worker)
+
+    def _say_ended(self, worker: int, code: int) -> None:
+        with contextlib.suppress(OSError):  # the host reads none, and must not hold up what it asks for
+            self._control.send(ANSWER.pack(ENDED, worker, code), socket.MSG_DONTWAIT)
 
     def _answer(self) -> bool:
         try:
@@ -210,10 +221,10 @@ class Requests:
         try:
             worker = self.start(limits, channel)
         except OSError as error:
-            self._control.sendall(ANSWER.pack(-(error.errno or errno.EAGAIN)))
+            self._control.sendall(ANSWER.pack(FORK, -(error.errno or errno.EAGAIN), 0))
             return
-        self._living.add(worker)
-        answer = ANSWER.pack(worker)
+        self._living[worker] = limits
+        answer = ANSWER.pack(FORK, worker, 0)
         try:
             handle = os.pidfd_open(worker)
         except (AttributeError, OSError):  # not Linux, or too old
@@ -238,6 +249,13 @@ class _Zygote(Requests):
         if worker == 0:
             self._run_worker(limits, channel, mapped)
         return worker
+
+    def exit_code(self, status: int, computed: float, limits: Limits) -> int:
+        code = os.waitstatus_to_exitcode(status)
+        is_late = (
+            code == -signal.SIGKILL and computed >= limits.cpu
+        )  # the kernel's own, after a SIGXCPU that it ignored
+        return -signal.SIGXCPU if is_late else code
 
     def _run_worker(self, limits: Limits, channel: int, mapped: int) -> None:
         """Be a worker. Does not return."""

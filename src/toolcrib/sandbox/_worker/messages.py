@@ -2,8 +2,9 @@
 
 Each is a `REQUEST`: what to do, and two numbers. `FORK` has the limits, seconds and bytes, and with it goes the
 descriptor that becomes the worker's channel. `SIGNAL` has a worker's number and the number of a signal. Each fork is
-answered, in order, by `ANSWER`: the worker's number, or an error number below 0; with it goes a descriptor of the
-process, where there are any.
+answered, in order, by `ANSWER`: `FORK`, the worker's number, or an error number below 0, and 0; with it goes a
+descriptor of the process, where there are any. When a worker has ended, an `ANSWER` says so that nobody asked for:
+`ENDED`, its number, and its exit code, which is below 0 for a signal. One that finds no room is left out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 __all__ = [
     "ANSWER",
     "CHECK",
+    "ENDED",
     "FORK",
     "LAYERS",
     "REQUEST",
@@ -24,9 +26,10 @@ __all__ = [
 ]
 
 REQUEST: Final = struct.Struct("=BQQ")
-ANSWER: Final = struct.Struct("=q")
+ANSWER: Final = struct.Struct("=Bqi")
 FORK: Final = 1
 SIGNAL: Final = 2
+ENDED: Final = 3
 
 CHECK: Final = "check"
 """The first argument of a program that is to write `ready` and `broken` before it begins; see `_next_program`."""
