@@ -499,6 +499,8 @@ async def test_what_cannot_be_durable_is_refused_by_name(file: str) -> None:
     async with engine_of(file, agent):
         with pytest.raises(NotPortableError, match="thing"):
             await agent.put(Turn(take, kwargs={"thing": object()}))
+        with pytest.raises(NotPortableError, match=r"thing.*digits"):
+            await agent.put(Turn(take, kwargs={"thing": 10**5000}))
         with pytest.raises(UnknownTool):
             await agent.put(Turn(add, kwargs={"a": 1}))
         with pytest.raises(SafeExecutionError, match="does not run its turns itself"):
