@@ -92,6 +92,17 @@ async def test_what_is_said_after_an_answer_is_a_new_question(store: Any) -> Non
     assert [message["content"] for message in session.transcript] == ["Hi.", "Hello.", "Hi.", "Hello again."]
 
 
+async def test_what_is_said_again_after_the_session_was_loaded_is_heard_once(store: Any) -> None:
+    await come(store, []).say("Add.").say("Please.").run()
+    session = await come(store, []).load()
+
+    await session.say("Add.").say("Please.").run()
+
+    assert [message["content"] for message in session.transcript] == ["Add.", "Please."]
+    with pytest.raises(RoundError, match="neither committed nor discarded"):
+        session.say("Add.")
+
+
 async def test_other_words_are_refused_while_a_call_waits(store: Any) -> None:
     await come(store, []).say("Add.").run()
 

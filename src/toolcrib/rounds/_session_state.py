@@ -46,6 +46,7 @@ class SessionState:
         self._is_at_work = False
         self._unanswered: list[str] = []  # what the user said since the last answer
         self._waiting: list[str] = []  # what the user said before the session was loaded
+        self._repeated: list[str] = []  # what may be said again, after it was loaded, and is in the transcript
 
     def say(self, text: str) -> Self:
         """Add what the user says to the transcript, and return the session.
@@ -56,6 +57,9 @@ class SessionState:
         if self._keeper is not None and not self._keeper.is_loaded:
             self._waiting.append(text)
             return self
+        if self._repeated and self._repeated.pop(0) == text:
+            return self
+        self._repeated.clear()
         self._require_settled()
         PROVIDERS[self.format].add_user(self.transcript, text)
         self.host_run.hear(text)
@@ -105,6 +109,7 @@ class SessionState:
         self._container = data.get("container", "")
         self.usage = Usage.from_dict(data["usage"]) if "usage" in data else Usage()
         self._unanswered = list(data.get("unanswered", ()))
+        self._repeated = [] if self._keeper is None else list(self._unanswered)
         pipeline = pipeline_of(self.defaults.get("tools", ()))
         recall_transcript(self.host_run, pipeline.toolset, self.transcript, self.format)
         if data["round"] is not None:
@@ -137,9 +142,8 @@ class SessionState:
             await self._take_up(data)
         if keeper is not None:
             keeper.is_loaded = True
-        said, self._waiting, before = self._waiting, [], self._unanswered
-        same = min(len(said), len(before))
-        for text in said[same:] if said[:same] == before[:same] else said:
+        said, self._waiting = self._waiting, []
+        for text in said:
             self.say(text)
         return self
 
@@ -185,6 +189,7 @@ class SessionState:
         try:
             async with nullcontext() if self._keeper is None else self._keeper.claim():
                 await self.load()
+                self._repeated.clear()
                 await self._save()
                 yield
         finally:
