@@ -14,7 +14,14 @@ from pydantic import Field
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue, list_work
 from toolcrib.calls import CallMetadata, Completed, Failed, Media, Rejected, RunNormally, Suspended, now
-from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, ToolcribError, UnknownTool
+from toolcrib.errors import (
+    EngineError,
+    InvalidArguments,
+    NotPortableError,
+    SafeExecutionError,
+    ToolcribError,
+    UnknownTool,
+)
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run
 from toolcrib.testing import RecordingSink
@@ -258,6 +265,22 @@ async def test_several_wait_at_once_and_a_person_s_arguments_are_what_runs(file:
         "paid 20",
         "paid 30",
     ]
+
+
+async def test_a_slip_in_a_person_s_arguments_is_said_at_once_and_the_turn_waits_on(file: str) -> None:
+    agent = durable(pay)
+
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(pay, kwargs={"amount": 1}))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        with pytest.raises(InvalidArguments, match='amount: must be an integer; got "5OO"'):
+            await agent.approve(asked.request, "ann", override_args={"amount": "5OO"})
+        await agent.approve(asked.request, "ann", override_args={"amount": "500"})
+        outcome = await handle.outcome(through=True)
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "paid 500"
 
 
 async def test_a_grant_that_expired_before_it_was_used_is_asked_for_again(file: str) -> None:
