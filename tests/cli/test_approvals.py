@@ -286,6 +286,20 @@ def test_what_cannot_be_done_is_one_sentence(
     assert ("Traceback" in done.stderr, "secret" in done.stderr, done.stdout) == (False, False, "")
 
 
+def test_arguments_that_do_not_fit_are_refused_and_the_request_waits_on(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant | Denial | None]
+) -> None:
+    keep(parameters={"type": "object", "properties": {"item": {"type": "string"}}, "additionalProperties": False})
+    approve = ("approvals", "approve", "1a", "--yes", "--arguments")
+
+    wrong = [toolcrib(*approve, text) for text in ('{"item": 7}', '{"itme": "milk"}')]
+
+    assert [done.exit_code for done in wrong] == [2, 2]
+    assert "`buy` cannot take these: item:" in " ".join(re.sub("[│╭╰─╮╯]", "", wrong[0].stderr).split())
+    assert answer_to("ask_1a") is None
+    assert toolcrib(*approve, '{"item": "milk"}').exit_code == 0
+
+
 def test_the_environment_names_the_database(toolcrib: Command, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     keep("ask_1a")
     Path("toolcrib.db").rename("other.db")

@@ -24,6 +24,7 @@ from tests.crash.trial import AT_ONCE, Point, Row, Trial, Way, server
 TOOL = ("event started", "before the effect", "after the effect", "post hook", "event ended")
 ASKED = ("pre hook", "event received", "event suspended", "unsaved", "saved")
 ANSWERED = ("loaded", *TOOL, "unsaved", "saved")
+ASKED_STORED = ("loaded", "pre hook", "event received", "event suspended", "saved")
 SERVED = ("before the effect", "after the effect", "post hook")
 BEHIND = tuple(f"{who}: {when} the effect" for who in ("gateway", "server") for when in ("before", "after"))
 UNASKED = ("pre hook", "event received", *TOOL, "unsaved", "saved")
@@ -39,6 +40,8 @@ WAYS = {
         Way("round", JOBS, "plan", ASKED, ANSWERED),
         Way("program", JOBS, "program", ASKED, ANSWERED),
         Way("session unasked", JOBS, "session_unasked", UNASKED, ()),
+        Way("stored session", JOBS, "session_in_store", ASKED_STORED, ("loaded", *TOOL, "saved")),
+        Way("stored unasked", JOBS, "session_in_store_unasked", (*ASKED_STORED[:3], *TOOL, "saved"), ()),
         Way("mcp stdio", SERVERS, "over_stdio", ("pre hook",), SERVED),
         Way("mcp unasked", SERVERS, "over_stdio_unasked", SERVED, ()),
         Way("mcp http", SERVERS, "over_http", ("pre hook",), SERVED),

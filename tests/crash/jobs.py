@@ -9,7 +9,8 @@ import json
 from typing import Any
 
 from tests.crash.pay import open_run, open_run_unasked, tools, unasked
-from tests.crash.points import CENTS, PAID, calls_again, folder, kill_at, next_call, note_text, write
+from tests.crash.points import CENTS, PAID, calls_again, database, folder, kill_at, next_call, note_text, write
+from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ToolCall
 from toolcrib.code import PausedProgram, Toolkit
 from toolcrib.pipeline import Run
@@ -48,6 +49,26 @@ async def _run_session(tools: Toolset, run: Run) -> str | None:
     result = await session.run()
     kill_at("unsaved")
     write(file, session.to_json())
+    kill_at("saved")
+    return str(result.result) if isinstance(result, Finished) else None
+
+
+async def session_in_store() -> str | None:
+    """Run a session that is kept in the store of its calls: the same lines each time."""
+    return await _run_stored_session(tools)
+
+
+async def session_in_store_unasked() -> str | None:
+    """Run a session in a store whose call needs no approval."""
+    return await _run_stored_session(unasked)
+
+
+async def _run_stored_session(tools: Toolset) -> str | None:
+    store, run = SqliteApprovalStore(database()), Run(principal="ann", sinks=open_run().sinks)
+    session = Session(ScriptedModel(*[obey] * 10), tools=tools, run=run, store=store, id="ann 1")
+    await session.load()
+    kill_at("loaded")
+    result = await session.say("Pay 5.").run()
     kill_at("saved")
     return str(result.result) if isinstance(result, Finished) else None
 

@@ -21,7 +21,7 @@ def _preloaded() -> None:
     server.set_forkserver_preload(["tests.crash.jobs", "tests.crash.servers"])
 
 
-@pytest.mark.parametrize("way", ["session", "round", "program"])
+@pytest.mark.parametrize("way", ["session", "round", "program", "stored session"])
 @pytest.mark.parametrize("point", [*IN_DOUBT, AT_ONCE])
 async def test_a_call_is_made_once_or_asked_about(way: str, point: str, tmp_path: Path) -> None:
     row = await trial(WAYS[way], Point.of(point), tmp_path)

@@ -12,6 +12,7 @@ from toolcrib.errors import (
     ApprovalError,
     CompletionCheckReturnError,
     DuplicateNameError,
+    InvalidArguments,
     SafeExecutionError,
     UnknownTool,
     UnregisteredAgentError,
@@ -540,6 +541,8 @@ async def test_an_answer_wakes_an_agent_that_waits() -> None:
 
     first = asyncio.ensure_future(anext(results))
     await ended.wait()
+    with pytest.raises(InvalidArguments, match="must be an integer"):
+        agent.approve(agent.requests[0], override_args={"amount": "four"})
     agent.approve(agent.requests[0], override_args={"amount": 4})
 
     assert (await first)[1] == "paid 4"

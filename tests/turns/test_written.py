@@ -159,6 +159,39 @@ async def test_what_does_not_go_to_json_is_named() -> None:
         agent.to_dict()
 
 
+def nested(depth: int) -> Any:
+    made: Any = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**5000, [-(10**5000)], (10**5000,), nested(2_000), {"a": nested(100_000)}],
+    ids=["number", "in a list", "in a tuple", "deep", "very deep"],
+)
+def test_what_is_too_long_or_too_deep_for_json_is_named(value: Any) -> None:
+    @tool()
+    async def take(what: Any) -> None: ...
+
+    for turn in (Turn(take, args=[value]), Turn(take, args=[1], metadata={"what": value})):
+        with pytest.raises(NotPortableError, match=r"(`what`|\['what'\]) is of type \w+, which .*(digits|recursion)"):
+            turn.to_dict()
+
+
+@pytest.mark.parametrize(
+    "value", ["a\ud800b", "\0", {"\udfff": [10**4000]}, nested(100)], ids=["half a pair", "null", "key", "nested"]
+)
+def test_odd_text_comes_back_with_its_turn(value: Any) -> None:
+    @tool()
+    async def take(what: Any) -> None: ...
+
+    back = Turn.from_dict(json.loads(json.dumps(Turn(take, args=[value]).to_dict())), [take])
+
+    assert back.kwargs == {"what": value}
+
+
 @pytest.mark.parametrize(
     ("kind", "value"),
     [

@@ -20,11 +20,13 @@ from toolcrib.approvals._policy import (
     require_approver,
     stored_approver,
 )
+from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._sql_store import SqlApprovalStore
 from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.approvals._store import (
     ApprovalStore,
     ClaimsWork,
+    KeepsSessions,
     ReviewableApprovalStore,
     WaitableApprovalStore,
     WrappedApprovalStore,
@@ -46,12 +48,14 @@ __all__ = [
     "Execute",
     "Execution",
     "ExecutionState",
+    "KeepsSessions",
     "KeepsSuspendedCalls",
     "LedgerStore",
     "MemoryApprovalStore",
     "PinEntry",
     "PinKind",
     "ReviewableApprovalStore",
+    "SavedSession",
     "SqlApprovalStore",
     "SqliteApprovalStore",
     "SuspendedCall",

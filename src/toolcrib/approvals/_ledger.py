@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from toolcrib._processes import this_process
 from toolcrib.approvals._executions import Execution, ExecutionState
+from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.errors import ApprovalError
 
@@ -130,6 +131,18 @@ class Ledger(Protocol):
 
     def write_claim(self, key: str, claim: Execution | None) -> None:
         """Keep the claim on a piece of work, in place of the one that it has; None removes that."""
+        ...
+
+    def session(self, session_id: str) -> SavedSession | None:
+        """Return the session of this id."""
+        ...
+
+    def write_session(self, session: SavedSession) -> None:
+        """Write a session in place of the one with its id."""
+        ...
+
+    def remove_session(self, session_id: str) -> bool:
+        """Remove a session; return whether there was one."""
         ...
 
 

@@ -28,6 +28,7 @@ from toolcrib.approvals._ledger import (
     unknown_request,
     use_answer,
 )
+from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
 __all__ = ["LedgerStore", "MemoryApprovalStore"]
@@ -166,6 +167,26 @@ class LedgerStore(ABC):
         self._forget(f"{_CLAIM}{key}")
         await self._run(lambda ledger: release_work(ledger, key, ended=ended, result=result), write=True)
 
+    async def load_session(self, session_id: str) -> SavedSession | None:
+        """Return the session of this id; None where there is none."""
+        return await self._run(lambda ledger: ledger.session(session_id), write=False)
+
+    async def save_session(self, session: SavedSession) -> bool:
+        """Write a session in place of the one with the number before; return whether that was there."""
+
+        def save(ledger: Ledger) -> bool:
+            found = ledger.session(session.id)
+            if session.number != (1 if found is None else found.number + 1):
+                return False
+            ledger.write_session(session)
+            return True
+
+        return await self._run(save, write=True)
+
+    async def delete_session(self, session_id: str) -> bool:
+        """Remove a session; return whether there was one. The requests and executions of its calls stay."""
+        return await self._run(lambda ledger: ledger.remove_session(session_id), write=True)
+
     def _forget(self, request_id: str) -> None:
         active_executions.discard(self._executing.pop(request_id, ""))
         self._heartbeat.discard(request_id)
@@ -256,6 +277,7 @@ class _MemoryLedger:
         self._claims: dict[str, Execution] = {}
         self._calls: dict[str, list[str]] = {}
         self._digests: dict[str, dict[str, None]] = {}  # requests by digest, oldest first
+        self._sessions: dict[str, SavedSession] = {}
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return self._entries.get(request_id)
@@ -314,3 +336,12 @@ class _MemoryLedger:
             self._claims.pop(key, None)
         else:
             self._claims[key] = claim
+
+    def session(self, session_id: str) -> SavedSession | None:
+        return self._sessions.get(session_id)
+
+    def write_session(self, session: SavedSession) -> None:
+        self._sessions[session.id] = session
+
+    def remove_session(self, session_id: str) -> bool:
+        return self._sessions.pop(session_id, None) is not None

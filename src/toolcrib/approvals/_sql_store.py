@@ -16,6 +16,7 @@ from toolcrib._tables import Execute
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
+from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
@@ -74,6 +75,24 @@ class SqlApprovalStore(LedgerStore):
 
         return await asyncio.to_thread(run)
 
+    async def prune_sessions(self, before: datetime, *, dry_run: bool = False) -> int:
+        """Remove the sessions that were saved last before a time, and return how many there were.
+
+        One whose round waits for a person, or was under way, stays.
+
+        Args:
+            dry_run: Remove nothing.
+        """
+
+        def run() -> int:
+            old = f"FROM {self.table_prefix}sessions WHERE saved_at < ? AND is_open = 0"
+            with self._transaction(write=not dry_run) as execute:
+                if dry_run:
+                    return execute(f"SELECT COUNT(*) {old}", (before.isoformat(),)).fetchone()[0]
+                return execute(f"DELETE {old}", (before.isoformat(),)).rowcount
+
+        return await asyncio.to_thread(run)
+
     # --- approvers who show who they are by a token
 
     async def issue_token(self, approver: str) -> str:
@@ -116,7 +135,7 @@ class _SqlLedger:
 
     def __init__(self, execute: Execute, prefix: str) -> None:
         self._execute, self._requests, self._standing = execute, f"{prefix}requests", f"{prefix}standing"
-        self._claims = f"{prefix}claims"
+        self._claims, self._sessions = f"{prefix}claims", f"{prefix}sessions"
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return next(iter(self._entries("WHERE id = ?", request_id)), None)
@@ -195,6 +214,25 @@ class _SqlLedger:
             "ON CONFLICT (work) DO UPDATE SET claim = excluded.claim, ended_at = excluded.ended_at",
             values,
         )
+
+    def session(self, session_id: str) -> SavedSession | None:
+        sql = f"SELECT id, number, state, is_open, saved_at FROM {self._sessions} WHERE id = ?"
+        row = self._execute(sql, (session_id,)).fetchone()
+        if row is None:
+            return None
+        id, number, state, is_open, saved_at = row
+        return SavedSession(id, number, state, bool(is_open), datetime.fromisoformat(saved_at))
+
+    def write_session(self, session: SavedSession) -> None:
+        columns = ("number", "state", "is_open", "saved_at")
+        self._execute(
+            f"INSERT INTO {self._sessions} (id, {', '.join(columns)}) VALUES (?, ?, ?, ?, ?) "
+            f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
+            (session.id, session.number, session.state, int(session.is_open), session.saved_at.isoformat()),
+        )
+
+    def remove_session(self, session_id: str) -> bool:
+        return self._execute(f"DELETE FROM {self._sessions} WHERE id = ?", (session_id,)).rowcount > 0
 
 
 def _entry_of(request: str, answer: str | None, used_at: str | None, execution: str | None) -> ApprovalEntry:

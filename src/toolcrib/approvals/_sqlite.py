@@ -47,6 +47,10 @@ SQLITE_APPROVAL_TABLES = StoreTables(
             "CREATE INDEX requests_unended ON requests (number) WHERE unended = 1",
             "CREATE TABLE claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
         ),
+        (
+            """CREATE TABLE sessions (id TEXT PRIMARY KEY, number INTEGER NOT NULL, state TEXT NOT NULL,
+                is_open INTEGER NOT NULL, saved_at TEXT NOT NULL)""",
+        ),
     ),
 )
 """The tables of `SqliteApprovalStore`."""

@@ -7,9 +7,17 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import ApprovalEntry
+from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
-__all__ = ["ApprovalStore", "ClaimsWork", "ReviewableApprovalStore", "WaitableApprovalStore", "WrappedApprovalStore"]
+__all__ = [
+    "ApprovalStore",
+    "ClaimsWork",
+    "KeepsSessions",
+    "ReviewableApprovalStore",
+    "WaitableApprovalStore",
+    "WrappedApprovalStore",
+]
 
 
 @runtime_checkable
@@ -125,6 +133,23 @@ class ClaimsWork(Protocol):
 
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
         """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
+        ...
+
+
+@runtime_checkable
+class KeepsSessions(ApprovalStore, ClaimsWork, Protocol):
+    """An approval store that keeps sessions, too, as all of toolcrib's can."""
+
+    async def load_session(self, session_id: str) -> SavedSession | None:
+        """Return the session of this id; None where there is none."""
+        ...
+
+    async def save_session(self, session: SavedSession) -> bool:
+        """Write a session in place of the one with the number before; return whether that was there."""
+        ...
+
+    async def delete_session(self, session_id: str) -> bool:
+        """Remove a session; return whether there was one."""
         ...
 
 

@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeVar, cast
@@ -122,10 +122,9 @@ def approve(
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
         asked = entry.request
-        if asked.asked_by is not None:
-            if always:
-                raise typer.BadParameter(f"{asked.asked_by} asks this during one call", param_hint="--always")
-            _require_filled_in(asked, asked.grant(by, override_args=override, user_input=typed))
+        if asked.asked_by is not None and always:
+            raise typer.BadParameter(f"{asked.asked_by} asks this during one call", param_hint="--always")
+        _require_arguments(asked, asked.grant(by, override_args=override, user_input=typed))
         if not always:
             return asked.grant(by, message=message, expires_at=until, override_args=override, user_input=typed)
         if scope == "values" and not asked.origins:
@@ -166,7 +165,8 @@ def done(
     value = _json(result, "--result")
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
-        _require_fit(entry.request, value)
+        text = f"`{entry.request.tool}` cannot have this result"
+        _require_fit(entry.request.returns, value, text, "--result")
         return entry.request.done(value, by, message)
 
     _answer(request, database, answer, name, as_json=as_json, yes=yes)
@@ -308,7 +308,7 @@ def _wait(work: Coroutine[Any, Any, T], database: str | None) -> T:
 
 
 def _override(text: str | None) -> dict[str, Any] | None:
-    """Return arguments from JSON; whether they fit the tool is seen when its call goes on."""
+    """Return arguments from JSON."""
     if text is None:
         return None
     value = _json(text, "--arguments")
@@ -326,24 +326,24 @@ def _json(text: str, option: str) -> object:
         raise typer.BadParameter(f"it is not JSON: {error}", param_hint=option) from None
 
 
-def _require_filled_in(request: ApprovalRequest, answer: Grant) -> None:
-    """Refuse an answer to what is asked during a call, where its fields are not filled in."""
-    checker: Any = importlib.import_module("toolcrib.schema.checker")
-    fields = answered_fields(request, answer)
-    problems = "; ".join(str(misfit) for misfit in checker.misfits(request.parameters or {}, fields))
-    if problems:
-        text = f"{request.asked_by} asks for fields, give them as one object: {problems}"
-        raise typer.BadParameter(text, param_hint="--arguments")
+def _require_arguments(request: ApprovalRequest, answer: Grant) -> None:
+    """Refuse arguments that do not fit the tool of a request, or what is asked during its call; it stays pending."""
+    if request.asked_by is not None:
+        text, given = f"{request.asked_by} asks for fields, give them as one object", answered_fields(request, answer)
+    else:
+        text, given = f"`{request.tool}` cannot take these", answer.override_args
+    if given is not None or request.asked_by is not None:
+        _require_fit(request.parameters, given, text, "--arguments")
 
 
-def _require_fit(request: ApprovalRequest, result: object) -> None:
-    """Refuse a result that does not fit what the tool of a request says that it returns; the request stays pending."""
-    if request.returns is None:
+def _require_fit(schema: Mapping[str, Any] | None, value: object, text: str, option: str) -> None:
+    """Refuse a value that does not fit a schema, where there is one."""
+    if schema is None:
         return
     checker: Any = importlib.import_module("toolcrib.schema.checker")  # which no other command needs
-    problems = "; ".join(str(misfit) for misfit in checker.misfits(request.returns, result))
+    problems = "; ".join(str(misfit) for misfit in checker.misfits(schema, value))
     if problems:
-        raise typer.BadParameter(f"`{request.tool}` cannot have this result: {problems}", param_hint="--result")
+        raise typer.BadParameter(f"{text}: {problems}", param_hint=option)
 
 
 def _expiry(text: str | None) -> datetime | None:

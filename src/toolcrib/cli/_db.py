@@ -92,7 +92,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what ended long ago: turns, programs, used answers, events and stopped workers.
+    """Remove what ended long ago: turns, programs, used answers, sessions, events and stopped workers.
 
     What waits, runs, is in doubt or was given up stays.
     """
@@ -115,8 +115,14 @@ def prune(
 
 
 def _prune_file(path: Path, before: datetime, dry_run: bool) -> dict[str, int]:
-    requests = asyncio.run(SqliteApprovalStore(path).prune(before, dry_run=dry_run))
-    return {"requests": requests, "calls and runs": prune_sqlite_events(path, before, dry_run=dry_run)}
+    store = SqliteApprovalStore(path)
+    requests = asyncio.run(store.prune(before, dry_run=dry_run))
+    sessions = asyncio.run(store.prune_sessions(before, dry_run=dry_run))
+    return {
+        "requests": requests,
+        "sessions": sessions,
+        "calls and runs": prune_sqlite_events(path, before, dry_run=dry_run),
+    }
 
 
 def _durable(database: str | None) -> Any:

@@ -45,14 +45,15 @@ class NotPortableError(ToolcribError, TypeError):
 
     code = "not_portable"
 
-    def __init__(self, owner: str, what: str, type_name: str) -> None:
-        super().__init__(owner, what, type_name)
-        self.owner, self.what, self.type_name = owner, what, type_name
+    def __init__(self, owner: str, what: str, type_name: str, reason: str = "") -> None:
+        super().__init__(owner, what, type_name, reason)
+        self.owner, self.what, self.type_name, self.reason = owner, what, type_name, reason
 
     def __str__(self) -> str:
+        reason = f" ({self.reason})" if self.reason else ""
         return (
             f"{self.owner} cannot be written down: {self.what} is of type {self.type_name}, which does not go to JSON "
-            "and back. Give JSON values, or something that the annotation of the parameter can restore."
+            f"and back{reason}. Give JSON values, or something that the annotation of the parameter can restore."
         )
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from inspect import isawaitable
+from pathlib import Path
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from toolcrib._run_sync import run_sync
+from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields
-from toolcrib.errors import InvalidOutput, RoundError, closest
+from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import (
     FINISHED,
-    PROVIDERS,
     WireFormat,
     json_shape,
     read_stored,
-    stored,
-    text_delta,
 )
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import RoundHooks
@@ -25,12 +23,21 @@ from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
-from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, decode_stream
-from toolcrib.rounds._round_json import run_from, run_of
+from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
-from toolcrib.rounds._session_activity import SessionActivity
-from toolcrib.rounds._step import Continue, Finished, NeedsTools, StepKeywords, StepOptions, Stopped
+from toolcrib.rounds._session_keeper import session_keeper
+from toolcrib.rounds._session_state import SessionState, asks
+from toolcrib.rounds._step import (
+    Continue,
+    Finished,
+    NeedsTools,
+    StepKeywords,
+    StepOptions,
+    Stopped,
+    chunk_listener,
+    require_known,
+)
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._typed_answer import answer_schema, typed_answer
 from toolcrib.rounds._usage import Usage, UsageCounter
@@ -41,7 +48,7 @@ __all__ = ["Session"]
 T = TypeVar("T")
 
 
-class Session:
+class Session(SessionState):
     """A conversation: its transcript, its model, and the run that its calls belong to.
 
     Args:
@@ -53,14 +60,19 @@ class Session:
         system: The instructions.
         transcript: What came before.
         run: The run; a new one when None.
+        store: Where the session is kept, with the requests, answers and executions of its calls: an approval store, or
+            the path of a SQLite file. It is saved after each step, and a session of the same id goes on from there, in
+            another process perhaps. None keeps nothing.
+        id: The session's id in the store; whoever gives it has the conversation.
         defaults: Options of every step, unless the step has others.
 
     Attributes:
         usage: The requests, tokens and cost so far.
 
     Raises:
-        TypeError: The model is none, or there is no such option.
-        ValueError: A client without the model's name, or a name of no known provider.
+        TypeError: The model is none, there is no such option, or the store keeps no sessions.
+        ValueError: A client without the model's name, or a name of no known provider; one of store and id is missing;
+            or the run has an approval store that is another one.
         MissingExtraError: The provider's package is not installed.
     """
 
@@ -73,26 +85,17 @@ class Session:
         system: str = "",
         transcript: Iterable[Any] = (),
         run: Run | None = None,
+        store: ApprovalStore | str | Path | None = None,
+        id: str = "",
         **defaults: Unpack[StepKeywords],
     ) -> None:
-        _require_known(defaults)
-        self.model, self.system = as_chat_model(model, model_name, format), system
-        self.format: WireFormat = format or getattr(self.model, "format", next(iter(PROVIDERS)))
+        require_known(defaults)
+        chat_model, keeper = as_chat_model(model, model_name, format), session_keeper(store, id, run)
+        kept: dict[str, Any] = {} if keeper is None else {"store": keeper.store, "approvals": keeper.store}
+        super().__init__(chat_model, format, run_for(run, "session", **kept), keeper)
+        self.system, self.defaults = system, defaults
         self.transcript = Transcript(transcript, self.format)
-        self.usage = self._took = Usage()
-        self.host_run = run_for(run, "session")
-        self._activity = SessionActivity(self.model, self.format, self.host_run)
-        self.defaults: StepKeywords = defaults
-        self._staged: ToolRound | None = None
-        self._container = ""
-        self._is_at_work = False
-
-    def say(self, text: str) -> Session:
-        """Add what the user says to the transcript, and return the session."""
-        self._require_settled()
-        PROVIDERS[self.format].add_user(self.transcript, text)
-        self.host_run.hear(text)
-        return self
+        self._took = Usage()
 
     @overload
     async def step(
@@ -136,8 +139,10 @@ class Session:
                 under way; nothing was sent.
             InvalidOutput: The answer is not of the type that was asked for; nothing was committed.
         """
-        with self._at_work():
-            return await self._step(on_chunk, on_text, on_call, keywords)
+        async with self._at_work():
+            result = await self._step(on_chunk, on_text, on_call, keywords)
+            await self._save()
+            return result
 
     async def _step(
         self,
@@ -147,7 +152,7 @@ class Session:
         keywords: StepKeywords,
     ) -> NeedsTools | Continue | Finished[Any] | Stopped:
         self._require_settled()
-        _require_known(keywords)
+        require_known(keywords)
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
@@ -167,7 +172,7 @@ class Session:
             try:
                 if isinstance(reply, AsyncIterable):
                     chunks = counter.counted(cast("AsyncIterable[object]", reply))
-                    listener = _chunk_listener(on_chunk, on_text, self.format)
+                    listener = chunk_listener(on_chunk, on_text, self.format)
                     round = await decode_stream(
                         pipeline, chunks, available, on_chunk=listener, on_call=on_call, **reading
                     )
@@ -184,7 +189,7 @@ class Session:
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return what a reply wants."""
-        if _asks(round):
+        if asks(round):
             self._staged = round
             return NeedsTools(round)
         if round.stop_kind == "paused":
@@ -199,6 +204,7 @@ class Session:
             self._activity.broken_off(error)
             raise
         self._activity.close("completed")
+        self._unanswered.clear()
         if asked.get("commit", True):
             await made.commit()
         else:
@@ -257,8 +263,10 @@ class Session:
             NotCallable: There is no `dispatch`, and a tool has no function; nothing of the round, which is left open,
                 was executed.
         """
-        with self._at_work():
-            return await self._run(dispatch, max_rounds, hooks, keywords)
+        async with self._at_work():
+            result = await self._run(dispatch, max_rounds, hooks, keywords)
+            await self._save(is_over=True)
+            return result
 
     async def _run(
         self, dispatch: Dispatch | None, max_rounds: int, hooks: RoundHooks, keywords: StepKeywords
@@ -269,10 +277,12 @@ class Session:
             plan = await self.follow(waiting.run(self, dispatch, hooks=hooks))
             if not waiting.settled:
                 return plan
+            await self._save()
         if not self.transcript:
             raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
         for _ in range(max_rounds):
             made = await self._step(None, None, None, keywords)
+            await self._save()
             took += self._took
             if isinstance(made, Finished | Stopped):
                 made.usage = took
@@ -282,12 +292,14 @@ class Session:
             plan = await self.follow(made.round.run(self, dispatch, hooks=hooks))
             if not made.round.settled:
                 return plan
+            await self._save()
         made = await self._step(None, None, None, keywords)
         if isinstance(made, Finished | Stopped):
             made.usage = took + self._took
             return made
         if isinstance(made, NeedsTools):
             made.round.discard()
+        await self._save()
         error = RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
         self._activity.broken_off(error)
         raise error
@@ -355,36 +367,6 @@ class Session:
 
     # --- another process
 
-    @property
-    def open_round(self) -> ToolRound | None:
-        """The round that was neither committed nor discarded; None when there is none."""
-        staged = self._staged
-        return staged if staged is not None and not staged.settled and _asks(staged) else None
-
-    def to_json(self) -> str:
-        """Return the session as JSON, from which `from_json` goes on, in another process perhaps.
-
-        It has an open round, with the real arguments of its calls: keep it where you keep secrets.
-
-        Raises:
-            RoundError: An answer is staged, or the input of a call was edited since its gates were asked.
-        """
-        open_round = self.open_round
-        if open_round is None:
-            self._require_settled()
-        return stored(
-            {
-                "format": self.format,
-                "system": self.system,
-                "container": self._container,
-                "usage": self.usage.to_dict(),
-                "transcript": [dict(json_shape(item)) for item in self.transcript],
-                "run": run_of(self.host_run),
-                "round": None if open_round is None else open_round.to_json(),
-                "activity": None if open_round is None else self._activity.pause(),
-            }
-        )
-
     @classmethod
     async def from_json(
         cls,
@@ -410,45 +392,11 @@ class Session:
         """
         data = StoredFields(cls, read_stored(text))
         run = run_from(data["run"], run, "session")
-        made = cls(
-            model,
-            model_name=model_name,
-            format=data["format"],
-            system=data["system"],
-            transcript=data["transcript"],
-            run=run,
-            **defaults,
-        )
-        made._container = data.get("container", "")
-        made.usage = Usage.from_dict(data["usage"]) if "usage" in data else Usage()
-        pipeline = pipeline_of(defaults.get("tools", ()))
-        recall_transcript(made.host_run, pipeline.toolset, made.transcript, made.format)
-        if data["round"] is not None:
-            if "tools" not in defaults:
-                raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
-            made._activity.open(pipeline.sinks, data.get("activity"))
-            made._staged = await ToolRound.from_json(pipeline, data["round"], run=made._activity.run)
-        return made
+        session = cls(model, model_name=model_name, format=data["format"], system=data["system"], run=run, **defaults)
+        await session._take_up(data)
+        return session
 
     # --- inside
-
-    @contextmanager
-    def _at_work(self) -> Generator[None]:
-        """Ask the model in the body, as the only one; RoundError where the session is asking already."""
-        if self._is_at_work:
-            mend = "await that first, or ask a `session.copy()`"
-            raise RoundError((f"another step or run of this session is under way: {mend}",))
-        self._is_at_work = True
-        try:
-            yield
-        finally:
-            self._is_at_work = False
-
-    def _require_settled(self) -> None:
-        if self._staged is not None and not self._staged.settled:
-            what = "round" if _asks(self._staged) else "answer"
-            raise RoundError((f"the {what} before was neither committed nor discarded: do one or the other",))
-        self._staged = None
 
     async def _request(self, pipeline: Pipeline, asked: StepKeywords) -> ChatRequest:
         toolset = pipeline.toolset
@@ -475,31 +423,3 @@ class Session:
             parallel=require.parallel,
             container=self._container,
         )
-
-
-def _require_known(keywords: Mapping[str, Any]) -> None:
-    """Raise TypeError for what is no keyword of a step; it would have no effect."""
-    unknown = next((key for key in keywords if key not in StepKeywords.__optional_keys__), None)
-    if unknown is not None:
-        raise TypeError(f"a step takes no `{unknown}`. {closest(unknown, sorted(StepKeywords.__optional_keys__))}")
-
-
-def _asks(round: ToolRound) -> bool:
-    """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
-    return round.stop_kind != "error" and (round.has_calls or round.waits)
-
-
-def _chunk_listener(
-    on_chunk: Callable[[object], None] | None, on_text: Callable[[str], None] | None, format: WireFormat
-) -> Callable[[object], None] | None:
-    """Return the function that is given each chunk of a streamed reply."""
-    if on_text is None:
-        return on_chunk
-
-    def listener(chunk: object) -> None:
-        if on_chunk is not None:
-            on_chunk(chunk)
-        if text := text_delta(chunk, format):
-            on_text(text)
-
-    return listener

@@ -136,15 +136,16 @@ class SessionActivity:
             self._trace.broken_off(error, usage=self._took.to_dict())
         self._forget()
 
-    def pause(self) -> Mapping[str, Any]:
+    def pause(self, *, is_over: bool = True) -> Mapping[str, Any]:
         """Emit that it may go on in another process, and return what is needed there to open it again.
 
-        While calls are executed nothing is emitted: it goes on here, and elsewhere only where this process dies.
+        While calls are executed, or work is not over, nothing is emitted: it goes on here, and elsewhere only where
+        this process dies.
         """
         if self._trace is None:
             return self._before
         before = {"id": self._trace.id, "trace": self._trace.carry()}
-        if not self._is_executing:
+        if is_over and not self._is_executing:
             self.close("paused")
             self._before = before
         return before

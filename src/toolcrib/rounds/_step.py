@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 
-from toolcrib.formats import Item
+from toolcrib.errors import closest
+from toolcrib.formats import Item, WireFormat, text_delta
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._usage import Usage
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
-__all__ = ["Continue", "Finished", "NeedsTools", "StepKeywords", "StepOptions", "Stopped"]
+__all__ = [
+    "Continue",
+    "Finished",
+    "NeedsTools",
+    "StepKeywords",
+    "StepOptions",
+    "Stopped",
+    "chunk_listener",
+    "require_known",
+]
 
 T = TypeVar("T")
 
@@ -122,3 +132,26 @@ class Stopped(_Answer):
 
     def __repr__(self) -> str:
         return f"Stopped({self.reason!r})"
+
+
+def require_known(keywords: Mapping[str, Any]) -> None:
+    """Raise TypeError for what is no keyword of a step; it would have no effect."""
+    unknown = next((key for key in keywords if key not in StepKeywords.__optional_keys__), None)
+    if unknown is not None:
+        raise TypeError(f"a step takes no `{unknown}`. {closest(unknown, sorted(StepKeywords.__optional_keys__))}")
+
+
+def chunk_listener(
+    on_chunk: Callable[[object], None] | None, on_text: Callable[[str], None] | None, format: WireFormat
+) -> Callable[[object], None] | None:
+    """Return the function that is given each chunk of a streamed reply."""
+    if on_text is None:
+        return on_chunk
+
+    def listener(chunk: object) -> None:
+        if on_chunk is not None:
+            on_chunk(chunk)
+        if text := text_delta(chunk, format):
+            on_text(text)
+
+    return listener

@@ -21,7 +21,7 @@ from toolcrib.tools._offers import (
     resource_changed,
 )
 from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
-from toolcrib.tools._outputs import checked_output, output_schema
+from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
 from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "output_schema",
     "prompt",
     "register_tool",
+    "require_arguments",
     "resource",
     "resource_changed",
     "stand_for",

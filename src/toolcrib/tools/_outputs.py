@@ -1,17 +1,19 @@
-"""Outputs that a host or an approver gives in the place of a tool's own, checked against its declared type."""
+"""Outputs and arguments that a host or an approver gives in place of others, checked against what a tool declares."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import FieldProblem, InvalidOutput, SchemaError
-from toolcrib.schema import modern
+from toolcrib.schema import hidden_paths, modern
 from toolcrib.tools._tool import Tool
 
-__all__ = ["checked_output", "output_schema"]
+__all__ = ["checked_output", "output_schema", "require_arguments"]
 
 
 def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
@@ -28,6 +30,20 @@ def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
     except ValidationError as error:
         problems = tuple(FieldProblem(_path(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
     raise InvalidOutput(name, problems)  # out here, so that it does not carry pydantic's error along
+
+
+def require_arguments(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Check the arguments that an approver gives, where they hold no hidden secret, whose value only the call has.
+
+    Raises:
+        InvalidArguments: They do not fit; every problem is named.
+    """
+    spec = tool.spec
+    if spec.unresolved or hidden_paths(arguments):
+        return
+    given = {key: arguments[key] for key in arguments if key not in spec.fixed and key not in spec.injected}
+    with suppress(SchemaError):  # a tool without a schema says nothing of them
+        spec.validate_python(given)
 
 
 @lru_cache(maxsize=1024)

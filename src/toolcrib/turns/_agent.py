@@ -15,7 +15,7 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.record import ActivityTrace, Sink, trace_activity
 from toolcrib.registry import Registry
 from toolcrib.schema import RunContext
-from toolcrib.tools import Tool, ToolRegistry
+from toolcrib.tools import Tool, ToolRegistry, require_arguments
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 from toolcrib.turns._agent_run import AgentRun, Results
 from toolcrib.turns._binding import TurnBinding, fire_event, names_in
@@ -236,9 +236,13 @@ class Agent(Observed):
 
         Raises:
             ApprovalError: No turn waits for it.
+            InvalidArguments: The tool does not take the `override_args`; the turn waits on.
         """
         asked = self._queue.request(request)
-        self._queue.answer(asked, asked.grant(approver, **options))
+        grant = asked.grant(approver, **options)
+        if grant.override_args is not None and asked.asked_by is None:
+            require_arguments(self.toolset[asked.tool].tool, grant.override_args)
+        self._queue.answer(asked, grant)
 
     def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
         """Say no to a request, or to the one with that id: its turn ends as an ERROR, and its tool never runs.

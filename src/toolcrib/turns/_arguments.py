@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import iscoroutine
@@ -57,13 +58,24 @@ def pack(owner: str, what: str, value: Any) -> Any:
     Raises:
         NotPortableError: It has none; `owner` and `what` say whose and which.
     """
-    if is_plain(value):
-        return value
     try:
+        if is_plain(value):
+            return _writable(value)
         _require_kept(value)
-        return to_jsonable_python(value, inf_nan_mode="strings", fallback=_own_form)
+        return _writable(to_jsonable_python(value, inf_nan_mode="strings", fallback=_own_form))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise NotPortableError(owner, what, type(value).__qualname__) from error
+        raise _not_portable(owner, what, value, error) from error
+
+
+def _writable(shapes: Any) -> Any:
+    """Return JSON shapes; raises ValueError or RecursionError for a number or nesting beyond what text can have."""
+    json.dumps(shapes)
+    return shapes
+
+
+def _not_portable(owner: str, what: str, value: object, error: Exception) -> NotPortableError:
+    reason = f"{error}" if type(error) in (ValueError, RecursionError) else ""
+    return NotPortableError(owner, what, type(value).__qualname__, reason)
 
 
 def _require_kept(value: Any) -> None:
@@ -105,16 +117,16 @@ def pack_arguments(owner: str, spec: ToolSpec, arguments: Mapping[str, Any]) -> 
     packed: dict[str, Any] = {}
     typed: list[str] = []
     for name, value in arguments.items():
-        if is_plain(value):
-            packed[name] = value
-            continue
         try:
+            if is_plain(value):
+                packed[name] = _writable(value)
+                continue
             _require_kept(value)
-            (packed[name],) = spec.canonical({name: value}).values.values()
+            (packed[name],) = map(_writable, spec.canonical({name: value}).values.values())
             back = _restored(spec, {name: packed[name]})[name]
             kept = type(back) is type(value) and bool(back == value)
         except Exception as error:  # the code of any type
-            raise NotPortableError(owner, f"the argument `{name}`", type(value).__qualname__) from error
+            raise _not_portable(owner, f"the argument `{name}`", value, error) from error
         if not kept:
             raise NotPortableError(owner, f"the argument `{name}`", type(value).__qualname__)
         typed.append(name)

@@ -14,7 +14,14 @@ from pydantic import Field
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue, list_work
 from toolcrib.calls import CallMetadata, Completed, Failed, Media, Rejected, RunNormally, Suspended, now
-from toolcrib.errors import EngineError, NotPortableError, SafeExecutionError, ToolcribError, UnknownTool
+from toolcrib.errors import (
+    EngineError,
+    InvalidArguments,
+    NotPortableError,
+    SafeExecutionError,
+    ToolcribError,
+    UnknownTool,
+)
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run
 from toolcrib.testing import RecordingSink
@@ -260,6 +267,22 @@ async def test_several_wait_at_once_and_a_person_s_arguments_are_what_runs(file:
     ]
 
 
+async def test_a_slip_in_a_person_s_arguments_is_said_at_once_and_the_turn_waits_on(file: str) -> None:
+    agent = durable(pay)
+
+    async with engine_of(file, agent):
+        handle = await agent.put(Turn(pay, kwargs={"amount": 1}))
+        asked = await handle.outcome()
+        assert isinstance(asked, Suspended)
+        with pytest.raises(InvalidArguments, match='amount: must be an integer; got "5OO"'):
+            await agent.approve(asked.request, "ann", override_args={"amount": "5OO"})
+        await agent.approve(asked.request, "ann", override_args={"amount": "500"})
+        outcome = await handle.outcome(through=True)
+
+    assert isinstance(outcome, Completed)
+    assert outcome.value == "paid 500"
+
+
 async def test_a_grant_that_expired_before_it_was_used_is_asked_for_again(file: str) -> None:
     agent = durable(pay, queue=Queue("expiring", polling=QUICK))
 
@@ -499,6 +522,8 @@ async def test_what_cannot_be_durable_is_refused_by_name(file: str) -> None:
     async with engine_of(file, agent):
         with pytest.raises(NotPortableError, match="thing"):
             await agent.put(Turn(take, kwargs={"thing": object()}))
+        with pytest.raises(NotPortableError, match=r"thing.*digits"):
+            await agent.put(Turn(take, kwargs={"thing": 10**5000}))
         with pytest.raises(UnknownTool):
             await agent.put(Turn(add, kwargs={"a": 1}))
         with pytest.raises(SafeExecutionError, match="does not run its turns itself"):

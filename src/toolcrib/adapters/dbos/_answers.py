@@ -9,7 +9,7 @@ from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._result_turns import result_as_json
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.tools import Tool, checked_output
+from toolcrib.tools import Tool, checked_output, require_arguments
 
 __all__ = ["Answers"]
 
@@ -37,9 +37,13 @@ class Answers(ABC):
 
         Raises:
             ApprovalError: The request is unknown or answered already.
+            InvalidArguments: The tool does not take the `override_args`; the request stays pending.
         """
         asked = await self._request(request)
-        await self._answer(asked.grant(approver, **options))
+        grant = asked.grant(approver, **options)
+        if grant.override_args is not None and asked.asked_by is None:
+            require_arguments(self._tool(asked.tool), grant.override_args)
+        await self._answer(grant)
 
     async def done(
         self, request: ApprovalRequest | str, result: Any, approver: str = "host", message: str = ""

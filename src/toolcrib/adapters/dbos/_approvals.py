@@ -43,6 +43,10 @@ POSTGRES_APPROVAL_TABLES = StoreTables(
             "CREATE INDEX toolcrib_requests_unended ON toolcrib_requests (number) WHERE unended = 1",
             "CREATE TABLE toolcrib_claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
         ),
+        (
+            """CREATE TABLE toolcrib_sessions (id TEXT PRIMARY KEY, number INTEGER NOT NULL, state TEXT NOT NULL,
+                is_open INTEGER NOT NULL, saved_at TEXT NOT NULL)""",
+        ),
     ),
 )
 """The tables of `PostgresApprovalStore`."""

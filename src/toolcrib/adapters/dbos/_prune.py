@@ -52,8 +52,9 @@ async def _prune(database: Database, before: datetime, *, dry_run: bool) -> dict
         work = await asyncio.to_thread(_old_work, client, before)
         if not dry_run:
             await asyncio.to_thread(_remove_work, client, work)
-        requests = 0
+        requests = sessions = 0
         if isinstance(client.approvals, SqlApprovalStore):
+            sessions = await client.approvals.prune_sessions(before, dry_run=dry_run)
             requests = await client.approvals.prune(before, [turn[0] for turn in work.turns], dry_run=dry_run)
         workers = await asyncio.to_thread(_prune_workers, client, before, dry_run=dry_run)
     events = await asyncio.to_thread(prune_kept_events, database, before, dry_run=dry_run)
@@ -61,6 +62,7 @@ async def _prune(database: Database, before: datetime, *, dry_run: bool) -> dict
         "turns": len(work.turns),
         "programs": len(work.programs),
         "requests": requests,
+        "sessions": sessions,
         "calls and runs": events,
         "workers": workers,
     }

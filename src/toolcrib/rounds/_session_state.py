@@ -1,0 +1,207 @@
+"""State of a session: what its host sees of it, its form as JSON, and its place in a store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, nullcontext
+from typing import Self
+
+from toolcrib.calls import StoredFields
+from toolcrib.errors import RoundError
+from toolcrib.formats import PROVIDERS, WireFormat, json_shape, read_stored, stored
+from toolcrib.pipeline import Run
+from toolcrib.rounds._chat_model import ChatModel
+from toolcrib.rounds._recalled import recall_transcript
+from toolcrib.rounds._round import ToolRound
+from toolcrib.rounds._round_json import run_from, run_of
+from toolcrib.rounds._round_state import pipeline_of
+from toolcrib.rounds._session_activity import SessionActivity
+from toolcrib.rounds._session_keeper import SessionKeeper
+from toolcrib.rounds._step import StepKeywords
+from toolcrib.rounds._transcript import Transcript
+from toolcrib.rounds._usage import Usage
+
+__all__ = ["SessionState", "asks"]
+
+
+class SessionState:
+    """The part of a session that asks its model nothing.
+
+    Attributes:
+        usage: The requests, tokens and cost so far.
+    """
+
+    defaults: StepKeywords
+    system: str
+    transcript: Transcript
+    usage: Usage
+
+    def __init__(self, model: ChatModel, format: WireFormat | None, run: Run, keeper: SessionKeeper | None) -> None:
+        self.model, self.host_run, self._keeper = model, run, keeper
+        self.format: WireFormat = format or getattr(model, "format", next(iter(PROVIDERS)))
+        self.usage = Usage()
+        self._activity = SessionActivity(model, self.format, run)
+        self._staged: ToolRound | None = None
+        self._container = ""
+        self._is_at_work = False
+        self._unanswered: list[str] = []  # what the user said since the last answer
+        self._waiting: list[str] = []  # what the user said before the session was loaded
+        self._repeated: list[str] = []  # what may be said again, after it was loaded, and is in the transcript
+
+    def say(self, text: str) -> Self:
+        """Add what the user says to the transcript, and return the session.
+
+        Of a session in a store it is added when that is loaded, by the next step or run; what was said before, and has
+        no answer yet, is not added again: a process that comes back says the same.
+        """
+        if self._keeper is not None and not self._keeper.is_loaded:
+            self._waiting.append(text)
+            return self
+        if self._repeated and self._repeated.pop(0) == text:
+            return self
+        self._repeated.clear()
+        self._require_settled()
+        PROVIDERS[self.format].add_user(self.transcript, text)
+        self.host_run.hear(text)
+        self._unanswered.append(text)
+        return self
+
+    @property
+    def open_round(self) -> ToolRound | None:
+        """The round that was neither committed nor discarded; None when there is none."""
+        staged = self._staged
+        return staged if staged is not None and not staged.settled and asks(staged) else None
+
+    def to_json(self) -> str:
+        """Return the session as JSON, from which `from_json` goes on, in another process perhaps.
+
+        It has an open round, with the real arguments of its calls: keep it where you keep secrets.
+
+        Raises:
+            RoundError: An answer is staged, or the input of a call was edited since its gates were asked.
+        """
+        return self._to_json(is_over=True)
+
+    def _to_json(self, *, is_over: bool) -> str:
+        """Return the session as JSON; where work on it `is_over` here, an open activity of it is paused."""
+        open_round = self.open_round
+        if open_round is None:
+            self._require_settled()
+        return stored(
+            {
+                "format": self.format,
+                "system": self.system,
+                "container": self._container,
+                "usage": self.usage.to_dict(),
+                "transcript": [dict(json_shape(item)) for item in self.transcript],
+                "run": run_of(self.host_run),
+                "round": None if open_round is None else open_round.to_json(),
+                "activity": None if open_round is None else self._activity.pause(is_over=is_over),
+                "unanswered": self._unanswered,
+            }
+        )
+
+    async def _take_up(self, data: StoredFields) -> None:
+        """Go on from what `to_json` described."""
+        if data["format"] != self.format:
+            raise ValueError(f"the session is in the format {data['format']!r}, and its model's is {self.format!r}")
+        self.transcript = Transcript(data["transcript"], self.format)
+        self._container = data.get("container", "")
+        self.usage = Usage.from_dict(data["usage"]) if "usage" in data else Usage()
+        self._unanswered = list(data.get("unanswered", ()))
+        self._repeated = [] if self._keeper is None else list(self._unanswered)
+        pipeline = pipeline_of(self.defaults.get("tools", ()))
+        recall_transcript(self.host_run, pipeline.toolset, self.transcript, self.format)
+        if data["round"] is not None:
+            if "tools" not in self.defaults:
+                raise ValueError("a round is open, and its calls are of no tools: give `tools=`")
+            self._activity.open(pipeline.sinks, data.get("activity"))
+            self._staged = await ToolRound.from_json(pipeline, data["round"], run=self._activity.run)
+
+    # --- a store
+
+    async def load(self) -> Self:
+        """Read the session from its store, so that its transcript and open round can be seen, and return it.
+
+        A step or run does so by itself. What was loaded before stays as it is.
+
+        Raises:
+            RoundError: Another process went on with the session after it was loaded here; or words were said while a
+                round waits, and they are others than before.
+            ValueError: The session is not in the format of its model, or a round is open without tools.
+        """
+        keeper = self._keeper
+        found = None if keeper is None else await keeper.load()
+        if found is not None:
+            data = StoredFields(type(self), read_stored(found.state))
+            is_new = self.host_run.run is self.host_run  # of one that nobody gave, the id stays the same
+            run, store = None if is_new else self.host_run, self.host_run.store
+            self.host_run = run_from(data["run"], run, "session").view(store=store, approvals=store)
+            self._activity = SessionActivity(self.model, self.format, self.host_run)
+            self.system = self.system or data["system"]
+            await self._take_up(data)
+        if keeper is not None:
+            keeper.is_loaded = True
+        said, self._waiting = self._waiting, []
+        for text in said:
+            self.say(text)
+        return self
+
+    async def save(self) -> None:
+        """Save the session in its store, where a loop of the host's own has committed or discarded a round.
+
+        A step or run does so by itself.
+
+        Raises:
+            RoundError: Another process went on with the session meanwhile, or deleted it.
+            ResultNotSerializable: What a tool returned in the open round has no JSON form; commit first.
+        """
+        await self._save()
+
+    async def delete(self) -> bool:
+        """Remove the session from its store, and return whether it was there; the requests of its calls stay.
+
+        Raises:
+            RoundError: It is worked on, by another process or task.
+        """
+        if self._keeper is None:
+            return False
+        async with self._keeper.claim():
+            return await self._keeper.delete()
+
+    async def _save(self, *, is_over: bool = False) -> None:
+        """Save the session; one with a staged answer stays as it was saved before that."""
+        if self._keeper is None or not self._keeper.is_loaded:
+            return
+        is_open = self.open_round is not None
+        if is_open or self._staged is None or self._staged.settled:
+            await self._keeper.save(self._to_json(is_over=is_over), is_open=is_open)
+
+    # --- inside
+
+    @asynccontextmanager
+    async def _at_work(self) -> AsyncGenerator[None]:
+        """Work on the session in the body, as the only one here and in other processes; RoundError where it is not."""
+        if self._is_at_work:
+            mend = "await that first, or ask a `session.copy()`"
+            raise RoundError((f"another step or run of this session is under way: {mend}",))
+        self._is_at_work = True
+        try:
+            async with nullcontext() if self._keeper is None else self._keeper.claim():
+                await self.load()
+                self._repeated.clear()
+                await self._save()
+                yield
+        finally:
+            self._is_at_work = False
+
+    def _require_settled(self) -> None:
+        if self._staged is not None and not self._staged.settled:
+            what = "round" if asks(self._staged) else "answer"
+            raise RoundError((f"the {what} before was neither committed nor discarded: do one or the other",))
+        self._staged = None
+
+
+def asks(round: ToolRound) -> bool:
+    """Return whether a reply asks for tools; an error of the provider's is for the host, and not for the model."""
+    return round.stop_kind != "error" and (round.has_calls or round.waits)
