@@ -254,9 +254,30 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of a result on the command line",
         "cli/_approvals.py",
-        "        _require_fit(entry.request, value)\n",
+        '        _require_fit(entry.request.returns, value, text, "--result")\n',
         "",
         ("tests/cli/test_approvals.py",),
+    ),
+    Gate(
+        "arguments in a yes on the command line",
+        "cli/_approvals.py",
+        "        _require_arguments(asked, asked.grant(by, override_args=override, user_input=typed))\n",
+        "",
+        ("tests/cli/test_approvals.py",),
+    ),
+    Gate(
+        "arguments in a yes to durable work",
+        "adapters/dbos/_answers.py",
+        "            require_arguments(self._tool(asked.tool), grant.override_args)\n",
+        "            pass\n",
+        ("tests/adapters/dbos/test_agent.py",),
+    ),
+    Gate(
+        "arguments in a yes to a turn",
+        "turns/_agent.py",
+        "            require_arguments(self.toolset[asked.tool].tool, grant.override_args)\n",
+        "            pass\n",
+        ("tests/turns/test_agent.py",),
     ),
     Gate(
         "type of a result in the console",

@@ -31,6 +31,7 @@ class SessionState:
         usage: The requests, tokens and cost so far.
     """
 
+    host_run: Run
     defaults: StepKeywords
     system: str
     transcript: Transcript
