@@ -238,8 +238,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "tries that a person asks for",
         "adapters/dbos/_retry.py",
-        '_CLEARED = ("attributes", ',
-        "_CLEARED = (",
+        '    "attributes",\n',
+        "",
         _OF_LOST,
     ),
     Gate(
@@ -400,8 +400,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "what a stopped worker leaves",
         "adapters/dbos/_sinks.py",
-        'if self.leaving and event.kind == "closed"',
-        'if False and event.kind == "closed"',
+        '(self.leaving and event.data["outcome"] == "cancelled")',
+        "False",
         ("tests/adapters/dbos/test_console.py",),
     ),
     Gate(

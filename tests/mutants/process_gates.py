@@ -343,8 +343,8 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "why a program ends with its worker",
         _DRIVE,
-        "if not self._wire.is_over:\n            return None\n",
-        "if True:\n            return None\n",
+        "return _GONE if self._wire.is_over else None",
+        "return None",
         _BREACH,
     ),
     # --- guests elsewhere

@@ -11,7 +11,7 @@ __all__ = ["LOST_WITH_ALL", "Cause", "WorkerEnd", "worker_end"]
 Cause: TypeAlias = Literal["program", "time", "outside"]
 
 _FROM_OUTSIDE: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
-"""Signals by which supervisors and persons end a process, and which a program can send itself, other than SIGKILL."""
+"""Signals by which supervisors and persons end a process, other than SIGKILL; a program can send itself these."""
 
 _OF_SIGNALS: Final = 128  # plus a signal's number: the status of a command that ran what the signal ended
 _OF_WALLS: Final = 125  # and up: what gVisor and docker end with when they could not run it, or not to its end
@@ -36,11 +36,12 @@ LOST_WITH_ALL: Final = WorkerEnd("outside", f"it was killed from outside, with a
 """The end of a worker whose zygote was killed, and all of its workers with it."""
 
 
-def worker_end(code: int, *, is_command: bool = False) -> WorkerEnd:
+def worker_end(code: int, *, is_command: bool = False, is_sealed: bool = True) -> WorkerEnd:
     """Return how a process ended, by its exit code: a status, or below 0 the number of a signal.
 
     Args:
         is_command: Whether it is a wall around the worker, which passes on how the worker ended as its own status.
+        is_sealed: Whether it could not send itself a SIGKILL.
     """
     if is_command and _OF_WALLS <= code <= _OF_SIGNALS:
         return WorkerEnd("outside", f"its wall ended with the status {code}")
@@ -55,7 +56,8 @@ def worker_end(code: int, *, is_command: bool = False) -> WorkerEnd:
     if name == "SIGXCPU":
         return WorkerEnd("time", name)
     if name == "SIGKILL":
-        return WorkerEnd("outside", f"it was killed from outside ({name}); {_NO_MEMORY}")
+        by = f"killed from outside ({name})" if is_sealed else f"ended by {name}, perhaps from outside"
+        return WorkerEnd("outside", f"it was {by}; {_NO_MEMORY}")
     if name in _FROM_OUTSIDE:
         return WorkerEnd("outside", f"it was ended by {name}, perhaps from outside")
     return WorkerEnd("program", f"it crashed ({name}), or took more memory than it may")

@@ -203,7 +203,7 @@ class Zygote:
     def __init__(
         self, options: Mapping[str, Any], group: ControlGroup | None = None, errors: IO[bytes] | None = None
     ) -> None:
-        self.served = False
+        self.served = self._is_filtered = False
         self.signals_trees = options["serve"] == "commands"
         self._group = group
         options = {**options, "groups": {} if group is None else group.folders}
@@ -236,6 +236,7 @@ class Zygote:
         """
         try:
             first = ready(self._control, is_own=True)
+            self._is_filtered = first.layers.get("seccomp") == "on"
             if self._group is not None:
                 first.layers[CONTROL_GROUP] = self._group.checked(first.joined)
         except SandboxUnavailable:
@@ -295,7 +296,8 @@ class Zygote:
                 if what == ENDED:
                     worker = self._numbered.pop(number, None)  # None: it was closed
                     if worker is not None:
-                        worker.ended(worker_end(code, is_command=self.signals_trees))
+                        end = worker_end(code, is_command=self.signals_trees, is_sealed=self._is_filtered)
+                        worker.ended(end)
                     continue
                 self.served = self.served or number > 0
                 worker = self._unanswered.popleft()

@@ -224,6 +224,7 @@ async def test_a_program_that_kills_itself_without_a_seal_is_tried_so_often_and_
         result = await result_of(await toolkit.start("import os\npay(1)\nos.kill(os.getpid(), 9)"))
 
     assert "which was tried 2 times" in str(result.error)
+    assert "it was ended by SIGKILL, perhaps from outside" in str(result.error)
     assert till.effects == [1]
 
 
