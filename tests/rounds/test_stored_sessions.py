@@ -103,6 +103,14 @@ async def test_what_is_said_again_after_the_session_was_loaded_is_heard_once(sto
         session.say("Add.")
 
 
+async def test_odd_text_comes_back_as_it_was_said(store: Any) -> None:
+    await come(store, [], steps=["Né\0."]).say("Hi \udfff\0.").run()
+
+    session = await come(store, []).load()
+
+    assert [message["content"] for message in session.transcript] == ["Hi \udfff\0.", "Né\0."]
+
+
 async def test_other_words_are_refused_while_a_call_waits(store: Any) -> None:
     await come(store, []).say("Add.").run()
 
@@ -236,6 +244,8 @@ async def test_a_path_is_a_sqlite_store_of_all_that_is_kept(tmp_path: Path) -> N
     [
         ({"store": MemoryApprovalStore()}, "an `id=` that no other session has"),
         ({"id": "ann 1"}, "an `id=` that no other session has"),
+        ({"id": "ann\0", "store": MemoryApprovalStore()}, "is printable text"),
+        ({"id": "\ud800", "store": MemoryApprovalStore()}, "is printable text"),
         ({"id": "ann 1", "store": "postgresql://host/db"}, r"store=PostgresApprovalStore\(url\)"),
         ({"id": "1", "store": MemoryApprovalStore(), "run": Run(approvals=MemoryApprovalStore())}, "store of its own"),
     ],

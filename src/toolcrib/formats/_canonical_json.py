@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
+from toolcrib._json_writer import valid_text
 from toolcrib.formats._json_reading import is_object, text_or_empty
 
 __all__ = [
@@ -57,7 +58,8 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
 
 def stored(value: Any) -> str:
     """Return JSON shapes as text from which `read_stored` makes them again; bytes in them, too."""
-    return json.dumps(value, ensure_ascii=False, default=_with_bytes)
+    text = json.dumps(value, ensure_ascii=False, default=_with_bytes)
+    return text if valid_text(text) == text else json.dumps(value, default=_with_bytes)  # half a pair is no UTF-8
 
 
 def read_stored(text: str | bytes) -> Any:

@@ -87,12 +87,14 @@ def session_keeper(store: ApprovalStore | str | Path | None, id: str, run: Run |
 
     Raises:
         TypeError: The store keeps no sessions.
-        ValueError: One of store and id is missing, the path is a URL, or the run has another store.
+        ValueError: One of store and id is missing or no text, the path is a URL, or the run has another store.
     """
     if store is None and not id:
         return None
     if store is None or not id:
         raise ValueError("a session that is kept needs both: `store=`, and an `id=` that no other session has")
+    if not id.isprintable():
+        raise ValueError(f"the id of a session is printable text, and this is {id!r:.80}")
     if isinstance(store, str | Path):
         if "://" in str(store):
             raise ValueError("the path of a store is a URL: give `store=PostgresApprovalStore(url)`")
