@@ -343,7 +343,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "why a program ends with its worker",
         _DRIVE,
-        "return _GONE if self._wire.is_over else None",
+        "return _NO_WORKER if self._wire.is_over else None",
         "return None",
         _BREACH,
     ),

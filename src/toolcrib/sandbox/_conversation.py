@@ -59,7 +59,7 @@ _DEADLOCK = ProgramError(
     "exception", "RuntimeError", "the program waits for something that never comes: no tool runs, and no timer"
 )
 
-_GONE = ProgramError("sandbox", "SandboxLost", "the worker process is gone")  # why is asked for at the end
+_NO_WORKER = ProgramError("sandbox", "SandboxLost", "the worker process is gone")  # why is asked for at the end
 
 _Waiting: TypeAlias = WaitFrame | CallFrame | NextFrame
 
@@ -125,7 +125,7 @@ class Conversation:
                 value, error = await self._converse(keep)
             self.is_reusable = True
         except ProgramEnded as ended:
-            error = await self._explained(ended.error)
+            error = await self._with_cause(ended.error)
         except ProtocolError as broken:
             error = protocol_broken(broken)
         except Diverged as difference:
@@ -136,7 +136,7 @@ class Conversation:
             if not self._deadline.is_over:
                 raise
             is_late = self._keeps_calls and self._ended is None  # else it was left because the worker is gone
-            error = None if is_late else await self._explained(self._reason_to_end())
+            error = None if is_late else await self._with_cause(self._reason_to_end())
             error = error or took_too_long(self._limits)
         finally:
             await self._close()
@@ -235,11 +235,11 @@ class Conversation:
             return self._ended
         if self._wire.broken is not None:
             return protocol_broken(self._wire.broken)
-        return _GONE if self._wire.is_over else None
+        return _NO_WORKER if self._wire.is_over else None
 
-    async def _explained(self, error: ProgramError | None) -> ProgramError | None:
-        """Return an error, and in the place of `_GONE` how the worker ended."""
-        if error is not _GONE:
+    async def _with_cause(self, error: ProgramError | None) -> ProgramError | None:
+        """Return an error, and in place of `_NO_WORKER` the one that says how the worker ended."""
+        if error is not _NO_WORKER:
             return error
         worker = self._worker
         end: WorkerEnd | None = None

@@ -182,8 +182,8 @@ class WorkerProcess:
         """Take the zygote's answer; no number when the worker could not be forked."""
         self._number, self._handle = number, handle
 
-    def ended(self, end: WorkerEnd) -> None:
-        """Take what the zygote says of the end."""
+    def set_end(self, end: WorkerEnd) -> None:
+        """Set how the worker ended, as the zygote reports it."""
         self._end = end
 
 
@@ -297,7 +297,7 @@ class Zygote:
                     worker = self._numbered.pop(number, None)  # None: it was closed
                     if worker is not None:
                         end = worker_end(code, is_command=self.signals_trees, is_sealed=self._is_filtered)
-                        worker.ended(end)
+                        worker.set_end(end)
                     continue
                 self.served = self.served or number > 0
                 worker = self._unanswered.popleft()

@@ -244,11 +244,11 @@ class Engine:
             _log.warning("%s %s since %s; this worker, %s, has not", work_id, why, _time(since), self.worker_id)
 
     async def put_off(self, work_id: str, why: str, most: int) -> int:
-        """Let work that failed by no doing of its own wait for another try, and return its tries so far.
+        """Delay work that failed by no doing of its own until its next try, and return its tries so far.
 
         Args:
             why: What made the try fail.
-            most: The tries that it may have; after the last one it does not wait.
+            most: The tries that it may have; after the last one it is not delayed.
         """
         why = why[:_ERROR_CHARS]
         tries = await outlast(lambda: asyncio.to_thread(put_off, self.client, self.worker_id, work_id, why, most))

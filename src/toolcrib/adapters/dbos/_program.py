@@ -392,7 +392,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _try_again(engine: Engine, work_id: str, failed: ToolcribError, most: int) -> ExecutionResult:
-    """Let a program wait for another try where its sandbox failed, and return its result after the last one.
+    """Delay a program whose sandbox failed until its next try, and return its result after the last one.
 
     Raises:
         CancelledError: It waits now.

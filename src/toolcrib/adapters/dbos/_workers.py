@@ -270,7 +270,7 @@ def leave(client: Client, worker_id: str, work_id: str, why: str) -> float:
     """Let work that a worker took and cannot run wait for one that can, and return since when it has been left."""
     with _database(client).engine.begin() as connection:
         at = database_time(connection)
-        noted = _noted(client, connection, worker_id, work_id)
+        noted = _notes_of(client, connection, worker_id, work_id)
         since = float(noted.get("left_at", at)) if noted.get("left") == why else at
         noted |= {"left": why, "left_at": since}
         _delay(client, connection, worker_id, work_id, at + _LEFT_SECONDS, noted)
@@ -278,15 +278,15 @@ def leave(client: Client, worker_id: str, work_id: str, why: str) -> float:
 
 
 def put_off(client: Client, worker_id: str, work_id: str, why: str, most: int) -> int:
-    """Let work that failed by no doing of its own wait for another try, by any worker, and return its tries so far.
+    """Delay work that failed by no doing of its own until its next try, by any worker, and return its tries so far.
 
     Args:
         why: What made the try fail.
-        most: So many tries are all that it may have: after the last one it is left as it is.
+        most: The tries that it may have; after the last one it is not delayed.
     """
     with _database(client).engine.begin() as connection:
         at = database_time(connection)
-        noted = _noted(client, connection, worker_id, work_id)
+        noted = _notes_of(client, connection, worker_id, work_id)
         tries = int(noted.get("tries", 0)) + 1
         if tries < most:
             pause = min(_FIRST_PAUSE * 4 ** (tries - 1), _LONGEST_PAUSE)
@@ -295,23 +295,23 @@ def put_off(client: Client, worker_id: str, work_id: str, why: str, most: int) -
     return tries
 
 
-def _held(client: Client, worker_id: str, work_id: str) -> tuple[Any, ...]:
+def _row_conditions(client: Client, worker_id: str, work_id: str) -> tuple[Any, ...]:
     """Return the conditions for the row of work that a worker has taken."""
     table = _database(client).tables.workflow_status
     return table.c.workflow_uuid == work_id, table.c.status == "PENDING", table.c.executor_id == worker_id
 
 
-def _noted(client: Client, connection: sa.Connection, worker_id: str, work_id: str) -> dict[str, Any]:
+def _notes_of(client: Client, connection: sa.Connection, worker_id: str, work_id: str) -> dict[str, Any]:
     """Return what is noted of work that a worker has taken: why it waited before, and how often it was tried."""
     attributes = _database(client).tables.workflow_status.c.attributes
-    found = connection.execute(sa.select(attributes).where(*_held(client, worker_id, work_id))).scalar()
+    found = connection.execute(sa.select(attributes).where(*_row_conditions(client, worker_id, work_id))).scalar()
     return dict(found or {})
 
 
 def _delay(
     client: Client, connection: sa.Connection, worker_id: str, work_id: str, until: float, noted: dict[str, Any]
 ) -> None:
-    """Let work that a worker has taken wait in its queue until a time, with these notes."""
+    """Return work that a worker has taken to its queue until a time, with these notes."""
     table = _database(client).tables.workflow_status
     values: dict[str, Any] = {
         "status": "DELAYED",
@@ -322,7 +322,7 @@ def _delay(
         "recovery_attempts": table.c.recovery_attempts - 1,  # in which DBOS counts the workers that died with it
         "attributes": noted,
     }
-    connection.execute(sa.update(table).where(*_held(client, worker_id, work_id)).values(**values))
+    connection.execute(sa.update(table).where(*_row_conditions(client, worker_id, work_id)).values(**values))
 
 
 def held_by(client: Client, worker_id: str) -> list[str]:

@@ -193,10 +193,10 @@ class Requests:
                 worker, status, usage = ended
                 limits = self._living.pop(worker, None)
                 if limits is not None:
-                    self._say_ended(worker, self.exit_code(status, usage.ru_utime + usage.ru_stime, limits))
+                    self._report_end(worker, self.exit_code(status, usage.ru_utime + usage.ru_stime, limits))
                     self.ended(worker)
 
-    def _say_ended(self, worker: int, code: int) -> None:
+    def _report_end(self, worker: int, code: int) -> None:
         with contextlib.suppress(OSError):  # the host reads none, and must not hold up what it asks for
             self._control.send(ANSWER.pack(ENDED, worker, code), socket.MSG_DONTWAIT)
 
