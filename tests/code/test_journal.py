@@ -379,6 +379,25 @@ async def test_a_granted_call_of_an_idempotent_tool_that_was_cut_off_is_made_aga
     assert done[-1] == done[1]
 
 
+async def test_a_call_that_was_cut_off_twice_is_asked_about_with_what_its_approver_made_of_it(tmp_path: Path) -> None:
+    done: list[str] = []
+    kit = Toolkit(paying(done), sandbox=FakeSandbox(*CALLS))
+    journal = FileJournal(tmp_path / "journal")
+    result, shown = await kit.execute_async("", journal=journal), list[Any]()
+    for options in ({"override_args": {"sum": 4}}, {}):
+        grant = result.suspended_calls[0].request.grant(**options)
+        await kit.resume_async(result.paused or journal.paused(), grants=[grant], journal=journal)
+        lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
+        (tmp_path / "journal").write_bytes(b"".join(lines[:-2]))
+
+        result = await kit.resume_async(journal.paused(), journal=journal)
+        request = result.suspended_calls[0].request
+        shown.append((request.in_doubt, request.arguments["sum"]))
+
+    assert shown == [(True, 4)] * 2
+    assert done == ["find Oslo", "pay 4", "pay 4"]
+
+
 async def test_a_run_that_is_cancelled_leaves_its_calls_in_doubt(tmp_path: Path) -> None:
     begun = asyncio.Event()
 

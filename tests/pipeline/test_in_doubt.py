@@ -427,3 +427,34 @@ async def test_an_answer_is_not_used_up_where_its_call_could_not_begin() -> None
 
     assert [type(outcome) for outcome in outcomes] == [Failed, Completed]
     assert paid == [5]
+
+
+async def test_what_is_asked_about_a_call_in_doubt_is_what_its_approver_made_of_it() -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    call = await suspended(pipeline, store, 500)
+    grant = call.request.grant("ann", override_args={"cents": 5})
+    await store.use(call.request, grant)
+    await store.begin(call.request, grant)
+    await store.break_off(call.request, grant)
+
+    outcomes: list[Any] = [await pipeline.run(call.to_dict()["call"], Run(approvals=store)) for _ in range(2)]
+
+    assert [outcome.request.arguments for outcome in outcomes] == [{"cents": 5}] * 2
+    assert len({outcome.request.id for outcome in outcomes}) == 1
+    await store.answer(outcomes[0].request.grant("ann"))
+    assert isinstance(await pipeline.run(call.to_dict()["call"], Run(approvals=store)), Completed)
+    assert paid == [5]
+
+
+async def test_a_new_equal_call_says_that_the_approver_gave_other_arguments() -> None:
+    pipeline, store = Pipeline([paying([])]), MemoryApprovalStore()
+    call = await suspended(pipeline, store, 500)
+    grant = call.request.grant("ann", override_args={"cents": 5})
+    await store.use(call.request, grant)
+    await store.begin(call.request, grant)
+    await store.break_off(call.request, grant)
+
+    outcome = await suspended(pipeline, store, 500)
+
+    assert "with the arguments that its approver gave in the place of these" in outcome.request.reason

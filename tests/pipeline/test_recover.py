@@ -817,3 +817,19 @@ async def test_standing_grants_do_not_come_along_with_what_a_run_counted() -> No
 
     assert isinstance(outcome, Suspended)
     assert paid == []
+
+
+async def test_a_call_in_doubt_that_was_begun_with_other_arguments_is_asked_about_with_these() -> None:
+    paid: list[int] = []
+    pipeline, call = Pipeline([paying(paid, requires_approval=True)]), ToolCall("pay", {"amount": 500}, "c1")
+    asked = await pipeline.run(call, Run(id="r1"))
+    assert isinstance(asked, Suspended)
+    used = asked.request.grant("eve", override_args={"amount": 5})
+
+    doubtful = await pipeline.recover(call, Run(id="r1"), used=used)
+    assert isinstance(doubtful, Suspended)
+    again = await pipeline.recover(call, Run(id="r1"), used=used, grant=doubtful.request.grant("eve"))
+
+    assert (doubtful.request.in_doubt, doubtful.request.arguments["amount"]) == (True, 5)
+    assert is_call(again)
+    assert again.arguments["amount"] == 5

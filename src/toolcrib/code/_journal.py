@@ -7,7 +7,7 @@ import json
 from base64 import b64decode, b64encode
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from toolcrib._json_writer import json_writer
@@ -76,6 +76,8 @@ class JournalEntry:
 
     def start(self, grant: Grant | None) -> dict[str, Any]:
         """Note that it may be executed from now on, by a grant if it needed one, and return the line of that."""
+        if grant is not None and grant.override_args is None and self.grant is not None:
+            grant = replace(grant, override_args=self.grant.override_args)  # it is asked about with these, and has them
         typed = None if grant is None else [grant.override_args, grant.user_input]
         self.begun += 1
         self.grant = None if grant is None or grant.standing or lenient(typed) != typed else grant

@@ -19,7 +19,7 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "begun_before", "request_for"]
+__all__ = ["answered", "approve", "begun_before", "override", "request_for"]
 
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
@@ -85,7 +85,7 @@ async def answered(
         if not isinstance(answer, Grant):
             return answer
         if answer.override_args is not None:
-            refused = await _override(call, answer.override_args)
+            refused = await override(call, answer.override_args)
             if refused is not None:
                 return refused
         is_older = answer.standing and call.request is not None and answer.request_id != call.request.id
@@ -98,7 +98,7 @@ async def answered(
         return await _take_input(call, answer)
 
 
-async def _override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
+async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
     """Take the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
     try:
         call.replace_arguments(arguments)
@@ -204,7 +204,7 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
 
     Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
     suspended. Else it is in doubt: it begins once more by the same grant if its tool is idempotent, and is asked about
-    if it is not.
+    if it is not, with the arguments that an approver gave for it.
     """
     execution, request = entry.execution, entry.request
     if execution is None or (call.request is not None and call.request.consent is not None):
@@ -222,6 +222,9 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
         return replace(_suspended(call, request), executed_since=execution.begun_at)
     if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
         return entry.answer
+    edited = entry.answer.override_args if isinstance(entry.answer, Grant) else None
+    if edited is not None and (refused := await override(call, edited)) is not None:
+        return refused
     call.doubts += 1
     call.request = next_request(call, request)
     call.state = "suspended"  # so that each process asks the same
@@ -249,7 +252,9 @@ async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> Approva
 
 def _about_equal_call(entry: ApprovalEntry) -> str:
     execution, state = entry.execution, entry.execution_state
-    call = f"an equal call (request {entry.request.id})"
+    is_edited = isinstance(entry.answer, Grant) and entry.answer.override_args is not None
+    edited = ", with the arguments that its approver gave in the place of these," if is_edited else ""
+    call = f"an equal call (request {entry.request.id}){edited}"
     if execution is None or state == "in doubt":
         return f"{call} was begun and is not known to have ended: it may have been done already"
     if execution.ended_at is None:

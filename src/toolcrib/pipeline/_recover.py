@@ -24,7 +24,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.pipeline._admit import pass_gates
-from toolcrib.pipeline._approve import answered, approve
+from toolcrib.pipeline._approve import answered, approve, override
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._consent import consent_given, waits_for_consent
 from toolcrib.pipeline._doubt import reason_of_doubt, stored_error
@@ -155,7 +155,10 @@ async def begun_before(call: LiveCall, given: Grant | Denial | None, begun: int,
         return refused
     with call:
         call.state, call.doubts = "executing", 0 if call.plan.tool.options.idempotent else begun - 1
-        refused = await _resolve_doubt(call, given, used)
+        edited = None if used is None or call.plan.tool.options.idempotent else used.override_args
+        refused = None if edited is None else await override(call, edited)  # it began with these
+        if refused is None:
+            refused = await _resolve_doubt(call, given, used)
     return _recovered(call, refused)
 
 
