@@ -235,9 +235,16 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
     known = ledger.entry(request.id)
     if known is None:
         _close_outdated(ledger, request, f"the tool has changed; the request {request.id} asks about this call now")
-    is_unread = known is not None and known.answer is None and not known.request.approved_by
-    if known is None or (known.state == "pending" and (known.answer is not None or is_unread)):
+    if known is None or (known.answer is not None and known.state == "pending"):
         ledger.write(ApprovalEntry(request))
+    elif known.state == "pending" and _says_nothing(known.request):
+        said = replace(known.request, reason=request.reason, metadata=request.metadata)
+        ledger.write(replace(known, request=said))
+
+
+def _says_nothing(request: ApprovalRequest) -> bool:
+    """Return whether a request says no more than what is asked about, as one whose call was noted before it asked."""
+    return not (request.reason or request.metadata or request.approved_by)
 
 
 def _close_outdated(ledger: Ledger, request: ApprovalRequest, why: str) -> None:

@@ -14,7 +14,6 @@ from toolcrib.calls._call import (
     charged,
     fault_text,
     new_call_id,
-    new_id,
 )
 from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
 from toolcrib.calls._copied import copied
@@ -96,7 +95,6 @@ __all__ = [
     "jsonable",
     "lenient",
     "new_call_id",
-    "new_id",
     "now",
     "outcome_from_dict",
     "record_of",

@@ -24,7 +24,6 @@ __all__ = [
     "charged",
     "fault_text",
     "new_call_id",
-    "new_id",
 ]
 
 _SHOWN = 300  # characters of the arguments of a call that did not come whole
@@ -71,12 +70,12 @@ def fault_text(fault: str, arguments: RawArguments, *, quoted: bool = True) -> s
 
 
 _ids = itertools.count(1)
-_prefix = uuid4().hex[:12]
+_prefix = f"call_{uuid4().hex[:12]}"
 
 
 def _renew_prefix() -> None:
     global _prefix
-    _prefix = uuid4().hex[:12]
+    _prefix = f"call_{uuid4().hex[:12]}"
 
 
 if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
@@ -85,12 +84,7 @@ if hasattr(os, "register_at_fork"):  # a forked child must not hand out its pare
 
 def new_call_id() -> str:
     """Return an id that no other call of this process has, and practically no other process's call."""
-    return f"call_{_prefix}{next(_ids)}"
-
-
-def new_id(kind: str) -> str:
-    """Return an id that begins with a kind, and that nothing else of this or practically another process has."""
-    return f"{kind}_{_prefix}{next(_ids)}"
+    return f"{_prefix}{next(_ids)}"
 
 
 @value_class

@@ -8,11 +8,12 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import attrgetter
+from os import urandom
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from toolcrib.approvals import AgentContext, ApprovalStore, Approver, answer_of, misfit
-from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader, new_id
+from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import DeliveryLike, DeliveryStep, GateLike, GateStep, ambient, delivery_steps, gate_steps
 from toolcrib.pipeline._access import Access
@@ -158,7 +159,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if not self.id:
-            self.id = new_id("run")
+            self.id = f"run_{urandom(8).hex()}"  # a few characters of it tell it from others
         if self.store is not None and self.approvals is None:
             self.approvals = self.store
         if type(self.sinks) is not tuple:
