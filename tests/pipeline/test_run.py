@@ -1,6 +1,8 @@
 """Run: limits, retries, requirements, and what a run supplies to its tools."""
 
 import asyncio
+import subprocess
+import sys
 from typing import Annotated, Any
 
 import pytest
@@ -244,3 +246,18 @@ async def test_the_context_says_which_call_it_is() -> None:
 def test_one_sink_is_no_list_of_them() -> None:
     with pytest.raises(TypeError, match=r"sinks of a Run is a list of them, as in sinks=\[\.\.\.\]"):
         Run(sinks=ListSink())  # pyright: ignore[reportArgumentType] -- what is tested
+
+
+def test_a_forked_process_names_its_runs_otherwise() -> None:
+    program = (
+        "import os\n"
+        "from toolcrib.pipeline import Run\n"
+        "first = Run().id\n"
+        "child = os.fork()\n"
+        "print(Run().id, flush=True)\n"
+        "if child: os.waitpid(child, 0)\n"
+    )
+
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+    assert len(said) == len(set(said)) == 2

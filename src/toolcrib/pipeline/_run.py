@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import attrgetter
-from os import urandom
+from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -27,6 +28,9 @@ __all__ = ["Run", "RunView", "current_run", "run_for"]
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _MOST_HEARD = 100
+_numbers = Random()  # seeded by the system; an id is no secret
+if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
+    os.register_at_fork(after_in_child=_numbers.seed)
 _NO_SLOT: AbstractAsyncContextManager[None] = nullcontext()
 
 
@@ -159,7 +163,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if not self.id:
-            self.id = f"run_{urandom(8).hex()}"  # a few characters of it tell it from others
+            self.id = f"run_{_numbers.getrandbits(64):016x}"  # a few characters of it tell it from others
         if self.store is not None and self.approvals is None:
             self.approvals = self.store
         if type(self.sinks) is not tuple:

@@ -176,9 +176,9 @@ class _Handling:
         if isinstance(self._error, GraphBubbleUp):
             call.forget()
             raise self._error
-        as_it_is = self._result is not None and not call.has_deliveries
-        if isinstance(outcome, Completed) and as_it_is and outcome.value is self._value:
-            return self._result
+        result = None if call.has_deliveries else self._result
+        if result is not None and isinstance(outcome, Completed) and outcome.value is self._value:
+            return result
         if isinstance(outcome, Failed) and self._result is not None and outcome.exception is self._error:
             return self._result
         made = self.request.tool_call
