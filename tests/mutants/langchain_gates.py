@@ -14,8 +14,8 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "what a guarded tool of LangChain gives beside a value that passes deliveries",
         "adapters/langchain/_guard.py",
-        "self._result is not None and not call.has_deliveries",
-        "self._result is not None",
+        "None if call.has_deliveries else self._result",
+        "self._result",
         ("tests/frameworks/test_langchain.py",),
     ),
     Gate(

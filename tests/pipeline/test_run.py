@@ -254,8 +254,8 @@ def test_a_forked_process_names_its_runs_otherwise() -> None:
         "from toolcrib.pipeline import Run\n"
         "first = Run().id\n"
         "child = os.fork()\n"
+        "if child: os.waitpid(child, 0)\n"  # so that one writes after the other
         "print(Run().id, flush=True)\n"
-        "if child: os.waitpid(child, 0)\n"
     )
 
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
