@@ -104,7 +104,8 @@ def gates_of(call: LiveCall, occasion: Occasion = "new") -> GateList:
         steps = run_steps(call.run)
     if call.extra_hooks or call.lost_hooks:
         steps = (DECISION_HOOKS, *steps)
-    if call.received.caller:
+    caller = call.received.caller
+    if caller and (caller != "direct" or call.plan.entry.provider.allowed_callers is not None):
         steps = (_OFFER, *steps)
     gates = call.plan.lists[occasion].get(steps)
     if gates is None:
