@@ -77,8 +77,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "scopes where nothing else is asked",
         "toolsets/_gates.py",
-        "_ON_ARRIVAL),) if entry.scopes else ()",
-        "_ON_ARRIVAL),) if entry.scopes and entry.off else ()",
+        "ON_ARRIVAL),) if entry.scopes else ()",
+        "ON_ARRIVAL),) if entry.scopes and entry.off else ()",
         ("tests/pipeline/test_scopes.py",),
     ),
     Gate(
@@ -372,7 +372,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "availability on resuming",
         "pipeline/_gates.py",
-        'GateStep("offer", "resolve", _check_offer, _ON_ARRIVAL)',
+        'GateStep("offer", "resolve", _check_offer, ON_ARRIVAL)',
         'GateStep("offer", "resolve", _check_offer, frozenset({"new"}))',
     ),
     Gate(
@@ -404,7 +404,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate("call of a grant", "approvals/_ledger.py", "grant.call_id != request.call_id", "False"),
     Gate("digest of a grant", "approvals/_ledger.py", "grant.digest != request.digest", "False"),
-    Gate("expiry of a grant", "approvals/_ledger.py", "grant.expires_at <= at", "False", _OF_APPROVALS),
+    Gate("expiry of a grant", "approvals/_ledger.py", "until is None or until > at", "True", _OF_APPROVALS),
     Gate(
         "expiry of a grant before its call begins",
         "approvals/_ledger.py",

@@ -121,7 +121,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "availability on recovery",
         "toolsets/_gates.py",
-        '_Availability(condition), _ON_ARRIVAL, "availability check")',
+        '_Availability(condition), ON_ARRIVAL, "availability check")',
         '_Availability(condition), frozenset({"new"}), "availability check")',
         _OF_RECOVERY,
     ),

@@ -66,8 +66,8 @@ class ApprovalEntry:
         """The state of the request; a grant that expired before a call used it leaves it pending."""
         if self.used_at is not None:
             return "used"
-        until = self.answer.expires_at if isinstance(self.answer, Grant) else None
-        return "pending" if self.answer is None or (until is not None and until <= now()) else "answered"
+        is_over = isinstance(self.answer, Grant) and bool(_expired(self.answer, now()))
+        return "pending" if self.answer is None or is_over else "answered"
 
     @property
     def execution_state(self) -> ExecutionState | None:
@@ -179,8 +179,9 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
 
 
 def _expired(grant: Grant, at: datetime) -> str:
-    is_over = grant.expires_at is not None and grant.expires_at <= at
-    return f"it expired at {str(grant.expires_at)[:19]}; ask again" if is_over else ""
+    """Return that a grant has expired at a time, in words for a person; empty where it has not."""
+    until = grant.expires_at
+    return "" if until is None or until > at else f"it expired at {until.isoformat(timespec='seconds')}; ask again"
 
 
 def _other_definition(given: str, now: str) -> str:

@@ -8,6 +8,8 @@ from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, deliv
 from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
 from toolcrib.hooks._gate import (
     EVERY_OCCASION,
+    ON_ARRIVAL,
+    WITH_ARGUMENTS,
     Gate,
     GateLike,
     GateStep,
@@ -45,6 +47,8 @@ from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, req
 
 __all__ = [
     "EVERY_OCCASION",
+    "ON_ARRIVAL",
+    "WITH_ARGUMENTS",
     "AgentHook",
     "ContextPoolHook",
     "ContextQueueHook",

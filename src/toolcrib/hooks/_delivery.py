@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from toolcrib.hooks._parameters import require_parameters
+from toolcrib.hooks._parameters import name_of, require_parameters
 
 __all__ = ["Delivery", "DeliveryLike", "DeliveryStep", "delivery_steps"]
 
@@ -52,12 +52,12 @@ def delivery_steps(who: str, deliveries: Iterable[DeliveryLike]) -> tuple[Delive
         TypeError: One is neither a delivery nor a function of the call and the value.
     """
     if isinstance(deliveries, Delivery) or callable(deliveries):
-        raise TypeError(f"{who}: deliveries is a list of them, as in deliveries=[{_name_of(deliveries)}]")
+        raise TypeError(f"{who}: deliveries is a list of them, as in deliveries=[{name_of(deliveries)}]")
     return tuple(_step_of(who, delivery) for delivery in deliveries)
 
 
 def _step_of(who: str, delivery: DeliveryLike) -> DeliveryStep:
-    name = _name_of(delivery)
+    name = name_of(delivery)
     if isinstance(delivery, type):
         raise TypeError(f"{who}: the delivery {name} is a class; give an object of it, as in deliveries=[{name}()]")
     deliver = delivery.deliver if isinstance(delivery, Delivery) else delivery
@@ -66,8 +66,3 @@ def _step_of(who: str, delivery: DeliveryLike) -> DeliveryStep:
         raise TypeError(f"{who}: {delivery!r:.80} is not a delivery; {mend}")
     require_parameters("delivery", deliver, "call", "value")
     return DeliveryStep(name, deliver)
-
-
-def _name_of(delivery: object) -> str:
-    name = getattr(delivery, "name", None) or getattr(delivery, "__name__", None)
-    return name if isinstance(name, str) else type(delivery).__name__

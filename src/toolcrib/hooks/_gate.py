@@ -9,10 +9,12 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, run
 
 from toolcrib.calls import Failed
 from toolcrib.errors import ToolcribError
-from toolcrib.hooks._parameters import require_parameters
+from toolcrib.hooks._parameters import name_of, require_parameters
 
 __all__ = [
     "EVERY_OCCASION",
+    "ON_ARRIVAL",
+    "WITH_ARGUMENTS",
     "Gate",
     "GateLike",
     "GateStep",
@@ -34,6 +36,10 @@ It is new; it comes back from a store; the host edited its arguments after it wa
 
 EVERY_OCCASION: Final[frozenset[Occasion]] = frozenset(get_args(Occasion))
 """The occasions of a gate that names none."""
+ON_ARRIVAL: Final[frozenset[Occasion]] = frozenset({"new", "recovered"})
+"""The occasions of a gate that looks at no arguments."""
+WITH_ARGUMENTS: Final[frozenset[Occasion]] = frozenset({"new", "recovered", "edited"})
+"""The occasions of a gate that asks a person, who is not asked about what an approver gave."""
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 
@@ -105,12 +111,12 @@ def gate_steps(who: str, gates: Iterable[GateLike]) -> tuple[GateStep, ...]:
         ValueError: A stage or an occasion does not exist.
     """
     if isinstance(gates, Gate) or callable(gates):
-        raise TypeError(f"{who}: gates is a list of them, as in gates=[{_name_of(gates)}]")
+        raise TypeError(f"{who}: gates is a list of them, as in gates=[{name_of(gates)}]")
     return tuple(_step_of(who, gate) for gate in gates)
 
 
 def _step_of(who: str, gate: GateLike) -> GateStep:
-    name = _name_of(gate)
+    name = name_of(gate)
     if not isinstance(gate, Gate):
         if not callable(gate) or isinstance(gate, type):
             mend = "give an object with `stage` and `check(call)`, or a function of the call"
@@ -126,11 +132,6 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
         if unknown := given.difference(known):
             raise ValueError(f"{who}: the gate {name} has the {what} {min(unknown)!r}; it is one of {', '.join(known)}")
     return GateStep(name, gate.stage, gate.check, occasions)
-
-
-def _name_of(gate: object) -> str:
-    name = getattr(gate, "name", None) or getattr(gate, "__name__", None)
-    return name if isinstance(name, str) else type(gate).__name__
 
 
 def refused_by(call: Any, error: ToolcribError) -> Failed:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from toolcrib.hooks._events import HookType
 from toolcrib.schema import ToolSpec
 
-__all__ = ["near_option", "refuse_misspelt_options", "require_event", "require_number", "require_parameters"]
+__all__ = ["name_of", "near_option", "refuse_misspelt_options", "require_event", "require_number", "require_parameters"]
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
@@ -22,6 +22,12 @@ _OF_OTHERS = {  # what other frameworks call an option
     "approval_required": "requires_approval",
     "require_confirmation": "requires_approval",
 }
+
+
+def name_of(hook: object) -> str:
+    """Return the name of a gate or a delivery that errors and the record show."""
+    name = getattr(hook, "name", None) or getattr(hook, "__name__", None)
+    return name if isinstance(name, str) else type(hook).__name__
 
 
 def near_option(name: str, options: Iterable[str]) -> str | None:

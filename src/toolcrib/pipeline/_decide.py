@@ -24,9 +24,8 @@ from toolcrib.pipeline._edits import same
 from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._keep import completed
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._middleware import apply_pre
 
-__all__ = ["apply_pre_hooks", "decide", "decide_by_hooks"]
+__all__ = ["decide", "decide_by_hooks"]
 
 _LOST = (
     "the call came from JSON, in which such hooks are not, so that edited arguments cannot be shown to them; give them "
@@ -42,11 +41,6 @@ async def decide_by_hooks(call: LiveCall) -> Outcome | None:
         return hook_failure(plan, call.id, call.run, "decision hook", "given for this call", RuntimeError(_LOST))
     first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
     return await decide(call, (*first, *plan.decisions()), given=len(first))
-
-
-async def apply_pre_hooks(call: LiveCall) -> Outcome | None:
-    """Run the pre hooks on the arguments; return the failure, if one of them fails."""
-    return await apply_pre(call)
 
 
 async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -> Outcome | None:

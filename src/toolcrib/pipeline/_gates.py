@@ -7,12 +7,13 @@ from inspect import isawaitable
 from typing import Any, Final, cast
 
 from toolcrib.calls import Ask, Complete, Completed, DecisionNote, Failed, Outcome, Reject, Rejected, Suspended
-from toolcrib.hooks import GateStep, HookSet, Occasion, stage_of
+from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._consent import consent_lacking
-from toolcrib.pipeline._decide import apply_pre_hooks, decide_by_hooks
+from toolcrib.pipeline._decide import decide_by_hooks
 from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
 from toolcrib.pipeline._keep import completed
 from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._middleware import apply_pre
 from toolcrib.pipeline._plan import GateList, Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.pipeline._weigh import weigh
@@ -30,9 +31,7 @@ __all__ = [
     "tool_steps",
 ]
 
-_ON_ARRIVAL: Final[frozenset[Occasion]] = frozenset({"new", "recovered"})
 _BEFORE_APPROVAL: Final[frozenset[Occasion]] = frozenset({"new", "edited", "overridden"})
-_WITH_ARGUMENTS: Final[frozenset[Occasion]] = frozenset({"new", "recovered", "edited"})
 
 
 # --- the gates of tools and runs
@@ -56,13 +55,13 @@ def _check_deps(call: LiveCall) -> Ask | None:
     return Ask("") if call.run.asks_for(call.name) else None
 
 
-_OFFER = GateStep("offer", "resolve", _check_offer, _ON_ARRIVAL)
-_LIMITS = GateStep("limits", "resolve", _check_limits, _ON_ARRIVAL)
+_OFFER = GateStep("offer", "resolve", _check_offer, ON_ARRIVAL)
+_LIMITS = GateStep("limits", "resolve", _check_limits, ON_ARRIVAL)
 DECISION_HOOKS: Final = GateStep("decision hooks", "decide", decide_by_hooks, _BEFORE_APPROVAL)
-PRE_HOOKS: Final = GateStep("pre hooks", "edit", apply_pre_hooks, _BEFORE_APPROVAL)
+PRE_HOOKS: Final = GateStep("pre hooks", "edit", apply_pre, _BEFORE_APPROVAL)
 _PROVENANCE = GateStep("provenance", "authorize", weigh, frozenset({"new", "edited"}), reads_host_arguments=False)
-CONSENT: Final = GateStep("consent", "approve", consent_lacking, _WITH_ARGUMENTS)
-_DEPS = GateStep("deps", "approve", _check_deps, _WITH_ARGUMENTS, reads_host_arguments=False)
+CONSENT: Final = GateStep("consent", "approve", consent_lacking, WITH_ARGUMENTS)
+_DEPS = GateStep("deps", "approve", _check_deps, WITH_ARGUMENTS, reads_host_arguments=False)
 
 
 def tool_steps(entry: ToolEntry, hooks: HookSet | None = None) -> tuple[GateStep, ...]:

@@ -191,7 +191,7 @@ def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, s
 
 def steps_before(name: str, hooks: object, *, wide: bool) -> tuple[PreStep, ...]:
     """Return the middleware of one slot as steps; `wide` ones get the tool's name."""
-    return tuple(PreStep(fn, _label(fn), name if wide else None) for fn in several(hooks))
+    return tuple(PreStep(fn, label_of(fn), name if wide else None) for fn in several(hooks))
 
 
 def steps_after(name: str, hooks: object, *, wide: bool) -> tuple[PostStep, ...]:
@@ -199,9 +199,10 @@ def steps_after(name: str, hooks: object, *, wide: bool) -> tuple[PostStep, ...]
     steps: list[PostStep] = []
     for hook in several(hooks):
         fn = hook.fn if isinstance(hook, PerValue) else hook
-        steps.append(PostStep(fn, _label(fn), name if wide else None, isinstance(hook, PerValue)))
+        steps.append(PostStep(fn, label_of(fn), name if wide else None, isinstance(hook, PerValue)))
     return tuple(steps)
 
 
-def _label(fn: Any) -> str:
+def label_of(fn: Any) -> str:
+    """Return the name of a function, or of the class of what is called like one."""
     return getattr(fn, "__name__", type(fn).__name__)

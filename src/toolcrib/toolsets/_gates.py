@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from inspect import isawaitable
-from typing import Any, Final
+from typing import Any
 
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.calls import Ask, Failed
 from toolcrib.errors import InsufficientScope, NotAvailable
-from toolcrib.hooks import GateStep, Occasion, refused_by
-from toolcrib.toolsets._entry import Availability, ToolEntry
+from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, refused_by
+from toolcrib.toolsets._entry import Availability, ToolEntry, label_of
 
 __all__ = ["steps_of"]
-
-_ON_ARRIVAL: Final[frozenset[Occasion]] = frozenset({"new", "recovered"})
-_WITH_ARGUMENTS: Final[frozenset[Occasion]] = frozenset({"new", "recovered", "edited"})
 
 
 def steps_of(entry: ToolEntry) -> tuple[GateStep, ...]:
     """Return the gates of an entry, but for its hooks and its source's consent, which the pipeline itself makes."""
-    scopes = (GateStep("scopes", "resolve", _Scopes(entry.scopes), _ON_ARRIVAL),) if entry.scopes else ()
+    scopes = (GateStep("scopes", "resolve", _Scopes(entry.scopes), ON_ARRIVAL),) if entry.scopes else ()
     available = (
-        GateStep(_name_of(condition), "validate", _Availability(condition), _ON_ARRIVAL, "availability check")
+        GateStep(label_of(condition), "validate", _Availability(condition), ON_ARRIVAL, "availability check")
         for condition in entry.availability
     )
     approval = (
-        GateStep(_name_of(policy), "approve", _Approval(policy), _WITH_ARGUMENTS, "approval policy")
+        GateStep(
+            "always" if isinstance(policy, bool) else label_of(policy),
+            "approve",
+            _Approval(policy),
+            WITH_ARGUMENTS,
+            "approval policy",
+        )
         for policy in entry.approvals
     )
     return (*scopes, *available, *entry.gates, *approval)
@@ -64,10 +67,3 @@ class _Approval:
             answer = answer(dict(call.arguments), call.ctx)
             answer = await answer if isawaitable(answer) else answer
         return Ask(answer if isinstance(answer, str) else "") if answer else None
-
-
-def _name_of(hook: object) -> str:
-    if isinstance(hook, bool):
-        return "always"
-    name = getattr(hook, "__name__", None)
-    return name if isinstance(name, str) else type(hook).__name__
