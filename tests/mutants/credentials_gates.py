@@ -55,8 +55,8 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "a consent answers no question about approval",
         _STEP,
-        '        digest=digest("consent", {"call": call.digest(), "reason": lacking.reason}),\n',
-        "        digest=call.digest(),\n",
+        '        digest=digest("consent", {"call": call.args.digest, "reason": lacking.reason}),\n',
+        "        digest=call.args.digest,\n",
         _OF_PIPELINE,
     ),
     Gate(

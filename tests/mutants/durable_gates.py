@@ -107,8 +107,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "secrets in the question about a call in doubt",
         "pipeline/_approve.py",
-        "        arguments=call.shown_given_first(),\n",
-        "        arguments=call.canonical().values,\n",
+        "        arguments=call.args.for_approval,\n",
+        "        arguments=call.args.canonical.values,\n",
     ),
     Gate(
         "whose call is in doubt",

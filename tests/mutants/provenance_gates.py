@@ -242,8 +242,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a standing grant that serves a run may be taken back",
         "pipeline/_approve.py",
-        "        if call.questions and not is_older:",
-        "        if call.questions:",
+        "        if call.approval.questions and not is_older:",
+        "        if call.approval.questions:",
         _GRANTS,
     ),
     Gate(

@@ -50,14 +50,14 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer that let a call begin says nothing of its doubt",
         _APPROVE,
-        "    if given is not None and given.request_id != call.request.id:\n",
+        "    if given is not None and given.request_id != asked.id:\n",
         "    if False:\n",
         ("tests/test_ways.py",),
     ),
     Gate(
         "an equal call in a question",
         _APPROVE,
-        "            call.request = request = await _with_equal_calls(call, request)\n",
+        "            request = await _with_equal_calls(call, request)\n",
         "            pass\n",
         _OF_DOUBTS,
     ),
@@ -156,15 +156,15 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a recovered call is counted once",
         "pipeline/_gates.py",
-        "if call.resumed is not None and call.run.has_counted(call.counted_in):",
+        "if call.history.trace is not None and call.run.has_counted(call.counted_in):",
         "if False:",
         _OF_RECOVERY,
     ),
     Gate(
         "a recovered call is counted in another run",
         "pipeline/_gates.py",
-        "if call.resumed is not None and call.run.has_counted(call.counted_in):",
-        "if call.resumed is not None:",
+        "if call.history.trace is not None and call.run.has_counted(call.counted_in):",
+        "if call.history.trace is not None:",
         _OF_RECOVERY,
     ),
     Gate(
@@ -177,15 +177,15 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a call that was begun is in doubt",
         _RECOVER,
-        'if call.state == "executing" or (call.doubts and call.state == "suspended"):',
+        'if call.state == "executing" or (call.history.doubts and call.state == "suspended"):',
         "if False:",
         _OF_RECOVERY,
     ),
     Gate(
         "a request says that its call is in doubt",
         _RECOVER,
-        "        call.doubts += 1  # so",
-        "        call.doubts += 0  # so",
+        "call.update_history(doubts=call.history.doubts + 1)",
+        "pass",
         _OF_RECOVERY,
     ),
     Gate(
@@ -219,7 +219,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a call with a given result is not executed",
         _CALL,
-        'return self.state == "executed" and (said or self.resumed is not None)',
+        'return self.state == "executed" and (said or self.history.trace is not None)',
         "return False",
         _OF_RECOVERY,
     ),
@@ -289,8 +289,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "a second doubt is asked about by a request of its own",
         _APPROVE,
-        "{call.id}:{call.doubts}:{call.digest()}",
-        "{call.id}:{call.digest()}",
+        "{call.id}:{call.history.doubts}:{call.args.digest}",
+        "{call.id}:{call.args.digest}",
         _OF_RECOVERY,
     ),
     Gate(
@@ -360,7 +360,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution in a run of a call that was written",
         _CALL,
-        "if mark and not self.run.use_once(mark):",
+        "if key and not self.run.use_once(key):",
         "if False:",
         _OF_RECOVERY,
     ),
@@ -413,8 +413,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "slot for each step of a stream",
         _EXECUTE,
-        "        async with call.run.slot():\n            with call.within():\n                value",
-        "        if True:\n            with call.within():\n                value",
+        "        async with call.run.slot():\n            with call.activate():\n                value",
+        "        if True:\n            with call.activate():\n                value",
         _OF_STREAMS,
     ),
     Gate(
@@ -462,7 +462,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "no question of a stream that gave a value",
         "pipeline/_execute.py",
-        "if call.gave_value:  # begun anew",
+        "if call.execution.gave_value:  # begun anew",
         "if False:  # begun anew",
         ("tests/test_ways.py",),
     ),

@@ -199,14 +199,14 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "edits past hooks that did not come along",
         "pipeline/_decide.py",
-        "if call.lost_hooks and not call.extra_hooks:",
+        "if call.history.hooks_lost and not call.extra_hooks:",
         "if False:",
         ("tests/rounds/test_saved.py",),
     ),
     Gate(
         "edits of a call whose hooks did not come along",
         "pipeline/_gates.py",
-        "if call.extra_hooks or call.lost_hooks:",
+        "if call.extra_hooks or call.history.hooks_lost:",
         "if call.extra_hooks:",
         ("tests/rounds/test_saved.py",),
     ),
@@ -220,15 +220,15 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution of a call that was saved",
         "pipeline/_recover.py",
-        """    call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)\n""",
-        """    call.state, call.doubts = "admitted", data.get("doubts", 0)\n""",
+        '    call.state = data.get("state", "admitted")\n',
+        '    call.state = "admitted"\n',
         ("tests/rounds/test_saved.py", "tests/rounds"),
     ),
     Gate(
         "the doubt about a call that was executing when it was saved",
         "pipeline/_recover.py",
-        """    if call.state == "executing" or (call.doubts""",
-        """    if (call.doubts""",
+        '    if call.state == "executing" or (call.history.doubts',
+        "    if (call.history.doubts",
         ("tests/rounds/test_saved.py", "tests/pipeline/test_recover.py"),
     ),
     Gate(
@@ -241,7 +241,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "another pass that changes an approved call",
         "pipeline/_admit.py",
-        "        if refused is None and (call.bound is not before or call.asks != asks):",
+        "        if refused is None and (call.args is not before or call.approval.reasons != reasons):",
         "        if False:",
         ("tests/pipeline/test_readmit.py",),
     ),

@@ -73,7 +73,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "span around the tool",
         "pipeline/_execute.py",
-        "    with call.within():\n        return await (_body(",
+        "    with call.activate():\n        return await (_body(",
         "    if True:\n        return await (_body(",
         ("tests/telemetry/test_calls.py",),
     ),

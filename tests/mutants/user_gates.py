@@ -67,7 +67,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "a gate that asks about a call again says it once",
         "pipeline/_gates.py",
-        "elif asked.reason not in call.asks:",
+        "elif asked.reason not in call.approval.reasons:",
         "else:",
         _OF_GATES,
     ),
@@ -103,7 +103,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "an approved call stays approved where more hooks edit nothing",
         "pipeline/_admit.py",
-        "if refused is None and call.bound is not before:",
+        "if refused is None and call.args is not before:",
         "if refused is None:",
         _OF_GATES,
     ),
@@ -146,22 +146,22 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "delivery of a result",
         "pipeline/_middleware.py",
-        "if call.error is None and not call.delivered:",
+        "if call.error is None and not call.execution.delivered:",
         "if False:",
         _OF_DELIVERIES,
     ),
     Gate(
         "delivery of a value once",
         "pipeline/_middleware.py",
-        "if call.error is None and not call.delivered:",
+        "if call.error is None and not call.execution.delivered:",
         "if call.error is None:",
         _OF_DELIVERIES,
     ),
     Gate(
         "delivery of an error as if it were a value",
         "pipeline/_middleware.py",
-        "if call.error is None and not call.delivered:",
-        "if not call.delivered:",
+        "if call.error is None and not call.execution.delivered:",
+        "if not call.execution.delivered:",
         _OF_DELIVERIES,
     ),
     Gate(
@@ -181,8 +181,8 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "delivery of a result that a hook or a gate gives",
         "pipeline/_keep.py",
-        "failed = await deliver_result(call.executed(value))",
-        "call.executed(value)\n    failed = None",
+        "failed = await deliver_result(call.set_result(value))",
+        "call.set_result(value)\n    failed = None",
         _OF_DELIVERIES,
     ),
     Gate(
@@ -195,7 +195,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "a call that waits for the delivery of its reports",
         "pipeline/_middleware.py",
-        "        if call.reporting is not None:\n",
+        "        if call.execution.reports is not None:\n",
         "        if False:\n",
         _OF_DELIVERIES,
     ),

@@ -36,23 +36,23 @@ async def pass_gates(
         if refused is None:
             try:
                 if not read:
-                    call.read()
+                    call.read(gated=gates.read_host_arguments)
             except (InvalidArguments, SchemaError) as error:
                 refused = failure(plan, call.id, run, error)
             if call.trace is not None:
                 _note_arrival(call, fits=refused is None)
         elif call.trace is not None:
-            call.trace.received(call.shown_misfit(), came=came_with(call))
+            call.trace.received(call.shown_mismatch(), came=came_with(call))
         if refused is None and gates.after:
-            with call.within():
+            with call.activate():
                 refused = await ask_gates(call, gates.after)
-        if refused is None and ask and (gates.approve or call.asks or run.store is not None):
+        if refused is None and ask and (gates.approve or call.approval.reasons or run.store is not None):
             refused = await approve(call, grant)
     except BaseException as error:  # quicker than `with call:`, on the way of every call
-        call.cut_off()
+        call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
     if refused is None and call.state == "received":
-        call.admit()
+        call.admit(gated=gates.read_host_arguments)
         return None
     return _admitted(call, refused)
 
@@ -60,7 +60,7 @@ async def pass_gates(
 async def pass_edited(call: LiveCall) -> Outcome | None:
     """Take an admitted call that the host edited through steps 3 to 5 again."""
     with call:
-        with call.within():
+        with call.activate():
             refused = await ask_gates(call, gates_of(call, "edited").after)
         refused = await approve(call, None, occasion="edited") if refused is None else refused
     return _admitted(call, refused)
@@ -68,16 +68,16 @@ async def pass_edited(call: LiveCall) -> Outcome | None:
 
 async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
     """Ask further decision hooks about an admitted call, and for approval where they change what it was given for."""
-    before, asks = call.bound, call.asks
+    before, reasons = call.args, call.approval.reasons
     with call:
-        with call.within():
+        with call.activate():
             own = hooks.decisions_for(call.name)
             refused = await decide(call, own, given=len(own))
-            if refused is None and call.bound is not before:
+            if refused is None and call.args is not before:
                 authorize = (step for step in gates_of(call, "edited").after if step.stage == "authorize")
                 refused = await ask_gates(call, authorize)
-        if refused is None and (call.bound is not before or call.asks != asks):  # else it stays approved
-            call.approved = None
+        if refused is None and (call.args is not before or call.approval.reasons != reasons):  # else it stays approved
+            call.update_approval(digest=None)
             if call.ctx is not None:
                 call.ctx.approved = False
             refused = await approve(call, None, occasion="edited")
@@ -88,11 +88,11 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
     if refused is not None:
         return call.close(refused)
     if call.state != "executed":  # as the run's store or an approver says
-        call.admit()
+        call.admit(gated=gates_of(call).read_host_arguments)
     return None
 
 
 def _note_arrival(call: LiveCall, *, fits: bool) -> None:
     """Emit the arguments that came, and how the call came."""
     if call.trace is not None:
-        call.trace.received(call.shown_request() if fits else call.shown_misfit(), came=came_with(call, fits=fits))
+        call.trace.received(call.shown_request() if fits else call.shown_mismatch(), came=came_with(call, fits=fits))

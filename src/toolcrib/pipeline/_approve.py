@@ -19,7 +19,7 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "begun_before", "override", "request_for"]
+__all__ = ["answered", "approve", "ask_about", "begun_before", "override"]
 
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
@@ -77,7 +77,7 @@ async def answered(
 
     A call in doubt that was done, as the approver says, is `executed` then, with their result.
     """
-    with call.within():
+    with call.activate():
         if begun is None:
             answer = await _ask(call, reasons, given, used, lapsed=lapsed)
         else:
@@ -89,23 +89,23 @@ async def answered(
             if refused is not None:
                 return refused
         is_older = answer.standing and call.request is not None and answer.request_id != call.request.id
-        if call.questions and not is_older:  # a standing grant may be taken back, or end
-            call.run.memory.approve(call.name, call.questions, call.canonical().values)
+        if call.approval.questions and not is_older:  # a standing grant may be taken back, or end
+            call.run.memory.approve(call.name, call.approval.questions, call.args.canonical.values)
         call.approve(answer)
         if answer.done is not None:
-            call.begun = (call.original or call).begun = True
-            call.executed(checked_output(call.tool, call.name, answer.done.value))
+            call.begun = (call.history.original or call).begun = True
+            call.set_result(checked_output(call.tool, call.name, answer.done.value))
         return await _take_input(call, answer)
 
 
 async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
     """Take the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
     try:
-        call.replace_arguments(arguments)
+        call.override(arguments)
     except (InvalidArguments, SchemaError) as error:
         return failure(call.plan, call.id, call.run, error)
     if call.trace is not None:
-        call.trace.overridden(call.shown_arguments())
+        call.trace.overridden(call.args.for_display)
     gates = gates_of(call, "overridden")
     return await ask_gates(call, (*gates.after, *gates.approve))
 
@@ -143,7 +143,7 @@ async def _ask(
     who: object = "get_approval_metadata"
     try:
         call.validate()
-        call.request = request = request_for(call, reasons)
+        request = ask_about(call, reasons)
         answer, stored = None if _is_outdated(given, request) else given, False
         if run.approvals is not None:
             who = run.approvals
@@ -166,7 +166,8 @@ async def _ask(
             answer = None if by is None else request.grant(by)
         if answer is None:
             who = run.approvals
-            call.request = request = await _with_equal_calls(call, request)
+            request = await _with_equal_calls(call, request)
+            call.update_approval(request=request)
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             with stopped_clocks():
@@ -212,23 +213,27 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
     state = execution.state
     if state == "ended" and execution.result is not None:
         error = execution.result.get("error")
-        call.grant = entry.answer if isinstance(entry.answer, Grant) else None
-        call.begun, call.noted, call.resumed = True, "ended", call.resumed or {}
+        call.update_approval(grant=entry.answer if isinstance(entry.answer, Grant) else None)
+        call.update_execution(noted="ended")
+        call.update_history(trace=call.history.trace or {})
+        call.begun = True
         value = revived(execution.result.get("value"))
-        call.executed(value, None if error is None else stored_error(error)).delivered = call.plan.streaming
+        failed = None if error is None else stored_error(error)
+        call.set_result(value, failed, delivered=call.plan.streaming)
         return None
     if state == "running":
-        call.request = request
+        call.update_approval(request=request)
         return replace(_suspended(call, request), executed_since=execution.begun_at)
     if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
         return entry.answer
     edited = entry.answer.override_args if isinstance(entry.answer, Grant) else None
     if edited is not None and (refused := await override(call, edited)) is not None:
         return refused
-    call.doubts += 1
-    call.request = next_request(call, request)
+    call.update_history(doubts=call.history.doubts + 1)
+    asked = next_request(call, request)
+    call.update_approval(request=asked)
     call.state = "suspended"  # so that each process asks the same
-    if given is not None and given.request_id != call.request.id:
+    if given is not None and given.request_id != asked.id:
         given = None  # it let the call begin, and says nothing of the doubt
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
 
@@ -278,8 +283,9 @@ async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, wh
         await call.run.approvals.begin(request, answer)
         await call.run.approvals.end(request, answer)
     reason = "; ".join([request.reason, why])
-    call.request = replace(next_request(call, request), reason=reason)
-    return await _suspend(call, call.request)
+    request = replace(next_request(call, request), reason=reason)
+    call.update_approval(request=request)
+    return await _suspend(call, request)
 
 
 async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
@@ -339,23 +345,30 @@ def _recorded(answer: Grant | Denial) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, "")}
 
 
+def ask_about(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+    """Return the request that asks a person about a call, or names it to a store, and keep it in the call."""
+    request = request_for(call, reasons)
+    call.update_approval(request=request)
+    return request
+
+
 def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     """Return the request that asks a person about a call, or names it to a store."""
     plan, run = call.plan, call.run
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
-    in_doubt = call.doubts > 0
-    doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.doubts}:{call.digest()}"
+    in_doubt = call.history.doubts > 0
+    doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.args.digest}"
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = ApprovalRequest(
         id=f"ask_{made.hex}",
         call_id=call.id if call.request is None else call.request.call_id,
         tool=plan.name,
-        arguments=call.shown_given_first(),
-        digest=call.digest(),
+        arguments=call.args.for_approval,
+        digest=call.args.digest,
         requested=call.shown_request(),
         reason="; ".join(reason for reason in reasons if reason),
-        metadata={**(extra or {}), **call.ask_metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
+        metadata={**(extra or {}), **call.approval.metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
         run_id=run.id,
         principal=run.principal,
         agent=run.agent,
@@ -365,8 +378,8 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         in_doubt=in_doubt,
         returns=output_schema(plan.tool) if in_doubt else None,
         approvers=plan.tool.options.approvers,
-        origins=tuple(each.to_dict() for each in call.questions),
-        values_alone=bool(call.questions) and len(reasons) == 1,
+        origins=tuple(each.to_dict() for each in call.approval.questions),
+        values_alone=bool(call.approval.questions) and len(reasons) == 1,
         follows=_followed(call.request) if in_doubt else None,
     )
     before = call.request

@@ -41,7 +41,7 @@ def came_with(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
 
 def _given(call: LiveCall) -> dict[str, Any]:
     """Return the arguments without defaults and conversions, where these made others of them and none is a secret."""
-    form = call.canonical()
+    form = call.args.canonical
     if form.without_form:
         return {"without_form": True}
     try:
@@ -49,10 +49,10 @@ def _given(call: LiveCall) -> dict[str, Any]:
             return {}
     except SchemaError:  # a host may pass what has no schema
         return {}
-    if call.is_edited:  # by the host, before any gate saw it
+    if call.args.original is not None:  # by the host, before any gate saw it
         return {"arguments": form.values}
     try:
-        given = call.as_came()
+        given = call.args.without_defaults
     except ValueError:  # text that was read though it is no JSON as it stands
         given = call.raw_arguments
     if equal_json(given, form.values):

@@ -71,7 +71,7 @@ async def consent_given(call: LiveCall, given: Grant | Denial | None) -> Outcome
             if answer is None:
                 return _suspended(call, request)
             await _used(call, request, answer, stored=stored)
-            call.request = None
+            call.update_approval(request=None)
             return await consent_lacking(call)  # a yes of somebody's is no consent: another request says so
         if lacking is not None:
             return lacking
@@ -87,7 +87,7 @@ async def _lacking(call: LiveCall) -> Consent | Failed | None:
     if source is None or call.ctx is None:
         return None
     try:
-        with call.within():
+        with call.activate():
             answer = source.get_consent(call.ctx)
             return await answer if isawaitable(answer) else answer
     except BaseException as error:  # the tool's own code; a gate that fails is shut
@@ -101,8 +101,8 @@ def _request(call: LiveCall, lacking: Consent) -> ApprovalRequest:
         id=f"ask_{uuid4().hex}",
         call_id=call.id,
         tool=plan.name,
-        arguments=call.shown_given_first(),
-        digest=digest("consent", {"call": call.digest(), "reason": lacking.reason}),
+        arguments=call.args.for_approval,
+        digest=digest("consent", {"call": call.args.digest, "reason": lacking.reason}),
         requested=call.shown_request(),
         reason=lacking.reason,
         run_id=run.id,
@@ -115,7 +115,7 @@ def _request(call: LiveCall, lacking: Consent) -> ApprovalRequest:
 
 
 def _suspended(call: LiveCall, request: ApprovalRequest) -> Suspended:
-    call.request = request
+    call.update_approval(request=request)
     if call.trace is not None:
         call.trace.suspended(request)
     call.suspend()

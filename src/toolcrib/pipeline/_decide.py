@@ -20,7 +20,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook
-from toolcrib.pipeline._edits import same
+from toolcrib.pipeline._arguments import equal_values
 from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._keep import completed
 from toolcrib.pipeline._live_call import LiveCall
@@ -37,7 +37,7 @@ _log = logging.getLogger("toolcrib.hooks")
 async def decide_by_hooks(call: LiveCall) -> Outcome | None:
     """Run the decision hooks, those for this call first; return the outcome, if one of them ends the call."""
     plan = call.plan
-    if call.lost_hooks and not call.extra_hooks:
+    if call.history.hooks_lost and not call.extra_hooks:
         return hook_failure(plan, call.id, call.run, "decision hook", "given for this call", RuntimeError(_LOST))
     first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
     return await decide(call, (*first, *plan.decisions()), given=len(first))
@@ -63,7 +63,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
             return hook_failure(plan, call.id, call.run, "decision hook", name, error)
         match decision:
             case RunNormally():
-                unfit = None if edited is None or same(edited, call.bound) else _revised(call, edited)
+                unfit = None if edited is None or equal_values(edited, call.args.values) else _revised(call, edited)
                 _note(call, name, "run", given=own)  # with the arguments that the tool would run with now
                 if unfit is not None:
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
@@ -75,8 +75,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
                 return Rejected(plan.name, call.id, reason, "hook")
             case Ask(reason, metadata):
                 _note(call, name, "ask", reason, given=own)
-                call.asks = (*call.asks, reason)
-                call.ask_metadata = {**call.ask_metadata, **metadata}
+                call.add_reason(reason, metadata)
             case other:
                 wrong = TypeError(f"it returned {type(other).__name__}; return RunNormally, Complete, Reject or Ask")
                 return hook_failure(plan, call.id, call.run, "decision hook", name, wrong)
@@ -94,11 +93,9 @@ def _revised(call: LiveCall, edited: Mapping[str, Any]) -> InvalidArguments | Sc
 
 def _note(call: LiveCall, hook: str, decision: Any, reason: str = "", *, given: bool) -> None:
     note = DecisionNote(hook, decision, reason)
-    call.notes = (*call.notes, note)
-    if call.trace is not None:
-        call.trace.decided(note, given=given)
+    call.add_note(note, given=given)
     if _log.isEnabledFor(logging.INFO):
-        shown: Any = call.shown_arguments() if call.received.origin == "model" else ""
+        shown: Any = call.args.for_display if call.received.origin == "model" else ""
         _log.info("%s %s: %s decides %s %s %s", call.name, call.id, hook, decision, reason, shown)
 
 
@@ -107,16 +104,16 @@ def _input_of(call: LiveCall) -> Any:
     if call.received.origin == "model":
         return call.parse()
     try:
-        return call.plan.spec.input_model.model_construct(**call.own_copy())
+        return call.plan.spec.input_model.model_construct(**call.args.copy())
     except SchemaError:
-        return call.own_copy()
+        return call.args.copy()
 
 
 def _arguments_of(call: LiveCall, edited: Any) -> dict[str, Any]:
     if isinstance(edited, BaseModel):
         arguments = call.plan.spec.arguments(edited)
         # a host may give what a model cannot, and the input does not show
-        return arguments if call.received.origin == "model" else {**call.bound, **arguments}
+        return arguments if call.received.origin == "model" else {**call.args.values, **arguments}
     if isinstance(edited, dict):
         return cast("dict[str, Any]", {**edited})
     raise TypeError(

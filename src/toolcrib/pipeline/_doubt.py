@@ -31,14 +31,14 @@ def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
     """
     error = call.run.begun.get(call.id, {}).get("failed with")
     doubt = _LOST if ended else _CUT_OFF if error is None else _FAILED.format(error=error)
-    return f"{doubt}. {_ANSWERS if call.misfit is None else _CHANGED.format(error=call.misfit)}"
+    return f"{doubt}. {_ANSWERS if call.history.mismatch is None else _CHANGED.format(error=call.history.mismatch)}"
 
 
 def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
     """Return what a call in doubt asks that began by a request: the same in each process that has the same tool."""
     definition = call.plan.definition
     id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
-    bound: dict[str, Any] = {"digest": call.digest(), "principal": call.run.principal, "definition": definition}
+    bound: dict[str, Any] = {"digest": call.args.digest, "principal": call.run.principal, "definition": definition}
     return replace(before, id=f"ask_{id}", created_at=now(), in_doubt=True, follows=before.id, **bound)
 
 

@@ -18,7 +18,7 @@ from toolcrib.errors import (
     exception_of,
 )
 from toolcrib.hooks import HookRaised, ambient
-from toolcrib.pipeline._approve import answered, begun_before, request_for
+from toolcrib.pipeline._approve import answered, ask_about, begun_before
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post_value, deliver, deliver_reports
@@ -48,11 +48,11 @@ async def execute(call: LiveCall) -> Outcome | None:
             token = ambient.set(run) if call.ctx is None else None
             try:
                 if call.trace is None and plan.direct and slot is None:
-                    value = await _body(call, call.bound, call.ctx)
+                    value = await _body(call, call.args.values, call.ctx)
                 else:
                     value = await _around(call, slot)
                 call.state, call.value = "executed", value
-                if call.noted is not None:
+                if call.execution.noted is not None:
                     await note_end(call)
                 return None
             except BaseException as error:
@@ -68,8 +68,8 @@ async def execute(call: LiveCall) -> Outcome | None:
                 return outcome
             call.begin()  # it asked for approval before it did anything, and has it
     except BaseException as error:
-        call.cut_off()
-        if call.noted == "begun" and isinstance(error, asyncio.CancelledError):
+        call.close_cancelled()
+        if call.execution.noted == "begun" and isinstance(error, asyncio.CancelledError):
             await note_interruption(call)
         raise
 
@@ -81,7 +81,7 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
     Each step holds the run's slot, and no consumer does. What the tool came to is in the call in the end.
 
     Args:
-        kept: The body adds each value to it before a consumer has it, and sets `call.left` when the consumer leaves.
+        kept: The body adds each value to it before a consumer has it, and notes with which error the consumer leaves.
     """
     call.begin()
     if call.has_deliveries:
@@ -91,20 +91,20 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
         async with _entered(call) as values:
             entered = True
             yield values
-        call.executed(kept).delivered = True
+        call.set_result(kept, delivered=True)
     except BaseException as error:
-        if call.left is not None and not isinstance(error, KeyboardInterrupt):
+        if call.execution.consumer_error is not None and not isinstance(error, KeyboardInterrupt):
             if isinstance(error, HookRaised):  # nothing follows that could say it
                 _observer_failed(call, error)
-            raise call.left  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
-        call.gave_value = bool(kept)
+            raise call.execution.consumer_error  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
+        call.update_execution(gave_value=bool(kept))
         if isinstance(error, asyncio.CancelledError) and not _is_the_tools_own():
             await note_interruption(call)
         _fail(call, error)
     finally:
-        if call.left is not None:
+        if call.execution.consumer_error is not None:
             await note_interruption(call)
-        call.left = None  # its traceback leads back to the call
+            call.update_execution(consumer_error=None)  # its traceback leads back to the call
     if not entered:
         yield _no_values()
 
@@ -117,17 +117,17 @@ async def _no_values() -> AsyncGenerator[Any, None]:
 def _fail(call: LiveCall, error: BaseException) -> None:
     """Have what the tool's own code raised become the outcome; what is to end more than the call goes on."""
     if isinstance(error, asyncio.CancelledError) and _is_the_tools_own():
-        call.executed(error=_cancelled(call, error))
+        call.set_result(error=_cancelled(call, error))
     else:
-        call.executed(error=exception_of(error))
+        call.set_result(error=exception_of(error))
 
 
 @asynccontextmanager
 async def _entered(call: LiveCall) -> AsyncGenerator[AsyncIterator[Any]]:
     """Give the values of the tool's function, each step of it in the run's slot and the call's context."""
-    stream: AbstractAsyncContextManager[AsyncIterator[Any]] = _body(call, call.bound, call.ctx)
+    stream: AbstractAsyncContextManager[AsyncIterator[Any]] = _body(call, call.args.values, call.ctx)
     async with call.run.slot():
-        with call.within():
+        with call.activate():
             values = await stream.__aenter__()
     try:
         if call.trace is None and call.run.limits is None:
@@ -136,14 +136,14 @@ async def _entered(call: LiveCall) -> AsyncGenerator[AsyncIterator[Any]]:
             async with aclosing(_held(call, values)) as steps:
                 yield steps
     finally:
-        with call.within():
+        with call.activate():
             await stream.__aexit__(None, None, None)
 
 
 async def _held(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
     while True:
         async with call.run.slot():
-            with call.within():
+            with call.activate():
                 value = await anext(values, _END)
         if value is _END:
             return
@@ -171,7 +171,7 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
     plan = call.plan
     if plan.execution is None:
         raise NotCallable(plan.name)
-    if call.sealed is not None:
+    if call.execution.seal is not None:
         call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
     run = call.run
     kept = run.journal is not None or run.fence is not None or (run.approvals is not None and call.is_noted)
@@ -182,9 +182,9 @@ async def _begin(call: LiveCall) -> None:
     """Have the run's journal and store keep that the tool begins, and ask its fence whether it still may."""
     if call.run.journal is not None:
         await call.run.journal.begin(call)
-    if call.is_noted and call.noted is None:
+    if call.is_noted and call.execution.noted is None:
         if call.request is None:
-            call.request = request_for(call, [])
+            ask_about(call, [])
         await note_begin(call)
     if call.run.fence is not None:
         await call.run.fence()
@@ -195,8 +195,8 @@ async def _around(call: LiveCall, slot: AbstractAsyncContextManager[Any] | None)
     if slot is not None:
         async with slot:
             return await _around(call, None)
-    with call.within():
-        return await (_body(call, call.bound, call.ctx) if call.plan.direct else _run_around(call))
+    with call.activate():
+        return await (_body(call, call.args.values, call.ctx) if call.plan.direct else _run_around(call))
 
 
 async def _run_around(call: LiveCall) -> Any:
@@ -205,8 +205,8 @@ async def _run_around(call: LiveCall) -> Any:
     for runner in reversed(plan.runners):
         run = partial(_through, runner, plan, run)
     if plan.executor is not None:
-        return await plan.executor.execute(call, lambda: run(call.own_copy(), call.ctx))
-    return await run(call.own_copy() if plan.wrapped else call.bound, call.ctx)
+        return await plan.executor.execute(call, lambda: run(call.args.copy(), call.ctx))
+    return await run(call.args.copy() if plan.wrapped else call.args.values, call.ctx)
 
 
 async def _through(runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any], ctx: Any) -> Any:
@@ -225,7 +225,8 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
         kept: list[Any] = []
         async with made as values:
             async for value in values:
-                call.gave_value = True
+                if not call.execution.gave_value:
+                    call.update_execution(gave_value=True)
                 kept.append(await each(call, value, live=False) if call.watched else value)
         return kept
     except BaseException as error:  # of a task that an executor makes, it would end the event loop
@@ -246,7 +247,7 @@ async def settled(call: LiveCall) -> Outcome | None:
     try:
         return await _ended_here(call)
     finally:
-        if call.noted == "begun":
+        if call.execution.noted == "begun":
             await note_end(call)
 
 
@@ -255,7 +256,7 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
     if isinstance(error, HookRaised):
         return _observer_failed(call, error)
     if isinstance(error, BegunBefore):
-        call.take_back()
+        call.undo_begin()
         refused = await begun_before(call, error.entry)
         return None if refused is None else call.close(refused)
     if not isinstance(error, ApprovalRequired):
@@ -264,17 +265,16 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
         call.error = ApprovalDenied(error.tool, _INSIDE)
         call.error.__cause__ = error
         return None
-    late = "again after it was approved; check `ctx.approved` first" if call.approved is not None else ""
-    if call.gave_value:  # begun anew, it would do again what it did before that value
+    late = "again after it was approved; check `ctx.approved` first" if call.approval.digest is not None else ""
+    if call.execution.gave_value:  # begun anew, it would do again what it did before that value
         late = "after it gave a value; raise ApprovalRequired before the first `yield`"
     if late:
         misused = ApprovalError(call.name, f"it asked for approval {late}")
         return call.close(failure(call.plan, call.id, call.run, misused))
     await forget_begin(call)
-    call.asks = (*call.asks, "the tool asks for it")
-    call.ask_metadata = {**call.ask_metadata, **error.metadata}
-    call.take_back()
-    refused = await answered(call, list(call.asks), None)
+    call.add_reason("the tool asks for it", error.metadata)
+    call.undo_begin()
+    refused = await answered(call, list(call.approval.reasons), None)
     return None if refused is None else call.close(refused)
 
 

@@ -45,7 +45,7 @@ def _check_offer(call: LiveCall) -> Failed | None:
 
 def _check_limits(call: LiveCall) -> Rejected | None:
     """Count a call; return why the run has no budget for it. One that comes back is counted where it was not before."""
-    if call.resumed is not None and call.run.has_counted(call.counted_in):
+    if call.history.trace is not None and call.run.has_counted(call.counted_in):
         return None
     spent = call.run.admit(call.name)
     return None if spent is None else Rejected(call.name, call.id, str(spent), "limit")
@@ -101,7 +101,7 @@ def gates_of(call: LiveCall, occasion: Occasion = "new") -> GateList:
     steps = call.run.compiled_gates
     if steps is None:
         steps = run_steps(call.run)
-    if call.extra_hooks or call.lost_hooks:
+    if call.extra_hooks or call.history.hooks_lost:
         steps = (DECISION_HOOKS, *steps)
     caller = call.received.caller
     if caller and (caller != "direct" or call.plan.entry.provider.allowed_callers is not None):
@@ -109,7 +109,6 @@ def gates_of(call: LiveCall, occasion: Occasion = "new") -> GateList:
     gates = call.plan.lists[occasion].get(steps)
     if gates is None:
         gates = call.plan.list_gates(_ordered(call.plan.steps, steps), occasion, steps)
-    call.gated = gates.read_host_arguments
     return gates
 
 
@@ -155,10 +154,10 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
         if isinstance(answer, Ask):
             _note_question(call, step, answer, reasons)
         elif isinstance(answer, Reject):
-            _note(call, DecisionNote(step.name, "reject", answer.reason))
+            call.add_note(DecisionNote(step.name, "reject", answer.reason))
             return Rejected(call.name, call.id, answer.reason)
         elif isinstance(answer, Complete):
-            _note(call, DecisionNote(step.name, "complete"))
+            call.add_note(DecisionNote(step.name, "complete"))
             return await completed(call, answer.output)
         elif isinstance(answer, Completed | Rejected | Failed | Suspended):
             return cast("Outcome", answer)
@@ -170,25 +169,20 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
 
 async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome:
     """Return why approval is needed, empty when it is not; or the outcome, where a gate ends the call."""
-    reasons = list(call.asks)
-    with call.within():
+    reasons = list(call.approval.reasons)
+    with call.activate():
         refused = await ask_gates(call, gates_of(call, occasion).approve, reasons)
     return reasons if refused is None else refused
 
 
 def _note_question(call: LiveCall, step: GateStep, asked: Ask, reasons: list[str] | None) -> None:
     """Keep why a person has to approve the call, once: a call that comes back asks what it asked before."""
-    call.ask_metadata = {**call.ask_metadata, **asked.metadata}
     note = DecisionNote(step.name, "ask", asked.reason)
     if step.kind == "gate" and asked.reason and note not in call.notes:
-        _note(call, note)
+        call.add_note(note)
+    if asked.metadata:
+        call.update_approval(metadata={**call.approval.metadata, **asked.metadata})
     if reasons is not None:
         reasons.append(asked.reason)
-    elif asked.reason not in call.asks:
-        call.asks = (*call.asks, asked.reason)
-
-
-def _note(call: LiveCall, note: DecisionNote) -> None:
-    call.notes = (*call.notes, note)
-    if call.trace is not None:
-        call.trace.decided(note)
+    elif asked.reason not in call.approval.reasons:
+        call.add_reason(asked.reason)

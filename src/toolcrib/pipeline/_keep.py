@@ -41,7 +41,7 @@ def with_value(
 
 async def completed(call: LiveCall, value: Any) -> Completed | Failed:
     """Return the outcome of a call whose result a hook, a gate or the host gives; Failed where a delivery fails."""
-    failed = await deliver_result(call.executed(value))
+    failed = await deliver_result(call.set_result(value))
     if failed is not None:
         return failed
     plan, run = call.plan, call.run

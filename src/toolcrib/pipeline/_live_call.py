@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from asyncio import Future
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy, deepcopy
+from copy import copy
+from dataclasses import replace
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
-from toolcrib.calls import (
-    ApprovalRequest,
-    DecisionNote,
-    Grant,
-    KeptResult,
-    Outcome,
-    RawArguments,
-    ToolCall,
-    copied,
-    jsonable,
-    lenient,
-)
-from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
+from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
+from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet
+from toolcrib.pipeline._arguments import Arguments, read_arguments
 from toolcrib.pipeline._call import CallState
-from toolcrib.pipeline._edits import changed_unseen, edited, edited_objects, same, with_secrets
-from toolcrib.pipeline._plan import Plan, Reading
+from toolcrib.pipeline._call_state import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, Execution, History
+from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._questions import ask_approver
 from toolcrib.pipeline._run import Run
-from toolcrib.provenance import Question
 from toolcrib.record import Trace
 from toolcrib.schema import CanonicalArguments, RunContext
 from toolcrib.tools import Tool
@@ -42,84 +30,50 @@ __all__ = ["LiveCall"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
-_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
+
+
+class _NoArguments(Arguments):
+    """The arguments of a call that were not read so far."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(cast("Plan", None), {}, {}, is_host=False)
+        self._canonical = CanonicalArguments({}, {})
+
+
+_NOT_READ: Final = _NoArguments()
 
 
 class LiveCall:
     """The call itself. What most calls do not need is a default of the class: one is made for every request.
 
     Attributes:
-        ctx: The run as hooks and tool see it; None when neither does.
         trace: Emits the call's events; None when there is no sink.
-        asks: Why a person has to be asked.
-        ask_metadata: What they are shown besides the arguments.
-        questions: The values of others that a person is asked about.
-        bound: The arguments by parameter name, as the tool is given them; others are shown `arguments`.
-        approved: The digest of the arguments that were approved; None when no approval was needed.
-        sealed: The digest of the arguments that the gates saw last; None where no other code could change them.
-        entered: Whether an execution has called the tool's function.
-        gave_value: Whether the function has yielded a value.
-        left: What the consumer of its values left with, before it asked for the next one.
+        ctx: The run as hooks and tool see it; None when neither does.
+        args: The arguments, once they are read.
+        begun: Whether its tool, or the host in its place, has begun: it is not executed a second time.
         extra_hooks: Decision hooks that were given for this call alone.
-        lost_hooks: Whether it had such hooks in the process that wrote it as JSON, where they do not go.
-        gated: Whether a gate looks at its arguments.
-        source: What the input is made of after an edit; None for the arguments as they came.
-        by_reference: The arguments are a host's objects, which were not validated: nothing has looked at them.
-        resumed: What the sinks of the process that suspended the call gave to those of this one; None for a new call.
-        earlier_runs: The ids of the runs that it came through before this one; the first counted it when it came.
-        doubts: How often the call was found begun and not known to have ended.
-        original: The call that this is a later copy of: of all copies one is executed.
-        misfit: Why a call that was begun cannot be done any more: the tool has changed since, and does not take its
-            arguments now.
-        delivered: Whether its result, or each value of a stream as it came, passed the deliveries.
-        reporting: The delivery of what its tool reported last; None where nothing is on its way.
-        kept: What is shown in the place of its result, where a result store keeps it.
-        noted: How much of its execution the run's approval store knows; None for nothing.
-        key: Names the call in its JSON and in all that is restored from that; empty for one that was never written.
     """
 
     ctx: RunContext[Any] | None = None
-    notes: tuple[DecisionNote, ...] = ()
-    asks: tuple[str, ...] = ()
-    ask_metadata: Mapping[str, Any] = _NOTHING
-    questions: tuple[Question, ...] = ()
-    approved: str | None = None
-    sealed: str | None = None
-    entered: bool = False
-    gave_value: bool = False
-    left: BaseException | None = None
-    grant: Grant | None = None
-    request: ApprovalRequest | None = None
-    extra_hooks: tuple[HookSet, ...] = ()
-    lost_hooks: bool = False
-    revealed: bool = False
-    gated: bool = False
-    resumed: Mapping[str, str] | None = None
-    _form: CanonicalArguments | None = None
-    _unedited: Mapping[str, Any] | None = None
-    source: RawArguments | None = None
-    by_reference: bool = False
+    args: Arguments = _NOT_READ
     state: CallState = "received"
     begun: bool = False
-    doubts: int = 0
-    earlier_runs: tuple[str, ...] = ()
-    original: LiveCall | None = None
-    misfit: InvalidArguments | SchemaError | None = None
-    noted: Literal["begun", "ended"] | None = None
-    key: str = ""
     value: Any = None
     error: Exception | None = None
     outcome: Outcome | None = None
-    delivered: bool = False
-    reporting: Future[None] | None = None
-    kept: KeptResult | None = None
+    notes: tuple[DecisionNote, ...] = ()
+    approval: Approval = NOT_ASKED
+    history: History = NO_HISTORY
+    execution: Execution = NOT_BEGUN
+    extra_hooks: tuple[HookSet, ...] = ()
 
     def __init__(self, received: ToolCall, plan: Plan, run: Run, trace: Trace | None = None) -> None:
         self.received = received
         self.plan = plan
         self.run = run
         self.trace = trace
-        self.bound: dict[str, Any] = {}
 
     # --- what it is
 
@@ -137,11 +91,19 @@ class LiveCall:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        return MappingProxyType(self.own_copy())
+        return MappingProxyType(self.args.copy())
 
     @property
     def raw_arguments(self) -> Any:
-        return self.received.arguments if self.source is None else self.source
+        return self.received.arguments if self.args is _NOT_READ else self.args.raw
+
+    @property
+    def request(self) -> ApprovalRequest | None:
+        return self.approval.request
+
+    @property
+    def grant(self) -> Grant | None:
+        return self.approval.grant
 
     @property
     def is_executable(self) -> bool:
@@ -150,30 +112,31 @@ class LiveCall:
     @property
     def counted_in(self) -> str:
         """The id of the run that counted the call when it came."""
-        return self._runs()[0]
+        return self.runs[0]
 
     @property
-    def is_edited(self) -> bool:
-        """Whether its arguments are others than those that it came with."""
-        return self._unedited is not None
+    def runs(self) -> tuple[str, ...]:
+        """The ids of the runs that it came through, with that of its own."""
+        return tuple(dict.fromkeys((*self.history.runs, self.run.id)))
 
     @property
     def was_revealed(self) -> bool:
         """Whether its tool was found in the run, or in one that it came through."""
-        return self.revealed or self.plan.name in self.run.revealed
+        return self.history.revealed or self.plan.name in self.run.revealed
 
     @property
     def done_before(self) -> bool:
-        """Whether it has a result that is not of an execution here: of another process, or as the approver said."""
-        said = self.grant is not None and self.grant.done is not None
-        return self.state == "executed" and (said or self.resumed is not None)
+        """Whether the result came from elsewhere: another process, or an approver's answer."""
+        grant = self.approval.grant
+        said = grant is not None and grant.done is not None
+        return self.state == "executed" and (said or self.history.trace is not None)
 
     @property
     def is_noted(self) -> bool:
         """Whether the store of its run has to know when it begins and ends, and lets one of its copies begin."""
-        if self.run.approvals is None or self.noted == "ended":
+        if self.run.approvals is None or self.execution.noted == "ended":
             return False
-        return self.grant is not None or self.has_noted_effect
+        return self.approval.grant is not None or self.has_noted_effect
 
     @property
     def has_noted_effect(self) -> bool:
@@ -206,15 +169,18 @@ class LiveCall:
         return bool(self.plan.deliveries or self.run.delivery_steps)
 
     def parse(self) -> BaseModel:
-        # made anew: read from the arguments it would be validated twice, and some validators change what they are given
         return self.plan.parse(self.raw_arguments)
 
     def copied(self) -> LiveCall:
         """Return a copy, to be recovered: the same suspended call may be recovered twice, and one of them goes on."""
         again = copy(self)
-        again.original, again.outcome = self.original or self, None
-        again.earlier_runs, again.revealed = self._runs(), self.was_revealed
-        again.resumed = {} if self.trace is None else self.trace.carry()
+        again.outcome = None
+        again.update_history(
+            original=self.history.original or self,
+            runs=self.runs,
+            revealed=self.was_revealed,
+            trace={} if self.trace is None else self.trace.carry(),
+        )
         return again
 
     # --- its record, cut off
@@ -225,136 +191,107 @@ class LiveCall:
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Close the record as cancelled, when the body is left by an exception."""
         if kind is not None:
-            self.cut_off()
+            self.close_cancelled()
 
-    def cut_off(self) -> None:
+    def close_cancelled(self) -> None:
         """Close the record as cancelled, unless it was made."""
         if self.trace is not None:
             self.trace.cancelled()
 
-    def within(self) -> AbstractContextManager[None]:
+    def activate(self) -> AbstractContextManager[None]:
         """Return what the code of hooks and tool is executed in, so that what they start is known to be the call's."""
         return _NOWHERE if self.trace is None else self.trace.within()
 
+    # --- its parts
+
+    def update_approval(self, **changes: Any) -> None:
+        """Replace fields of `approval`."""
+        self.approval = replace(self.approval, **changes)
+
+    def update_history(self, **changes: Any) -> None:
+        """Replace fields of `history`."""
+        self.history = replace(self.history, **changes)
+
+    def update_execution(self, **changes: Any) -> None:
+        """Replace fields of `execution`."""
+        self.execution = replace(self.execution, **changes)
+
+    def add_note(self, note: DecisionNote, *, given: bool = False) -> None:
+        """Add what a gate decided, and emit it.
+
+        Args:
+            note: What it decided.
+            given: Whether it is a hook that the host gave for this call alone.
+        """
+        self.notes = (*self.notes, note)
+        if self.trace is not None:
+            self.trace.decided(note, given=given)
+
+    def add_reason(self, reason: str, metadata: Mapping[str, Any] = _NOTHING) -> None:
+        """Add a reason for which a person has to be asked, and what they are shown besides."""
+        self.update_approval(reasons=(*self.approval.reasons, reason), metadata={**self.approval.metadata, **metadata})
+
     # --- its arguments
 
+    def read(self, *, gated: bool = True) -> None:
+        """Read the arguments as they came; raises what `Plan.read` does.
+
+        Args:
+            gated: Whether a gate looks at a host's own.
+        """
+        unread = not gated and self.trace is None and self.run.journal is None
+        self.args = read_arguments(self.plan, self.received, unread=unread)
+
     def revise(self, arguments: Mapping[str, Any]) -> None:
-        """Take edited arguments in the place of those it has, validated again.
+        """Replace the arguments by edited ones, validated again.
 
         Raises:
             InvalidArguments: They do not fit.
         """
-        plan, before, host = self.plan, self.bound, self.received.origin == "host"
-        source: RawArguments = arguments
-        if not plan.spec.has_validators:
-            made = plan.read_python(arguments, host=host)
-        elif self.canonical().without_form or (after := plan.spec.canonical(arguments)).without_form:
-            made = edited_objects(plan, arguments, before, host=host)
-        else:
-            base, reading, _ = self._kept()
-            made, source = edited(plan, self.canonical(), base, after.values, host=host, reading=reading)
-        if self._unedited is None:
-            self._unedited = before
-        self._form, self.bound, self.source, self.sealed = None, made, source, None
+        self.args = self.args.edited(arguments)
+        if self.execution.seal is not None:
+            self.update_execution(seal=None)
 
     def edit(self, arguments: Mapping[str, Any]) -> None:
-        """Take the host's arguments in the place of those it has, validated: no gate has seen them.
+        """Replace the arguments by the host's, validated: no gate has seen them.
 
         Raises:
             InvalidArguments: They do not fit; the call is as it was.
         """
         self.revise(arguments)
-        self.asks, self.ask_metadata, self.questions, self.notes, self.approved = (), _NOTHING, (), (), None
+        self._forget_decisions()
         if self.ctx is not None:
             self.ctx.approved = False
 
-    def replace_arguments(self, arguments: Mapping[str, Any]) -> None:
-        """Take an approver's arguments, as if the call had come with them: no gate has seen them.
+    def override(self, arguments: Mapping[str, Any]) -> None:
+        """Replace the arguments by an approver's, as if the call had come with them: no gate has seen them.
 
         Raises:
             InvalidArguments: They do not fit.
             SchemaError: The tool has no schema to check them against.
         """
-        arguments = with_secrets(self.plan, self.canonical(), arguments)
-        received = ToolCall(self.received.name, dict(arguments), self.id, "model")
-        source: RawArguments | None = None
-        if self.plan.spec.has_validators:
-            after = self.plan.spec.as_given(arguments)
-            base, reading, _ = self._kept()
-            made, source = edited(self.plan, self.canonical(), base, after, reading=reading, derive=False)
-        else:
-            made = self.plan.read(received)
-        self._form, self.bound, self.received, self.source, self._unedited = None, made, received, source, None
-        self.asks, self.ask_metadata, self.questions, self.notes, self.approved = (), _NOTHING, (), (), None
+        self.args = args = self.args.overridden(arguments)
+        given = args.raw if isinstance(args.raw, dict) else self.args.without_defaults
+        self.received = ToolCall(self.received.name, dict(given), self.id, "model")
+        self._forget_decisions()
 
-    def read(self) -> None:
-        """Read the arguments as they came; raises what `Plan.read` does."""
-        if self.received.origin == "host" and self.trace is None and self.run.journal is None:
-            self.by_reference = not self.gated
-        self.bound = self.plan.read(self.received, by_reference=self.by_reference)
+    def _forget_decisions(self) -> None:
+        self.notes = ()
+        self.update_approval(reasons=(), metadata=_NOTHING, questions=(), digest=None)
 
     def validate(self) -> None:
-        """Validate a host's arguments, if nothing has looked at them so far; raises what `Plan.validated` does."""
-        if self.by_reference:
-            self._form, self.bound, self.by_reference = None, self.plan.validated(self.bound), False
+        """Validate a host's arguments, if nothing has looked at them so far.
 
-    def own_copy(self) -> dict[str, Any]:
-        """Return the arguments for those who may edit them in place: hooks, policies, runners."""
-        if self._is_atomic():
-            return dict(self.bound)
-        if self.received.origin == "host":  # objects that are the host's own stay the same
-            return dict(self.bound) if self.by_reference else copied(self.bound)
-        try:
-            return deepcopy(self.bound)
-        except Exception:  # any types
-            return self.plan.spec.arguments(self.parse())
-
-    def canonical(self) -> CanonicalArguments:
-        """Return the arguments in their canonical form, made once: shown, digested, recorded and sent."""
-        if self._form is None:
-            self._form = self.plan.spec.canonical(self.bound)
-        return self._form
-
-    def _kept(self) -> tuple[Mapping[str, Any], Reading, bool]:
-        """Return the JSON from which the arguments are read, how it is read, and whether they are sure to come back.
-
-        It is their form, or what came where that form is read as something else: a validator changes it again, or a
-        union takes it for another of its types.
+        Raises:
+            InvalidArguments: They do not fit.
         """
-        form, spec = self.canonical(), self.plan.spec
-        if spec.reads_back(form, self.bound):
-            return form.values, "json", True
-        given = spec.as_given(self.as_came())
-        if self.received.origin == "model":
-            return given, "json", True
-        try:
-            return given, "python", same(self.plan.validated(given), self.bound)
-        except InvalidArguments:
-            return given, "json", False
-
-    def as_came(self) -> Mapping[str, Any]:
-        """Return the arguments that came with the call, without defaults and not validated."""
-        raw = self.raw_arguments
-        return json.loads(raw.strip() or "null") or {} if isinstance(raw, str | bytes) else raw
-
-    def digest(self) -> str:
-        """Return the digest of tool and arguments, which a grant is bound to."""
-        return self.canonical().digest(self.plan.name)
-
-    def shown_arguments(self) -> dict[str, Any]:
-        """Return the arguments for a person or a record: JSON shapes, secrets hidden."""
-        return self.canonical().shown
-
-    def shown_given_first(self) -> dict[str, Any]:
-        """Return the arguments for the person who decides: those that the call came with before the defaults."""
-        shown, given = self.shown_arguments(), self.as_came()
-        return dict(sorted(shown.items(), key=lambda item: item[0] not in given))
+        self.args = self.args.validated()
 
     def shown_request(self) -> dict[str, Any]:
         """Return the arguments as they were read at first, before any edit, as they may be shown."""
-        return self.shown_arguments() if self._unedited is None else self.plan.spec.canonical(self._unedited).shown
+        return (self.args.original or self.args).for_display
 
-    def shown_misfit(self) -> Any:
+    def shown_mismatch(self) -> Any:
         """Return arguments that do not fit, as they came; None when they might hold a secret."""
         try:
             return None if self.plan.spec.has_secrets else lenient(self.received.arguments)
@@ -385,40 +322,28 @@ class LiveCall:
         )
 
     async def ask(self, request: ApprovalRequest) -> Any:
-        """Have the run's approver answer something else than the call itself, for its tool."""
+        """Ask the run's approver something else than the call itself, for its tool."""
         return None if self.ctx is None else await ask_approver(request, self.ctx, self.run.approver)
 
     def approve(self, grant: Grant | None) -> None:
         """Note that the arguments as they are now were approved."""
-        self.approved, self.grant = self.digest(), grant
+        self.update_approval(digest=self.args.digest, grant=grant)
 
-    def admit(self) -> None:
-        """Move to `admitted`: from here on the arguments are final."""
+    def admit(self, *, gated: bool) -> None:
+        """Move to `admitted`: from here on the arguments are final.
+
+        Args:
+            gated: Whether a gate has looked at them.
+        """
         self.state = "admitted"
-        plan = self.plan
-        if self.approved is not None or (self.gated and (plan.wrapped or self._is_shared())):
-            self.sealed = self.digest()
-
-    def _is_shared(self) -> bool:
-        """Return whether others may have an object in their hands that is among the arguments."""
-        return not (isinstance(self.raw_arguments, str | bytes) or self._is_atomic())
-
-    def _is_atomic(self) -> bool:
-        return all(type(value) in _ATOMS for value in self.bound.values())
+        if self.approval.digest is not None or (gated and (self.plan.wrapped or self.args.is_shared)):
+            self.update_execution(seal=self.args.digest)
 
     def require_sealed(self, arguments: Mapping[str, Any]) -> None:
-        """Check that these are the arguments that the gates saw last.
-
-        Raises:
-            ApprovalError: They are not those that were approved.
-            InvalidArguments: They are not those that hooks and policies saw.
-        """
-        now = self.plan.spec.canonical(arguments)  # anew: a value may have been changed in place
-        if now.digest(self.plan.name) == self.sealed:
-            return
-        if self.approved is not None:
-            raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
-        raise changed_unseen(self.plan, self.canonical().values, now.values)
+        """Check that these are the arguments that the gates saw last; raises what `Arguments.require_sealed` does."""
+        if self.execution.seal is not None:
+            is_approved = self.approval.digest is not None
+            self.args.require_sealed(arguments, self.execution.seal, is_approved=is_approved)
 
     def enter_body(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return what the tool's function is given, where others stand around it: what they edit is validated.
@@ -427,21 +352,18 @@ class LiveCall:
             CallStateError: The function was called before, and may not be called again; or the call is over.
             InvalidArguments: The edited arguments do not fit.
         """
-        once = not self.plan.tool.options.idempotent or self.gave_value
-        if self.state != "executing" or (self.entered and once):
+        execution = self.execution
+        once = not self.plan.tool.options.idempotent or execution.gave_value
+        if self.state != "executing" or (execution.entered and once):
             raise CallStateError(self.plan.name, self.received.id, "executed")
-        if self.sealed is None and not self.by_reference and self._differ(arguments):
+        if execution.seal is None and not self.args.is_unread and self.args.differ_from(arguments):
             self.revise(arguments)
-            arguments = self.bound
+            arguments = self.args.values
             if self.trace is not None:
-                self.trace.arguments = self.shown_arguments()
-        self.entered = True
+                self.trace.arguments = self.args.for_display
+        if not execution.entered:
+            self.update_execution(entered=True)
         return arguments
-
-    def _differ(self, arguments: dict[str, Any]) -> bool:
-        if same(arguments, self.bound):
-            return False
-        return self.plan.spec.canonical(arguments).digest(self.plan.name) != self.digest()
 
     def begin(self) -> None:
         """Move from `admitted` to `executing`: once, of all copies of a call, and once in a run of JSON.
@@ -449,38 +371,49 @@ class LiveCall:
         Raises:
             CallStateError: It was executed before, or did not pass its gates.
         """
-        first = self.original
+        first: LiveCall | None = self.history.original
         by_store = self.run.approvals is not None and self.is_noted
         if self.state != "admitted" or (first is not None and first.begun and not by_store):
             begun = self.begun or (first is not None and first.begun)
             raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
-        mark = self._mark() if (self.key or first is not None) and not by_store else ""
-        if mark and not self.run.use_once(mark):
-            raise CallStateError(self.plan.name, self.received.id, "executed")
+        if not by_store and (self.history.key or first is not None):
+            key = self._execution_key()
+            if key and not self.run.use_once(key):
+                raise CallStateError(self.plan.name, self.received.id, "executed")
         self.state, self.begun = "executing", True
         if first is not None:
             first.begun = True
         if self.trace is not None:
-            self.trace.started(self.shown_arguments())
+            self.trace.started(self.args.for_display)
 
-    def take_back(self) -> None:
+    def undo_begin(self) -> None:
         """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""
-        first = self.original or self
+        first: LiveCall = self.history.original or self
         self.state, self.error = "admitted", None
-        self.begun = first.begun = self.entered = False
-        self.run.give_back(self._mark())
+        self.begun = first.begun = False
+        self.update_execution(entered=False)
+        self.run.give_back(self._execution_key())
 
-    def _mark(self) -> str:
+    def _execution_key(self) -> str:
         """Return what the run knows the execution of a written call by; each time it is in doubt is another.
 
         It is empty for a call that was never written, and of an idempotent tool, which may be executed again.
         """
-        key = (self.original or self).key
-        return f"call:{key}:{self.doubts}" if key and not self.plan.tool.options.idempotent else ""
+        first: LiveCall = self.history.original or self
+        key = first.history.key
+        return f"call:{key}:{self.history.doubts}" if key and not self.plan.tool.options.idempotent else ""
 
-    def executed(self, value: Any = None, error: Exception | None = None) -> LiveCall:
-        """Move to `executed`, with what the tool came to."""
-        self.state, self.value, self.error, self.delivered = "executed", value, error, False
+    def set_result(self, value: Any = None, error: Exception | None = None, *, delivered: bool = False) -> LiveCall:
+        """Move to `executed`, with what the tool came to.
+
+        Args:
+            value: What it returned.
+            error: What it raised.
+            delivered: Whether the value passed the deliveries.
+        """
+        self.state, self.value, self.error = "executed", value, error
+        if self.execution.delivered is not delivered:
+            self.update_execution(delivered=delivered)
         return self
 
     def suspend(self) -> None:
@@ -499,39 +432,39 @@ class LiveCall:
     def to_dict(self) -> dict[str, Any]:
         if not self.begun:
             self.validate()
-        given, reading, sure = self._kept()
-        ctx, first = self.ctx, self.original or self
-        first.key = first.key or token_hex(8)
+        stored, values = self.args.stored(), self.args.canonical.values
+        ctx, asked, history = self.ctx, self.approval, self.history
+        first: LiveCall = history.original or self
+        if not first.history.key:
+            first.update_history(key=token_hex(8))
         return {
             "name": self.received.name,
             "id": self.received.id,
-            "key": first.key,
+            "key": first.history.key,
             "origin": self.received.origin,
             "state": self.state,
-            "runs": list(self._runs()),
-            "arguments": self.canonical().values,
-            "given": None if given is self.canonical().values else given,
-            "reading": reading,
-            "digest": self.digest() if sure else "",  # which no arguments have
+            "runs": list(self.runs),
+            "arguments": values,
+            "given": None if stored.values is values else stored.values,
+            "reading": stored.reading,
+            "digest": self.args.digest if stored.round_trips else "",  # which no arguments have
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
-            "asks": list(self.asks),
-            "questions": [each.to_dict() for each in self.questions],
-            "ask_metadata": {str(name): lenient(value) for name, value in self.ask_metadata.items()},
+            "asks": list(asked.reasons),
+            "questions": [question.to_dict() for question in asked.questions],
+            "ask_metadata": {str(name): lenient(value) for name, value in asked.metadata.items()},
             "revealed": self.was_revealed,
-            "extra_hooks": bool(self.extra_hooks) or self.lost_hooks,
-            "doubts": self.doubts,
-            "request": None if self.request is None else self.request.to_dict(),
+            "extra_hooks": bool(self.extra_hooks) or history.hooks_lost,
+            "doubts": history.doubts,
+            "request": None if asked.request is None else asked.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),
             "begun": self.begun,
             **(self._result() if self.state == "executed" else {}),
         }
 
-    def _runs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.earlier_runs, self.run.id)))
-
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
             return {"error": {"type": type(self.error).__name__, "message": str(self.error)}}
-        return {"value": jsonable(self.value, self.plan.name, media=True), "delivered": self.delivered}
+        value = jsonable(self.value, self.plan.name, media=True)
+        return {"value": value, "delivered": self.execution.delivered}

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from toolcrib.calls import Failed
 from toolcrib.errors import HookError, InvalidArguments, SchemaError, exception_of
-from toolcrib.pipeline._edits import same
+from toolcrib.pipeline._arguments import equal_values
 from toolcrib.pipeline._failures import described, hook_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.schema import RunContext
@@ -26,7 +26,7 @@ def _context(call: LiveCall) -> RunContext[Any]:
 
 async def apply_pre(call: LiveCall) -> Failed | None:
     """Run the pre hooks on the arguments; return the failure, if one of them fails."""
-    ctx, arguments = _context(call), call.own_copy()
+    ctx, arguments = _context(call), call.args.copy()
     for step in call.plan.pre:
         try:
             made: Any = step.call(ctx, arguments, call.metadata)
@@ -36,7 +36,7 @@ async def apply_pre(call: LiveCall) -> Failed | None:
             arguments = cast("dict[str, Any]", edited)
         except BaseException as error:  # middleware is the user's code; a gate that fails is shut
             return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)
-    if same(arguments, call.bound):
+    if equal_values(arguments, call.args.values):
         return None
     try:
         call.revise(arguments)
@@ -59,9 +59,9 @@ async def apply_post(call: LiveCall) -> Failed | None:
                 continue
             return hook_failure(call.plan, call.id, call.run, "post hook", step.name, error)
     if isinstance(result, Exception) and result is not returned:  # a tool may return an exception without raising it
-        call.executed(error=result)
+        call.set_result(error=result)
     else:
-        call.executed(result)
+        call.set_result(result)
     return None
 
 
@@ -79,11 +79,10 @@ async def deliver(call: LiveCall, value: Any) -> Any:
 async def deliver_result(call: LiveCall) -> Failed | None:
     """Deliver a result, unless its values were delivered as they came; return the failure, if a delivery fails."""
     try:
-        if call.reporting is not None:
-            await call.reporting
-        if call.error is None and not call.delivered:
-            call.value = await _delivered_value(call)
-            call.delivered = True
+        if call.execution.reports is not None:
+            await call.execution.reports
+        if call.error is None and not call.execution.delivered:
+            call.set_result(await _delivered_value(call), delivered=True)
     except HookError as error:
         if call.error is None:
             return hook_failure(call.plan, call.id, call.run, "delivery", error.hook, error.__cause__ or error)
@@ -97,7 +96,7 @@ async def _delivered_value(call: LiveCall) -> Any:
     values: list[Any] = []
     for value in cast("list[Any]", whole):
         values.append(await deliver(call, value))
-        if call.gave_value and call.trace is not None:
+        if call.execution.gave_value and call.trace is not None:
             call.trace.yielded(values[-1])
     return values
 
@@ -110,7 +109,8 @@ def deliver_reports(call: LiveCall) -> None:
     loop, thread, pass_on = asyncio.get_running_loop(), get_ident(), ctx.report
 
     def start(value: Any) -> None:
-        call.reporting = loop.create_task(_deliver_report(call, value, pass_on, call.reporting))
+        before = call.execution.reports
+        call.update_execution(reports=loop.create_task(_deliver_report(call, value, pass_on, before)))
 
     def report(value: Any) -> None:
         if get_ident() == thread:

@@ -40,21 +40,21 @@ async def note_begin(call: LiveCall) -> None:
     try:
         begun = await store.begin(request, call.grant, again=call.plan.tool.options.idempotent)
     except BaseException:
-        call.noted = "ended"  # it has not begun, and the error is not its result
+        call.update_execution(noted="ended")  # it has not begun, and the error is not its result
         raise
     if begun is not None:
         raise BegunBefore(begun)
-    call.noted = "begun"
+    call.update_execution(noted="begun")
 
 
 async def note_end(call: LiveCall) -> None:
     """Note what an executed call came to, before anyone outside has it; also of one that the host executed itself."""
     store, request = call.run.approvals, call.request
-    if store is None or request is None or call.noted == "ended":
+    if store is None or request is None or call.execution.noted == "ended":
         return
-    if call.noted is None and (call.error is not None or await store.begin(request, call.grant) is not None):
+    if call.execution.noted is None and (call.error is not None or await store.begin(request, call.grant) is not None):
         return  # it failed before its tool began, or began elsewhere
-    call.noted = "ended"
+    call.update_execution(noted="ended")
     try:
         await store.end(request, call.grant, _result_of(call))
     except Exception:  # the store is the user's code; the call was executed, and stays in doubt there
@@ -64,16 +64,16 @@ async def note_end(call: LiveCall) -> None:
 async def note_interruption(call: LiveCall) -> None:
     """Note that a call which was begun was broken off, also where its task is cancelled meanwhile."""
     store, request = call.run.approvals, call.request
-    if store is not None and request is not None and call.noted == "begun":
-        call.noted = "ended"
+    if store is not None and request is not None and call.execution.noted == "begun":
+        call.update_execution(noted="ended")
         await asyncio.shield(asyncio.ensure_future(store.break_off(request, call.grant)))
 
 
 async def forget_begin(call: LiveCall) -> None:
     """Note that a call without approval has not begun: its tool asked for approval before it did anything."""
     store, request = call.run.approvals, call.request
-    if store is not None and request is not None and call.noted == "begun" and call.grant is None:
-        call.noted = None
+    if store is not None and request is not None and call.execution.noted == "begun" and call.grant is None:
+        call.update_execution(noted=None)
         await store.undo(request)
 
 

@@ -164,7 +164,7 @@ class Pipeline:
                             try:
                                 yield shown if plain else Yielded(shown)
                             except BaseException as left:
-                                made.left = left
+                                made.update_execution(consumer_error=left)
                                 raise
                     ended_early = await settled(made)
             outcome = await self.finish(made) if ended_early is None else ended_early
@@ -201,7 +201,7 @@ class Pipeline:
             return refused
         received = LiveCall(call, plan, run)
         try:
-            received.bound = plan.read(call)
+            received.read()
         except (InvalidArguments, SchemaError) as error:
             return misread(plan.name, call.id, error)
         return received
@@ -383,7 +383,7 @@ class Pipeline:
         live = _live(call)
         if live.state not in ("executing", "executed"):  # `executing` is one whose execution was broken off
             live.begin()
-        return live.executed(value, error)
+        return live.set_result(value, error)
 
     # --- finish: steps 7 and 8
 
@@ -394,16 +394,16 @@ class Pipeline:
             await note_end(live)
         failed: Outcome | None = None
         if live.plan.held and live.state == "executed":
-            with live, live.within():
+            with live, live.activate():
                 failed = await apply_post(live)
         if failed is None and live.state == "executed" and live.finishes_later:
-            with live, live.within():
+            with live, live.activate():
                 failed = await deliver_result(live)
         if failed is not None:
             return live.close(failed)
         if live.plan.reader is not None and live.state == "executed" and live.error is None:
             with live:
-                live.kept = await kept(live.plan, live.id, live.value, live.run)
+                live.update_execution(kept=await kept(live.plan, live.id, live.value, live.run))
         return self._concluded(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
@@ -420,7 +420,7 @@ class Pipeline:
 
     def discard(self, call: Call) -> None:
         """Close the record of a call as cancelled, unless it was made: it will not be answered."""
-        _live(call).cut_off()
+        _live(call).close_cancelled()
 
     def answer(self, call: Call, outcome: Outcome) -> Outcome:
         """Close a call with an outcome of the host's own, in the place of the tool's."""
@@ -443,7 +443,7 @@ class Pipeline:
         if run.provenance is not None:
             remember(call)
         if call.error is None:
-            outcome: Outcome = with_value(plan, call_id, call.value, run, "tool", call.kept)
+            outcome: Outcome = with_value(plan, call_id, call.value, run, "tool", call.execution.kept)
             if run.requirements:
                 run.completed.add(plan.name)
         else:

@@ -6,7 +6,6 @@ A call that was executed comes back with its result.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,10 +24,11 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
 from toolcrib.pipeline._admit import pass_gates
 from toolcrib.pipeline._approve import answered, approve, override
+from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Call
+from toolcrib.pipeline._call_state import Approval, History
 from toolcrib.pipeline._consent import consent_given, waits_for_consent
 from toolcrib.pipeline._doubt import reason_of_doubt, stored_error
-from toolcrib.pipeline._edits import changed_since
 from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
@@ -64,7 +64,8 @@ def taken_up(plan: Plan, state: Any, run: Run) -> LiveCall:
     if call.state == "closed":
         raise CallStateError(plan.name, call.id, call.state)
     if isinstance(state, Suspended):
-        call.state, call.request = "suspended", state.request
+        call.state = "suspended"
+        call.update_approval(request=state.request)
     return call
 
 
@@ -84,46 +85,48 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     data = StoredFields("Call", state.to_dict() if isinstance(state, LiveCall) else state)
     received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
     call = LiveCall(received, plan, run)
-    _take(call, data)
+    call.history = History(
+        runs=tuple(data["runs"]),
+        trace=data.get("trace", {}),
+        revealed=data.get("revealed", False),
+        hooks_lost=data.get("extra_hooks", False),
+        doubts=data.get("doubts", 0),
+        key=data.get("key", ""),
+    )
+    _read_stored(call, data)
     call.enter(dict(data["metadata"]))
     if call.ctx is not None:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
     call.notes = tuple(DecisionNote(**StoredFields(DecisionNote, note)) for note in data["decisions"])
-    call.asks, call.ask_metadata = tuple(data["asks"]), dict(data["ask_metadata"])
-    call.questions = tuple(Question(**each) for each in data.get("questions", ()))
-    call.revealed, call.resumed = data.get("revealed", False), data.get("trace", {})
-    call.lost_hooks = data.get("extra_hooks", False)
-    call.state, call.doubts = data.get("state", "admitted"), data.get("doubts", 0)
-    call.earlier_runs, call.key = tuple(data["runs"]), data.get("key", "")
-    if data.get("request") is not None:
-        call.request = ApprovalRequest.from_dict(data["request"])
+    call.approval = Approval(
+        reasons=tuple(data["asks"]),
+        metadata=dict(data["ask_metadata"]),
+        questions=tuple(Question(**question) for question in data.get("questions", ())),
+        request=None if data.get("request") is None else ApprovalRequest.from_dict(data["request"]),
+    )
+    call.state = data.get("state", "admitted")
     if call.state in ("executed", "closed"):
         call.begun, call.value = data.get("begun", True), revived(data.get("value"))
-        call.delivered = data.get("delivered", False)
         call.error = None if data.get("error") is None else stored_error(data["error"])
+        call.update_execution(delivered=data.get("delivered", False))
     return call
 
 
-def _take(call: LiveCall, data: Mapping[str, Any]) -> None:
+def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
     """Read the arguments, which have to be those that were seen, unless the call was begun: then it is asked about.
 
     Of a call that was executed nothing runs any more, and of one in doubt only what its approver says.
     """
-    given = data["arguments"] if data["given"] is None else data["given"]
-    call.source = json.dumps(given)
     try:
-        host, reading = call.received.origin == "host", data.get("reading", "json")
-        call.bound = call.plan.read_json(given, host=host, reading=reading)
-        if (
-            data["state"] not in ("executed", "closed")
-            and call.digest() != data["digest"]
-            and not _asked_anew(call, data)
-        ):
-            raise changed_since(call.plan, data["arguments"], call.canonical().values)
+        call.args = args = restored_arguments(call.plan, data)
+        runs_no_more = data["state"] in ("executed", "closed")
+        if not runs_no_more and args.digest != data["digest"] and not _asked_anew(call, data):
+            raise changed_since(call.plan, data["arguments"], args.canonical.values)
     except (InvalidArguments, SchemaError) as error:
         begun = data["state"] in ("executing", "executed", "closed") or data.get("doubts", 0) > 0
         if begun and not call.tool.options.idempotent:
-            call.bound, call.misfit = dict(data["arguments"]), error
+            call.args = unread_arguments(call.plan, data)
+            call.update_history(mismatch=error)
             return
         if data["request"] is None:
             raise
@@ -154,7 +157,8 @@ async def begun_before(call: LiveCall, given: Grant | Denial | None, begun: int,
     if refused is not None:
         return refused
     with call:
-        call.state, call.doubts = "executing", 0 if call.plan.tool.options.idempotent else begun - 1
+        call.state = "executing"
+        call.update_history(doubts=0 if call.plan.tool.options.idempotent else begun - 1)
         edited = None if used is None or call.plan.tool.options.idempotent else used.override_args
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
@@ -166,14 +170,14 @@ def _recovered(call: LiveCall, refused: Outcome | None) -> Call | Outcome:
     if refused is not None:
         return call.close(refused)
     if call.state != "executed":  # as its approver says it was
-        call.admit()
+        call.admit(gated=gates_of(call).read_host_arguments)
     return call
 
 
 async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
     if call.state == "executed":
         if call.trace is not None:
-            call.trace.received(call.shown_request(), call.resumed, earlier_runs=call.earlier_runs)
+            call.trace.received(call.shown_request(), call.history.trace, earlier_runs=call.history.runs)
         return None
     refused = await _offered_again(call)
     if refused is not None:
@@ -186,9 +190,10 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
         refused = await consent_given(call, given)
         if refused is not None:
             return refused
-        call.request, call.state, given = None, "received", None
-        return await (_resolve_doubt(call, None) if call.doubts else approve(call, None, occasion="recovered"))
-    if call.state == "executing" or (call.doubts and call.state == "suspended"):
+        call.update_approval(request=None)
+        call.state, given = "received", None
+        return await (_resolve_doubt(call, None) if call.history.doubts else approve(call, None, occasion="recovered"))
+    if call.state == "executing" or (call.history.doubts and call.state == "suspended"):
         return await _resolve_doubt(call, given)
     if call.state == "suspended":
         reasons = await reasons_for(call, "recovered")
@@ -204,24 +209,25 @@ async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Gra
     if call.plan.tool.options.idempotent:
         return await approve(call, given, used, occasion="recovered")
     if call.state == "executing":
-        call.doubts += 1  # so that the request is another than that of an earlier doubt about the same call
+        # so that the request is another than that of an earlier doubt about the same call
+        call.update_history(doubts=call.history.doubts + 1)
     refused = await answered(call, [reason_of_doubt(call)], given)
-    if call.misfit is None:
+    if call.history.mismatch is None:
         return refused
     edited = call.grant is not None and call.grant.override_args is not None
     if refused is None and call.state != "executed" and not edited:
-        return failure(call.plan, call.id, call.run, ApprovalError(call.name, str(call.misfit)))
+        return failure(call.plan, call.id, call.run, ApprovalError(call.name, str(call.history.mismatch)))
     return refused
 
 
 async def _offered_again(call: LiveCall) -> Outcome | None:
     if call.trace is not None:
-        call.trace.received(call.shown_request(), call.resumed, earlier_runs=call.earlier_runs)
-    if call.revealed:
+        call.trace.received(call.shown_request(), call.history.trace, earlier_runs=call.history.runs)
+    if call.history.revealed:
         call.run.revealed[call.name] = None  # it was found in the run that asked, which this one goes on with
     gates = gates_of(call, "recovered")
     refused = await ask_gates(call, gates.before)
     if refused is None and gates.after:
-        with call.within():
+        with call.activate():
             refused = await ask_gates(call, gates.after)
     return refused

@@ -59,7 +59,7 @@ class Rehearsal:
         made = await self._pipeline.admit(call, run, hooks=hooks)
         live = made if isinstance(made, LiveCall) else self._pipeline.latest
         notes = () if live is None else live.notes
-        return Rehearsed(made, notes, made.shown_arguments() if isinstance(made, LiveCall) else None)
+        return Rehearsed(made, notes, made.args.for_display if isinstance(made, LiveCall) else None)
 
     def stand_in(self, call: Call, value: Any = None, error: Exception | None = None) -> Outcome:
         """Close an admitted call with what came of it when it was made: it counts, and the run reads its result.

@@ -42,13 +42,13 @@ async def weigh(call: LiveCall) -> Rejected | None:
     settled: list[Question] | None = None if call.trace is None else []
     found = _found(call, labels, settled)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
-    if questions and questions == call.questions:
+    if questions and questions == call.approval.questions:
         return None
     known = [_shown(call, each) for each in (*found, *(settled or ()))][:_MOST_ORIGINS]
     origins = [each.origin() for each in known if each.path]
     if not questions:
         if call.trace is not None and origins:
-            _note(call, DecisionNote("provenance", "run", "", origins))
+            call.add_note(DecisionNote("provenance", "run", "", origins))
         return None
     refused = [each for each in questions if labels.verdict(each.kind) == "deny"]
     reason = "; ".join(dict.fromkeys(each.text() for each in refused or questions))
@@ -56,15 +56,17 @@ async def weigh(call: LiveCall) -> Rejected | None:
         reason = f"{reason}; you wrote: {memory.last_words}"
     if policy.dry_run:
         would = "refuse" if refused else "ask"
-        _note(call, DecisionNote("provenance", "run", f"dry run, it would {would}: {reason}", origins))
+        call.add_note(DecisionNote("provenance", "run", f"dry run, it would {would}: {reason}", origins))
         return None
-    _note(call, DecisionNote("provenance", "reject" if refused else "ask", reason, origins))
+    call.add_note(DecisionNote("provenance", "reject" if refused else "ask", reason, origins))
     if refused:
         return Rejected(call.name, call.id, f"the policy does not allow it: {reason}")
-    call.questions, call.asks = questions, (*call.asks, reason)
+    call.update_approval(questions=questions)
+    lines: dict[str, Any] = {}
     if is_program:  # an argument is shown as one line
-        shown = {each.argument: call.shown_arguments()[each.argument] for each in questions}
-        call.ask_metadata = {**call.ask_metadata, **{name: text for name, text in shown.items() if "\n" in str(text)}}
+        shown = {each.argument: call.args.for_display[each.argument] for each in questions}
+        lines = {name: text for name, text in shown.items() if "\n" in str(text)}
+    call.add_reason(reason, lines)
     return None
 
 
@@ -76,7 +78,7 @@ def _found(call: LiveCall, labels: ToolLabels, settled: list[Question] | None) -
         labels: What the policy goes by.
         settled: Gets where the other values come from that decide something.
     """
-    memory, values = call.run.memory, call.canonical().values
+    memory, values = call.run.memory, call.args.canonical.values
     content = labels.content_of(values)
     if labels.effect == "program":
         return memory.judge_programs(values, content)
@@ -86,12 +88,6 @@ def _found(call: LiveCall, labels: ToolLabels, settled: list[Question] | None) -
     found += [each for each in keys if each.argument not in content]
     memory.write(Origin("untrusted", call.name, call.id), values, content)
     return found
-
-
-def _note(call: LiveCall, note: DecisionNote) -> None:
-    call.notes = (*call.notes, note)
-    if call.trace is not None:
-        call.trace.decided(note)
 
 
 def _labels(call: LiveCall) -> ToolLabels:
@@ -107,7 +103,7 @@ def _ruled(run: Run, declared: ToolLabels, name: str, entry: ToolEntry | None) -
 
 def _shown(call: LiveCall, question: Question) -> Question:
     """Return a question without its value and what could be guessed from, where the argument has a secret."""
-    form = call.canonical()
+    form = call.args.canonical
     name = question.argument
     is_secret = form.shown is not form.values and form.shown.get(name) != form.values.get(name)
     return replace(question, value=REDACTED, mark="") if is_secret else question
@@ -120,7 +116,7 @@ def remember(call: LiveCall) -> None:
     """
     memory, labels = call.run.memory, _labels(call)
     memory.expect(call.id)
-    arguments = call.shown_arguments() if call.received.origin == "model" else {}
+    arguments = call.args.for_display if call.received.origin == "model" else {}
     value, source = (call.value, labels.source) if call.error is None else ({"error": str(call.error)}, "untrusted")
     if source is None and labels.effect == "program" and memory.reads_others:
         source = "untrusted"  # it may have made something else of what it read

@@ -1,0 +1,356 @@
+"""Arguments of a call: one value with its forms, and the edits that make another one of it.
+
+A validator may change its own result again, such as one that makes cents of euros. So each value is validated once: an
+edit is laid over the JSON from which the others were read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+
+from toolcrib.calls import RawArguments, ToolCall, copied, equal_json
+from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
+from toolcrib.pipeline._plan import Plan, Reading
+from toolcrib.schema import CanonicalArguments, hidden_paths
+
+__all__ = [
+    "Arguments",
+    "StoredArguments",
+    "changed_since",
+    "equal_values",
+    "read_arguments",
+    "restored_arguments",
+    "unread_arguments",
+]
+
+_Read: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
+_UNSTABLE = "its validator changes its own result again; a validator has to leave its own result as it is"
+_CHANGED_SINCE = f"it comes back as another value than was seen: the tool has changed since, or {_UNSTABLE}"
+_CHANGED_UNSEEN = "it was changed after hooks and policies saw it; edit arguments in a pre hook or a decision hook"
+_WITHOUT_FORM = "they come back as others than were seen; what has no JSON form stays in its own process"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArguments:
+    """The JSON from which arguments are read in another process.
+
+    Attributes:
+        values: The JSON object.
+        reading: How it is read.
+        round_trips: Whether equal arguments are sure to come of it.
+    """
+
+    values: Mapping[str, Any]
+    reading: Reading
+    round_trips: bool
+
+
+class Arguments:
+    """The arguments of one call at one time. Not changed once made: an edit makes others.
+
+    Attributes:
+        plan: The tool that takes them.
+        raw: The text or values from which they were read: as they came, or JSON text after an edit.
+        values: The arguments by parameter name, as the tool takes them.
+        is_host: Whether a host gave them.
+        is_unread: Whether they are a host's objects, which were not validated: nothing has looked at them.
+        original: The arguments that the call came with, where these are an edit; None where they are not.
+    """
+
+    __slots__ = ("_canonical", "is_host", "is_unread", "original", "plan", "raw", "values")
+
+    def __init__(
+        self,
+        plan: Plan,
+        raw: RawArguments,
+        values: dict[str, Any],
+        is_host: bool,
+        is_unread: bool = False,
+        original: Arguments | None = None,
+    ) -> None:
+        self.plan = plan
+        self.raw = raw
+        self.values = values
+        self.is_host = is_host
+        self.is_unread = is_unread
+        self.original = original
+        self._canonical: CanonicalArguments | None = None
+
+    # --- forms
+
+    @property
+    def canonical(self) -> CanonicalArguments:
+        """The canonical form, made once: shown, digested, recorded and sent."""
+        if self._canonical is None:
+            self._canonical = self.plan.spec.canonical(self.values)
+        return self._canonical
+
+    @property
+    def digest(self) -> str:
+        """The digest of tool and arguments, which a grant is bound to."""
+        return self.canonical.digest(self.plan.name)
+
+    @property
+    def for_display(self) -> dict[str, Any]:
+        """The arguments for a person or a record: JSON shapes, secrets hidden."""
+        return self.canonical.shown
+
+    @property
+    def for_approval(self) -> dict[str, Any]:
+        """The arguments for the person who decides: those that the call came with before the defaults."""
+        given = self.without_defaults
+        return dict(sorted(self.for_display.items(), key=lambda item: item[0] not in given))
+
+    @property
+    def without_defaults(self) -> Mapping[str, Any]:
+        """The arguments as they came or were edited, without defaults and not validated."""
+        raw = self.raw
+        return json.loads(raw.strip() or "null") or {} if isinstance(raw, str | bytes) else raw
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may have an object in their hands that is among the arguments."""
+        return not (isinstance(self.raw, str | bytes) or self._is_atomic)
+
+    @property
+    def _is_atomic(self) -> bool:
+        return all(type(value) in _ATOMS for value in self.values.values())
+
+    def parse(self) -> BaseModel:
+        """Return the input, made anew: validated twice, it might be another, and some validators change their input."""
+        return self.plan.parse(self.raw)
+
+    def copy(self) -> dict[str, Any]:
+        """Return the values for code that may edit them in place: hooks, policies, runners."""
+        if self._is_atomic or self.is_unread:
+            return dict(self.values)
+        if self.is_host:  # objects that are the host's own stay the same
+            return copied(self.values)
+        try:
+            return deepcopy(self.values)
+        except Exception:  # any types
+            return self.plan.spec.arguments(self.parse())
+
+    def stored(self) -> StoredArguments:
+        """Return the JSON from which the arguments are read in another process.
+
+        It is their canonical form, or what came where that form is read as something else: a validator changes it
+        again, or a union takes it for another of its types.
+        """
+        form, spec = self.canonical, self.plan.spec
+        if spec.reads_back(form, self.values):
+            return StoredArguments(form.values, "json", True)
+        given = spec.as_given(self.without_defaults)
+        if not self.is_host:
+            return StoredArguments(given, "json", True)
+        try:
+            return StoredArguments(given, "python", equal_values(self.plan.validated(given), self.values))
+        except InvalidArguments:
+            return StoredArguments(given, "json", False)
+
+    # --- checks
+
+    def differ_from(self, values: Mapping[str, Any]) -> bool:
+        """Return whether these are not the values of the arguments, as a grant tells them apart."""
+        return not equal_values(values, self.values) and self._digest_of(values) != self.digest
+
+    def require_sealed(self, values: Mapping[str, Any], seal: str, *, is_approved: bool) -> None:
+        """Check that values are those that the gates saw last; made canonical anew, as one may have been edited.
+
+        Args:
+            values: The arguments that the tool would be given.
+            seal: The digest of those that the gates saw.
+            is_approved: Whether a person approved them.
+
+        Raises:
+            ApprovalError: They are not those that were approved.
+            InvalidArguments: They are not those that hooks and policies saw.
+        """
+        if self._digest_of(values) == seal:
+            return
+        if is_approved:
+            raise ApprovalError(self.plan.name, "the arguments changed after it was given, before the tool ran")
+        before, after = self.canonical.values, self.plan.spec.canonical(values).values
+        changed = _changed_names(before, after) or [""]
+        raise InvalidArguments(self.plan.name, tuple(FieldProblem(name, _CHANGED_UNSEEN) for name in changed))
+
+    def _digest_of(self, values: Mapping[str, Any]) -> str:
+        return self.plan.spec.canonical(values).digest(self.plan.name)
+
+    # --- edits
+
+    def edited(self, values: Mapping[str, Any]) -> Arguments:
+        """Return the arguments after an edit by a hook or the host, validated.
+
+        Args:
+            values: All of them after the edit.
+
+        Raises:
+            InvalidArguments: They do not fit.
+        """
+        plan, raw = self.plan, values
+        if not plan.spec.has_validators:
+            read = plan.read_python(values, host=self.is_host)
+        elif self.canonical.without_form or (after := plan.spec.canonical(values)).without_form:
+            read = self._edited_objects(values)
+        else:
+            read, raw = self._edited_form(after.values, host=self.is_host)
+        return Arguments(plan, raw, read, self.is_host, original=self.original or self)
+
+    def overridden(self, values: Mapping[str, Any]) -> Arguments:
+        """Return an approver's arguments in the place of these, as if the call had come with them.
+
+        Args:
+            values: All of them; where one stands as it was shown, a hidden secret has its real value again.
+
+        Raises:
+            InvalidArguments: They do not fit.
+            SchemaError: The tool has no schema to check them against.
+        """
+        plan, raw = self.plan, self._with_secrets(values)
+        if not plan.spec.has_validators:
+            return Arguments(plan, dict(raw), plan.spec.read(dict(raw)), is_host=False)
+        read, text = self._edited_form(plan.spec.as_given(raw), derive=False)
+        return Arguments(plan, text, read, is_host=False)
+
+    def validated(self) -> Arguments:
+        """Return a host's arguments validated, if nothing has looked at them so far.
+
+        Raises:
+            InvalidArguments: They do not fit.
+        """
+        if not self.is_unread:
+            return self
+        return Arguments(self.plan, self.raw, self.plan.validated(self.values), self.is_host, original=self.original)
+
+    def _edited_form(
+        self, after: Mapping[str, Any], *, host: bool = False, derive: bool = True
+    ) -> tuple[dict[str, Any], str]:
+        """Return arguments after an edit, and the JSON text from which they were read.
+
+        Args:
+            after: The JSON form of all of them after the edit, not validated so far.
+            host: They may name what only a host gives.
+            derive: A validator may make another value of what was not edited, out of what was.
+
+        Raises:
+            InvalidArguments: They do not fit, or a validator changes an edited value a second time.
+        """
+        plan, form, base = self.plan, self.canonical.values, self.stored()
+        changed = {key: value for key, value in after.items() if _differs(form, key, value)}
+        others = {key: value for key, value in base.values.items() if key in after or key not in form}
+        merged = others | changed
+        read = partial(plan.read_json, host=host, reading=base.reading)
+        arguments = _read_edit(plan, read, merged, changed)
+        values = plan.spec.canonical(arguments).values
+        if any(_differs(values, key, value) for key, value in changed.items()):  # "7" for 7, or cents for euros
+            again = _read_edit(plan, read, merged | {key: values[key] for key in changed if key in values}, changed)
+            second = plan.spec.canonical(again).values
+            _refuse(plan, (key for key in changed if _differs(second, key, values.get(key))), _UNSTABLE)
+        if not derive:
+            derived = (key for key in after if key not in changed and _differs(values, key, form[key]))
+            _refuse(plan, derived, "it comes to another value with this edit; give that value, too")
+        return arguments, json.dumps(merged)
+
+    def _edited_objects(self, after: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments after an edit, some of which are Python objects without a JSON form."""
+        read, before = self.plan.read_python(after, host=self.is_host), self.values.items()
+        same = {name: value for name, value in before if name in after and equal_values(after[name], value)}
+        return {**read, **same}
+
+    def _with_secrets(self, after: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what an approver gives, where what stands as it was shown has its real value again.
+
+        Raises:
+            InvalidArguments: An argument that they edited holds a hidden secret.
+        """
+        form = self.canonical
+        if form.shown is form.values:
+            return after
+        given = self.plan.spec.as_given(after)
+        changed = {name: value for name, value in given.items() if _differs(form.shown, name, value)}
+        _refuse(self.plan, hidden_paths(changed), "give the real value in place of the hidden one")
+        unchanged = {name: form.values[name] for name in given if name not in changed}
+        return {**given, **unchanged} if unchanged else after
+
+
+def read_arguments(plan: Plan, call: ToolCall, *, unread: bool = False) -> Arguments:
+    """Return the arguments of a call; raises what `Plan.read` does.
+
+    Args:
+        plan: The tool.
+        call: The call as it came.
+        unread: A host's values are left as they are: no gate, record or other process looks at them.
+    """
+    raw, is_host = call.arguments, call.origin == "host"
+    is_unread = unread and is_host and not isinstance(raw, str | bytes)
+    return Arguments(plan, raw, plan.read(call, by_reference=is_unread), is_host, is_unread)
+
+
+def restored_arguments(plan: Plan, data: Mapping[str, Any]) -> Arguments:
+    """Return the arguments that a call had in another process.
+
+    Args:
+        plan: The tool.
+        data: The JSON of the call, of `Call.to_dict`.
+
+    Raises:
+        InvalidArguments: The tool does not take them any more.
+        SchemaError: The tool has no schema any more.
+    """
+    stored = data["arguments"] if data["given"] is None else data["given"]
+    is_host = data["origin"] == "host"
+    values = plan.read_json(stored, host=is_host, reading=data.get("reading", "json"))
+    return Arguments(plan, json.dumps(stored), values, is_host)
+
+
+def unread_arguments(plan: Plan, data: Mapping[str, Any]) -> Arguments:
+    """Return the arguments that a call had in another process, as its tool does not take them any more."""
+    stored = data["arguments"] if data["given"] is None else data["given"]
+    return Arguments(plan, json.dumps(stored), dict(data["arguments"]), data["origin"] == "host")
+
+
+def changed_since(plan: Plan, before: Mapping[str, Any], after: Mapping[str, Any]) -> InvalidArguments:
+    """Return the error for arguments that came back from JSON as others than were seen; their values are not in it."""
+    problems = [FieldProblem(name, _CHANGED_SINCE) for name in _changed_names(before, after)]
+    return InvalidArguments(plan.name, tuple(problems) or (FieldProblem("", _WITHOUT_FORM),))
+
+
+def equal_values(one: Any, other: Any) -> bool:
+    """Return whether two values are equal, such as a call's arguments; what cannot be compared counts as edited."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # the `__eq__` of any type
+        return False
+
+
+def _read_edit(plan: Plan, read: _Read, values: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
+    try:
+        return read(values)
+    except InvalidArguments:
+        raise
+    except Exception as error:  # a validator is the code of the type's author, and may not take its own result
+        raise InvalidArguments(plan.name, tuple(FieldProblem(key, _UNSTABLE) for key in changed)) from error
+
+
+def _refuse(plan: Plan, names: Iterable[str], problem: str) -> None:
+    problems = tuple(FieldProblem(name, problem) for name in names)
+    if problems:
+        raise InvalidArguments(plan.name, problems)
+
+
+def _changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    return [name for name in {**before, **after} if name not in before or _differs(after, name, before[name])]
+
+
+def _differs(values: Mapping[str, Any], key: str, value: Any) -> bool:
+    """Return whether the value under a key is not this one, `1` being another than `true` and `1.0`."""
+    return key not in values or not equal_json(values[key], value)
