@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from toolcrib.calls import RawArguments, ToolCall, copied, equal_json
+from toolcrib.calls import RawArguments, copied, equal_json
 from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
 from toolcrib.pipeline._plan import Plan, Reading
 from toolcrib.schema import CanonicalArguments, hidden_paths
@@ -25,7 +25,6 @@ __all__ = [
     "StoredArguments",
     "changed_since",
     "equal_values",
-    "read_arguments",
     "restored_arguments",
     "unread_arguments",
 ]
@@ -56,6 +55,8 @@ class StoredArguments:
 class Arguments:
     """The arguments of one call at one time. Not changed once made: an edit makes others.
 
+    What most calls do not need is a default of the class: one is made for every call.
+
     Attributes:
         plan: The tool that takes them.
         raw: The text or values from which they were read: as they came, or JSON text after an edit.
@@ -65,24 +66,27 @@ class Arguments:
         original: The arguments that the call came with, where these are an edit; None where they are not.
     """
 
-    __slots__ = ("_canonical", "is_host", "is_unread", "original", "plan", "raw", "values")
+    is_host: bool = False
+    is_unread: bool = False
+    original: Arguments | None = None
+    _canonical: CanonicalArguments | None = None
 
     def __init__(
         self,
         plan: Plan,
         raw: RawArguments,
         values: dict[str, Any],
-        is_host: bool,
+        is_host: bool = False,
         is_unread: bool = False,
         original: Arguments | None = None,
     ) -> None:
         self.plan = plan
         self.raw = raw
         self.values = values
-        self.is_host = is_host
-        self.is_unread = is_unread
-        self.original = original
-        self._canonical: CanonicalArguments | None = None
+        if is_host:
+            self.is_host, self.is_unread = True, is_unread
+        if original is not None:
+            self.original = original
 
     # --- forms
 
@@ -280,19 +284,6 @@ class Arguments:
         _refuse(self.plan, hidden_paths(changed), "give the real value in place of the hidden one")
         unchanged = {name: form.values[name] for name in given if name not in changed}
         return {**given, **unchanged} if unchanged else after
-
-
-def read_arguments(plan: Plan, call: ToolCall, *, unread: bool = False) -> Arguments:
-    """Return the arguments of a call; raises what `Plan.read` does.
-
-    Args:
-        plan: The tool.
-        call: The call as it came.
-        unread: A host's values are left as they are: no gate, record or other process looks at them.
-    """
-    raw, is_host = call.arguments, call.origin == "host"
-    is_unread = unread and is_host and not isinstance(raw, str | bytes)
-    return Arguments(plan, raw, plan.read(call, by_reference=is_unread), is_host, is_unread)
 
 
 def restored_arguments(plan: Plan, data: Mapping[str, Any]) -> Arguments:

@@ -40,7 +40,7 @@ async def execute(call: LiveCall) -> Outcome | None:
     """
     run, plan = call.run, call.plan
     call.begin()
-    if call.has_deliveries:
+    if plan.deliveries or run.delivery_steps:
         deliver_reports(call)
     try:
         while True:

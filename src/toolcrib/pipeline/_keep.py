@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from toolcrib.calls import Completed, Failed, KeptResult
 from toolcrib.pipeline._failures import offered
@@ -13,7 +13,7 @@ from toolcrib.pipeline._run import Run
 from toolcrib.results import Owner, keep_result
 from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["completed", "kept", "reader_in", "with_value"]
+__all__ = ["completed", "kept", "most_shown", "reader_in"]
 
 
 def reader_in(toolset: Toolset, entry: ToolEntry) -> ToolEntry | None:
@@ -31,12 +31,10 @@ async def kept(plan: Plan, call_id: str, value: Any, run: Run) -> KeptResult | N
     return await keep_result(store, value, Owner(run.principal, plan.name, call_id), run.reader, limit, reader.name)
 
 
-def with_value(
-    plan: Plan, call_id: str, value: Any, run: Run, source: Literal["tool", "hook"], kept: KeptResult | None
-) -> Completed:
-    """Return the outcome of a call that has a result; a program is given all of it, where a longer one is kept."""
+def most_shown(plan: Plan, run: Run) -> int | None:
+    """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
     whole = plan.reader is not None and run.reader.value_chars is not None
-    return Completed(plan.name, call_id, value, source, None if whole else plan.max_result_chars, kept)
+    return None if whole else plan.max_result_chars
 
 
 async def completed(call: LiveCall, value: Any) -> Completed | Failed:
@@ -45,4 +43,5 @@ async def completed(call: LiveCall, value: Any) -> Completed | Failed:
     if failed is not None:
         return failed
     plan, run = call.plan, call.run
-    return with_value(plan, call.id, call.value, run, "hook", await kept(plan, call.id, call.value, run))
+    shown = await kept(plan, call.id, call.value, run)
+    return Completed(plan.name, call.id, call.value, "hook", most_shown(plan, run), shown)

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
 from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._arguments import Arguments, read_arguments
+from toolcrib.pipeline._arguments import Arguments
 from toolcrib.pipeline._call import CallState
 from toolcrib.pipeline._call_state import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, Execution, History
 from toolcrib.pipeline._plan import Plan
@@ -35,10 +35,8 @@ _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
 class _NoArguments(Arguments):
     """The arguments of a call that were not read so far."""
 
-    __slots__ = ()
-
     def __init__(self) -> None:
-        super().__init__(cast("Plan", None), {}, {}, is_host=False)
+        super().__init__(cast("Plan", None), {}, {})
         self._canonical = CanonicalArguments({}, {})
 
 
@@ -239,8 +237,9 @@ class LiveCall:
         Args:
             gated: Whether a gate looks at a host's own.
         """
-        unread = not gated and self.trace is None and self.run.journal is None
-        self.args = read_arguments(self.plan, self.received, unread=unread)
+        received, plan, is_host = self.received, self.plan, self.received.origin == "host"
+        unread = is_host and not gated and self.trace is None and self.run.journal is None
+        self.args = Arguments(plan, received.arguments, plan.read(received, by_reference=unread), is_host, unread)
 
     def revise(self, arguments: Mapping[str, Any]) -> None:
         """Replace the arguments by edited ones, validated again.

@@ -22,7 +22,7 @@ from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import each, execute, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
 from toolcrib.pipeline._gates import steps_between, tool_steps
-from toolcrib.pipeline._keep import completed, kept, reader_in, with_value
+from toolcrib.pipeline._keep import completed, kept, most_shown, reader_in
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import apply_post, deliver_result
 from toolcrib.pipeline._noted import note_end
@@ -41,6 +41,7 @@ Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 """A call that a step of the pipeline returned, or its JSON."""
 
 _LOG_SINK = LogSink()
+_logs_calls = calls_log.isEnabledFor
 
 
 class Pipeline:
@@ -443,7 +444,8 @@ class Pipeline:
         if run.provenance is not None:
             remember(call)
         if call.error is None:
-            outcome: Outcome = with_value(plan, call_id, call.value, run, "tool", call.execution.kept)
+            most = plan.max_result_chars if plan.reader is None else most_shown(plan, run)
+            outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
             if run.requirements:
                 run.completed.add(plan.name)
         else:
@@ -455,7 +457,7 @@ class Pipeline:
     def _arrived(self, call: ToolCall, run: Run) -> LiveCall | Outcome:
         """Return the call that a request makes, `received`; the outcome for one of an unknown tool."""
         plan = self._plans.get(call.name) or self._plan(call.name)
-        trace = self._trace(call, run, plan)
+        trace = self._trace(call, run, plan) if self._sinks or run.sinks or _logs_calls(logging.INFO) else None
         return _refused(trace, unknown(self.toolset, call, run)) if plan is None else LiveCall(call, plan, run, trace)
 
     def wants_context(self, name: str) -> bool:
@@ -479,7 +481,7 @@ class Pipeline:
         return plan
 
     def _trace(self, call: ToolCall, run: Run, plan: Plan | None) -> Trace | None:
-        logs = calls_log.isEnabledFor(logging.INFO)
+        logs = _logs_calls(logging.INFO)
         if not (logs or self._sinks or run.sinks):
             return None
         sinks = merged_sinks(self._sinks, run.sinks)
