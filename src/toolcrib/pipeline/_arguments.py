@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from toolcrib import schema
 from toolcrib.calls import RawArguments, ToolCall, copied, equal_json
 from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
 from toolcrib.pipeline._plan import Plan, Reading
-from toolcrib.schema import CanonicalArguments, hidden_paths
+from toolcrib.schema import hidden_paths
 
 __all__ = [
     "Arguments",
@@ -82,12 +83,12 @@ class Arguments:
         self.is_host = is_host
         self.is_unread = is_unread
         self.original = original
-        self._canonical: CanonicalArguments | None = None
+        self._canonical: schema.CanonicalArguments | None = None
 
     # --- forms
 
     @property
-    def canonical(self) -> CanonicalArguments:
+    def canonical(self) -> schema.CanonicalArguments:
         """The canonical form, made once: shown, digested, recorded and sent."""
         if self._canonical is None:
             self._canonical = self.plan.spec.canonical(self.values)
