@@ -22,6 +22,7 @@ MEASURES: tuple[Measure, ...] = (
     telemetry.MEASURE,
     streaming.MEASURE,
     imports.MEASURE,
+    imports.COMMANDS,
     code_mode.MEASURE,
     *programs.MEASURES,
     definitions.MEASURE,

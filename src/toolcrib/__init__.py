@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toolcrib._lazy_names import lazy_names
+
 if TYPE_CHECKING:
     __version__: str
 
@@ -89,84 +91,28 @@ __all__ = [
     "tool_input",
 ]
 
-_HOMES = {
-    "toolcrib.approvals": ("SqliteApprovalStore",),
-    "toolcrib.calls": (
-        "ApprovalRequest",
-        "Ask",
-        "CallRecord",
-        "Complete",
-        "Completed",
-        "Denial",
-        "Failed",
-        "Grant",
-        "Media",
-        "Outcome",
-        "Reject",
-        "Rejected",
-        "RunNormally",
-        "Suspended",
-        "ToolCall",
-    ),
-    "toolcrib.code": ("Toolkit",),
-    "toolcrib.errors": (
-        "ApprovalRequired",
-        "InvalidArguments",
-        "ModelRetry",
-        "ToolcribError",
-    ),
-    "toolcrib.hooks": (
-        "Delivery",
-        "Gate",
-        "HookSet",
-        "ToolHook",
-        "hook",
-    ),
-    "toolcrib.pipeline": (
-        "Call",
-        "CallLimits",
-        "Pipeline",
-        "Run",
-    ),
-    "toolcrib.record": (
-        "ListSink",
-        "SqliteSink",
-    ),
-    "toolcrib.rounds": (
-        "Session",
-        "decode",
-    ),
-    "toolcrib.schema": (
-        "Injected",
-        "Redacted",
-        "RunContext",
-    ),
-    "toolcrib.tools": (
-        "BaseTool",
-        "Tool",
-        "ez_tool",
-        "tool",
-        "tool_input",
-    ),
-    "toolcrib.toolsets": ("Toolset",),
-    "toolcrib.turns": (
-        "Agent",
-        "Turn",
-    ),
-}
-_WHERE = {name: module for module, names in _HOMES.items() for name in names}
+_load, __dir__ = lazy_names(
+    __name__,
+    {
+        "toolcrib.approvals": "SqliteApprovalStore",
+        "toolcrib.calls": (
+            "ApprovalRequest Ask CallRecord Complete Completed Denial Failed Grant Media Outcome Reject "
+            "Rejected RunNormally Suspended ToolCall"
+        ),
+        "toolcrib.code": "Toolkit",
+        "toolcrib.errors": "ApprovalRequired InvalidArguments ModelRetry ToolcribError",
+        "toolcrib.hooks": "Delivery Gate HookSet ToolHook hook",
+        "toolcrib.pipeline": "Call CallLimits Pipeline Run",
+        "toolcrib.record": "ListSink SqliteSink",
+        "toolcrib.rounds": "Session decode",
+        "toolcrib.schema": "Injected Redacted RunContext",
+        "toolcrib.tools": "BaseTool Tool ez_tool tool tool_input",
+        "toolcrib.toolsets": "Toolset",
+        "toolcrib.turns": "Agent Turn",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for."""
-    if name == "__version__":
-        return import_module("importlib.metadata").version("toolcrib")
-    module = _WHERE.get(name)
-    if module is None:
-        raise AttributeError(f"module 'toolcrib' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(module), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+    return import_module("importlib.metadata").version("toolcrib") if name == "__version__" else _load(name)

@@ -55,7 +55,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "a consent answers no question about approval",
         _STEP,
-        '        digest=digest("consent", {"call": call.args.digest, "reason": lacking.reason}),\n',
+        '        digest=schema.digest("consent", {"call": call.args.digest, "reason": lacking.reason}),\n',
         "        digest=call.args.digest,\n",
         _OF_PIPELINE,
     ),

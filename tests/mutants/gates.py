@@ -384,7 +384,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "fit of a grant",
         "pipeline/_approve.py",
-        "if isinstance(answer, Grant) and (why := misfit(answer, request)):",
+        "if isinstance(answer, Grant) and (why := approvals.misfit(answer, request)):",
         'if (why := ""):',
     ),
     Gate("tool of a grant", "approvals/_ledger.py", "if grant.tool != request.tool:", "if False:"),

@@ -375,8 +375,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a result that was read elsewhere is untrusted",
         "pipeline/_weigh.py",
-        'source: Source = "untrusted" if failed or ruled.source is None else ruled.source\n',
-        'source: Source = "untrusted" if failed else ruled.source or "trusted"\n',
+        'source: provenance.Source = "untrusted" if failed or ruled.source is None else ruled.source\n',
+        'source: provenance.Source = "untrusted" if failed else ruled.source or "trusted"\n',
         _RECALLED,
     ),
     Gate(
@@ -396,7 +396,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "what others had written is untrusted where it is read again",
         "pipeline/_weigh.py",
-        '    memory.write(Origin("untrusted", call.name, call.id), values, content)\n',
+        '    memory.write(provenance.Origin("untrusted", call.name, call.id), values, content)\n',
         "",
         ("tests/provenance", "tests/benchmarks/test_evasions.py"),
     ),

@@ -303,7 +303,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "the grant by which a call was begun serves what it was given for",
         _APPROVE,
-        "used is not None and not misfit(used, request)",
+        "used is not None and not approvals.misfit(used, request)",
         "used is not None",
         _OF_RECOVERY,
     ),
@@ -528,7 +528,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "standing grant of a run that fits",
         _RUN,
-        "(grant for grant in self._state.grants if not misfit(grant, request))",
+        "(grant for grant in self._state.grants if not _approvals.misfit(grant, request))",
         "iter(self._state.grants)",
         _OF_APPROVALS,
     ),

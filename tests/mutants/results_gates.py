@@ -133,7 +133,7 @@ RESULTS_GATES: tuple[Gate, ...] = (
     Gate(
         "what reads results keeps none",
         "toolsets/_members.py",
-        "if entry.results is not None or isinstance(entry.tool.source, ReadResult):",
+        "if entry.results is not None or isinstance(entry.tool.source, _results.ReadResult):",
         "if entry.results is not None:",
         _KEEP,
     ),

@@ -4,35 +4,71 @@ The requests and grants themselves are values in `calls`; asking for one is step
 tool.
 """
 
-from toolcrib._tables import Execute
-from toolcrib.approvals._answers import answered_fields, field_choices, field_value
-from toolcrib.approvals._executions import Execution, ExecutionState
-from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
-from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
-from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
-from toolcrib.approvals._policy import (
-    AgentContext,
-    ApprovalPolicy,
-    Approver,
-    answer_of,
-    approve_all,
-    deny_all,
-    require_approver,
-    stored_approver,
-)
-from toolcrib.approvals._saved_sessions import SavedSession
-from toolcrib.approvals._sql_store import SqlApprovalStore
-from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
-from toolcrib.approvals._store import (
-    ApprovalStore,
-    ClaimsWork,
-    KeepsSessions,
-    ReviewableApprovalStore,
-    WaitableApprovalStore,
-    WrappedApprovalStore,
-)
-from toolcrib.approvals._suspended_calls import MAX_SUSPENDED, KeepsSuspendedCalls, SuspendedCall, SuspendedCallStore
-from toolcrib.schema import digest
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib._tables import Execute
+    from toolcrib.approvals._answers import answered_fields, field_choices, field_value
+    from toolcrib.approvals._executions import Execution, ExecutionState
+    from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
+    from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
+    from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
+    from toolcrib.approvals._policy import (
+        AgentContext,
+        ApprovalPolicy,
+        Approver,
+        answer_of,
+        approve_all,
+        deny_all,
+        require_approver,
+        stored_approver,
+    )
+    from toolcrib.approvals._saved_sessions import SavedSession
+    from toolcrib.approvals._sql_store import SqlApprovalStore
+    from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
+    from toolcrib.approvals._store import (
+        ApprovalStore,
+        ClaimsWork,
+        KeepsSessions,
+        ReviewableApprovalStore,
+        WaitableApprovalStore,
+        WrappedApprovalStore,
+    )
+    from toolcrib.approvals._suspended_calls import (
+        MAX_SUSPENDED,
+        KeepsSuspendedCalls,
+        SuspendedCall,
+        SuspendedCallStore,
+    )
+    from toolcrib.schema import digest
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "toolcrib._tables": "Execute",
+            "._answers": "answered_fields field_choices field_value",
+            "._executions": "Execution ExecutionState",
+            "._ledger": "EVERYBODY ApprovalEntry is_answer_to meant_by misfit",
+            "._ledger_store": "LedgerStore MemoryApprovalStore",
+            "._pins": "TOOL_PIN_TABLES PinEntry PinKind ToolPins",
+            "._policy": (
+                "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
+            ),
+            "._saved_sessions": "SavedSession",
+            "._sql_store": "SqlApprovalStore",
+            "._sqlite": "SQLITE_APPROVAL_TABLES SqliteApprovalStore",
+            "._store": (
+                "ApprovalStore ClaimsWork KeepsSessions ReviewableApprovalStore WaitableApprovalStore "
+                "WrappedApprovalStore"
+            ),
+            "._suspended_calls": "MAX_SUSPENDED KeepsSuspendedCalls SuspendedCall SuspendedCallStore",
+            "toolcrib.schema": "digest",
+        },
+    )
 
 __all__ = [
     "EVERYBODY",

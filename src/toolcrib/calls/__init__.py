@@ -3,43 +3,74 @@
 All of them are frozen, pickle, and turn to and from JSON with `to_dict` and `from_dict`. Nothing here runs anything.
 """
 
-from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
-from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
-from toolcrib.calls._call import (
-    CallMetadata,
-    RawArguments,
-    ToolCall,
-    calling_line,
-    charge_time,
-    charged,
-    fault_text,
-    new_call_id,
-)
-from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
-from toolcrib.calls._copied import copied
-from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
-from toolcrib.calls._diff import differences
-from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
-from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, now, shapes_and_text
-from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
-from toolcrib.calls._media import Media, revived
-from toolcrib.calls._outcome import (
-    REJECTION_PREFIX,
-    Completed,
-    Failed,
-    Outcome,
-    Rejected,
-    SupportsToDict,
-    Suspended,
-    Yielded,
-    error_of,
-    outcome_from_dict,
-    record_of,
-    render,
-)
-from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, words_of
-from toolcrib.calls._stored import StoredFields
-from toolcrib.calls._value_class import value_class
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
+    from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
+    from toolcrib.calls._call import (
+        CallMetadata,
+        RawArguments,
+        ToolCall,
+        calling_line,
+        charge_time,
+        charged,
+        fault_text,
+        new_call_id,
+    )
+    from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
+    from toolcrib.calls._copied import copied
+    from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
+    from toolcrib.calls._diff import differences
+    from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
+    from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, now, shapes_and_text
+    from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
+    from toolcrib.calls._media import Media, revived
+    from toolcrib.calls._outcome import (
+        REJECTION_PREFIX,
+        Completed,
+        Failed,
+        Outcome,
+        Rejected,
+        SupportsToDict,
+        Suspended,
+        Yielded,
+        error_of,
+        outcome_from_dict,
+        record_of,
+        render,
+    )
+    from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, words_of
+    from toolcrib.calls._stored import StoredFields
+    from toolcrib.calls._value_class import value_class
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
+            "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
+            "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
+            "._call_event": "CallEvent CallRecord EventKind",
+            "._copied": "copied",
+            "._decision": "Ask Complete Decision DecisionNote Reject RunNormally",
+            "._diff": "differences",
+            "._doubt": "DOUBT_ANSWERS IN_DOUBT",
+            "._json": "cut equal_json json_text jsonable lenient now shapes_and_text",
+            "._kept": "MODEL Blocks KeptResult ResultReader",
+            "._media": "Media revived",
+            "._outcome": (
+                "REJECTION_PREFIX Completed Failed Outcome Rejected SupportsToDict Suspended Yielded error_of "
+                "outcome_from_dict record_of render"
+            ),
+            "._render": "Rendered carried has_blocks render_value words_of",
+            "._stored": "StoredFields",
+            "._value_class": "value_class",
+        },
+    )
 
 __all__ = [
     "DOUBT_ANSWERS",

@@ -4,27 +4,54 @@
 engines that run programs are in `toolcrib.sandbox`.
 """
 
-from toolcrib.code._check import Finding
-from toolcrib.code._events import (
-    CallEnded,
-    CallStarted,
-    CallSuspended,
-    CallValue,
-    Printed,
-    ProgramDone,
-    ProgramEvent,
-    ProgramFailed,
-    ProgramPaused,
-)
-from toolcrib.code._extract import extract_code
-from toolcrib.code._file_journal import FileJournal, paused_program_in
-from toolcrib.code._journal import JournalLog
-from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
-from toolcrib.code._program_tools import tools_in
-from toolcrib.code._result import ExecutionResult
-from toolcrib.code._session import ProgramSession
-from toolcrib.code._toolkit import Toolkit
-from toolcrib.sandbox import Sandbox, SandboxLimits
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.code._check import Finding
+    from toolcrib.code._events import (
+        CallEnded,
+        CallStarted,
+        CallSuspended,
+        CallValue,
+        Printed,
+        ProgramDone,
+        ProgramEvent,
+        ProgramFailed,
+        ProgramPaused,
+    )
+    from toolcrib.code._extract import extract_code
+    from toolcrib.code._file_journal import FileJournal, paused_program_in
+    from toolcrib.code._journal import JournalLog
+    from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
+    from toolcrib.code._program_tools import tools_in
+    from toolcrib.code._result import ExecutionResult
+    from toolcrib.code._session import ProgramSession
+    from toolcrib.code._toolkit import Toolkit
+    from toolcrib.sandbox import Sandbox, SandboxLimits
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._check": "Finding",
+            "._events": (
+                "CallEnded CallStarted CallSuspended CallValue Printed ProgramDone ProgramEvent ProgramFailed "
+                "ProgramPaused"
+            ),
+            "._extract": "extract_code",
+            "._file_journal": "FileJournal paused_program_in",
+            "._journal": "JournalLog",
+            "._paused": "PausedProgram SuspendedProgramCall",
+            "._program_tools": "tools_in",
+            "._result": "ExecutionResult",
+            "._session": "ProgramSession",
+            "._toolkit": "Toolkit",
+            "toolcrib.sandbox": "Sandbox SandboxLimits",
+        },
+    )
 
 __all__ = [
     "CallEnded",

@@ -4,46 +4,73 @@ Each kind's form and registration is here; when one runs is decided by `tools` (
 Nothing here knows a tool or a toolset.
 """
 
-from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, delivery_steps
-from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
-from toolcrib.hooks._gate import (
-    EVERY_OCCASION,
-    ON_ARRIVAL,
-    WITH_ARGUMENTS,
-    Gate,
-    GateLike,
-    GateStep,
-    Occasion,
-    Stage,
-    gate_steps,
-    refused_by,
-    stage_of,
-)
-from toolcrib.hooks._hook_set import DecisionHook, DescriptionHook, HookSet, Named, target_name
-from toolcrib.hooks._inject import ContextSource, ambient, ambient_context, supply, wanted
-from toolcrib.hooks._middleware import (
-    GlobalHooks,
-    GlobalPostHookFunc,
-    GlobalPreHookFunc,
-    PerValue,
-    PostHookFunc,
-    PreHookFunc,
-    per_value,
-    require_middleware,
-    several,
-)
-from toolcrib.hooks._observers import (
-    Hook,
-    HookMethod,
-    HookRaised,
-    HookRegistry,
-    Observed,
-    Observers,
-    fire,
-    hook,
-    tag_set,
-)
-from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_number, require_parameters
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, delivery_steps
+    from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
+    from toolcrib.hooks._gate import (
+        EVERY_OCCASION,
+        ON_ARRIVAL,
+        WITH_ARGUMENTS,
+        Gate,
+        GateLike,
+        GateStep,
+        Occasion,
+        Stage,
+        gate_steps,
+        refused_by,
+        stage_of,
+    )
+    from toolcrib.hooks._hook_set import DecisionHook, DescriptionHook, HookSet, Named, target_name
+    from toolcrib.hooks._inject import ContextSource, ambient, ambient_context, supply, wanted
+    from toolcrib.hooks._middleware import (
+        GlobalHooks,
+        GlobalPostHookFunc,
+        GlobalPreHookFunc,
+        PerValue,
+        PostHookFunc,
+        PreHookFunc,
+        per_value,
+        require_middleware,
+        several,
+    )
+    from toolcrib.hooks._observers import (
+        Hook,
+        HookMethod,
+        HookRaised,
+        HookRegistry,
+        Observed,
+        Observers,
+        fire,
+        hook,
+        tag_set,
+    )
+    from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_number, require_parameters
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._delivery": "Delivery DeliveryLike DeliveryStep delivery_steps",
+            "._events": "AgentHook ContextPoolHook ContextQueueHook HookType ToolHook TurnHook",
+            "._gate": (
+                "EVERY_OCCASION ON_ARRIVAL WITH_ARGUMENTS Gate GateLike GateStep Occasion Stage gate_steps "
+                "refused_by stage_of"
+            ),
+            "._hook_set": "DecisionHook DescriptionHook HookSet Named target_name",
+            "._inject": "ContextSource ambient ambient_context supply wanted",
+            "._middleware": (
+                "GlobalHooks GlobalPostHookFunc GlobalPreHookFunc PerValue PostHookFunc PreHookFunc per_value "
+                "require_middleware several"
+            ),
+            "._observers": "Hook HookMethod HookRaised HookRegistry Observed Observers fire hook tag_set",
+            "._parameters": "near_option refuse_misspelt_options require_number require_parameters",
+        },
+    )
 
 __all__ = [
     "EVERY_OCCASION",

@@ -11,12 +11,13 @@ from inspect import iscoroutinefunction
 from typing import Any, Generic, ParamSpec, TypeAlias, cast, overload
 from weakref import WeakKeyDictionary
 
+from toolcrib import schema
 from toolcrib.errors import MissingProvided, UnregisteredHookError, exception_of
 from toolcrib.hooks._events import HookType
 from toolcrib.hooks._inject import ambient_context, supply, wanted
 from toolcrib.hooks._parameters import refuse_misspelt_options, require_event
 from toolcrib.registry import Registry
-from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.schema import RunContext
 
 __all__ = ["Hook", "HookMethod", "HookRaised", "HookRegistry", "Observed", "Observers", "fire", "hook", "tag_set"]
 
@@ -59,7 +60,7 @@ class Hook(Generic[P]):
         self.name, self.fn, self.types = name, fn, frozenset(types)
         self.tags = None if tags is None else tag_set(tags)
         self.fixed = dict(fixed or {})
-        self._spec = ToolSpec.from_function(fn, name=name, fixed=frozenset(self.fixed))
+        self._spec = schema.ToolSpec.from_function(fn, name=name, fixed=frozenset(self.fixed))
         unknown = [key for key in self.fixed if not self._spec.accepts(key)]
         if unknown:
             raise TypeError(
@@ -85,7 +86,7 @@ class Hook(Generic[P]):
             lock = self._locks[loop] = asyncio.Lock()
         return lock
 
-    def require(self, event: HookType, observed: ToolSpec | None = None) -> None:
+    def require(self, event: HookType, observed: schema.ToolSpec | None = None) -> None:
         """Raise TypeError when the function requires what `event`, of the `observed` tool if any, does not give."""
         require_event(self.name, self.fn, self.fixed, event, observed)
 
@@ -193,7 +194,7 @@ class Observers:
 
     __slots__ = ("_observed", "_own", "_table", "_version", "tags")
 
-    def __init__(self, tags: frozenset[str] = frozenset(), observed: ToolSpec | None = None) -> None:
+    def __init__(self, tags: frozenset[str] = frozenset(), observed: schema.ToolSpec | None = None) -> None:
         self._observed = observed
         self._own: tuple[tuple[HookType, Hook[Any]], ...] = ()
         self._table: dict[HookType, tuple[Hook[Any], ...]] = {}

@@ -8,8 +8,8 @@ from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, cast
 
+from toolcrib import schema
 from toolcrib.hooks._events import HookType
-from toolcrib.schema import ToolSpec
 
 __all__ = ["name_of", "near_option", "refuse_misspelt_options", "require_event", "require_number", "require_parameters"]
 
@@ -99,7 +99,7 @@ def require_number(who: str, name: str, value: object, *, least: int | None, who
 
 
 def require_event(
-    name: str, fn: Callable[..., Any], fixed: Collection[str], event: HookType, observed: ToolSpec | None = None
+    name: str, fn: Callable[..., Any], fixed: Collection[str], event: HookType, observed: schema.ToolSpec | None = None
 ) -> None:
     """Raise TypeError when an observer requires more than an event, its fixed arguments and the run give it.
 
@@ -109,7 +109,7 @@ def require_event(
     written = list(signature(fn).parameters.values())
     if not _lacking(written, fixed, event, observed):
         return
-    fresh = ToolSpec.from_function(fn, name=name)  # a second one: nothing is resolved before its names exist
+    fresh = schema.ToolSpec.from_function(fn, name=name)  # a second one: nothing is resolved before its names exist
     by_run = fresh.injected.keys() | fresh.unresolved
     lacking = _lacking([p for p in written if p.name not in by_run], fixed, event, observed)
     if lacking:
@@ -123,7 +123,7 @@ def require_event(
 
 
 def _lacking(
-    written: Sequence[Parameter], fixed: Collection[str], event: HookType, observed: ToolSpec | None
+    written: Sequence[Parameter], fixed: Collection[str], event: HookType, observed: schema.ToolSpec | None
 ) -> list[str]:
     """Return the required parameters that neither the event nor a fixed argument fills."""
     required = [p.name for p in written if p.default is p.empty and p.kind not in _REST and p.name not in fixed]

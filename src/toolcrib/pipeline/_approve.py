@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+from toolcrib import approvals
 from toolcrib._processes import is_running
-from toolcrib.approvals import ApprovalEntry, answer_of, misfit
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.hooks import Occasion
@@ -66,7 +66,7 @@ async def answered(
     used: Grant | None = None,
     *,
     lapsed: bool = False,
-    begun: ApprovalEntry | None = None,
+    begun: approvals.ApprovalEntry | None = None,
 ) -> Outcome | None:
     """Get an answer for these reasons and do what it says; None when the call may go on.
 
@@ -148,7 +148,7 @@ async def _ask(
         if run.approvals is not None:
             who = run.approvals
             found = await run.approvals.take(request)
-            if isinstance(found, ApprovalEntry):
+            if isinstance(found, approvals.ApprovalEntry):
                 return await _begun_before(call, found, given)
             if answer is None:
                 answer, stored = found, found is not None
@@ -156,7 +156,7 @@ async def _ask(
             answer = run.standing_grant(request)
         if isinstance(answer, Grant) and answer.standing and (doubt := await _doubt_about_equal(call, request, answer)):
             return await _begun_before(call, doubt, None)
-        if answer is None and used is not None and not misfit(used, request):
+        if answer is None and used is not None and not approvals.misfit(used, request):
             _note(call, request, used)
             return used
         lapsed = lapsed and before is not None and before.digest == request.digest
@@ -171,7 +171,7 @@ async def _ask(
         if answer is None and run.approver is not None and not request.in_doubt:
             who = run.approver
             with stopped_clocks():
-                answer = await answer_of(run.approver, request)
+                answer = await approvals.answer_of(run.approver, request)
         if answer is None:
             return await _suspend(call, request)
         _note(call, request, answer)
@@ -195,12 +195,14 @@ async def _ask(
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-async def begun_before(call: LiveCall, entry: ApprovalEntry) -> Outcome | None:
+async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcome | None:
     """Return what keeps a call from going on that began by an entry of the store; None when it may, or was executed."""
     return await answered(call, [], None, begun=entry)
 
 
-async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Denial | None) -> Outcome | Grant | None:
+async def _begun_before(
+    call: LiveCall, entry: approvals.ApprovalEntry, given: Grant | Denial | None
+) -> Outcome | Grant | None:
     """Go on with a call that began before, as the run's store knows: in another process, or earlier in this one.
 
     Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
@@ -238,7 +240,7 @@ async def _begun_before(call: LiveCall, entry: ApprovalEntry, given: Grant | Den
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], given, None, lapsed=False)
 
 
-async def _doubt_about_equal(call: LiveCall, request: ApprovalRequest, grant: Grant) -> ApprovalEntry | None:
+async def _doubt_about_equal(call: LiveCall, request: ApprovalRequest, grant: Grant) -> approvals.ApprovalEntry | None:
     """Return the entry of an equal call in doubt, which a standing grant of before says nothing of."""
     store = call.run.approvals
     if store is None or grant.request_id == request.id or call.plan.tool.options.idempotent:
@@ -255,7 +257,7 @@ async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> Approva
     return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
 
 
-def _about_equal_call(entry: ApprovalEntry) -> str:
+def _about_equal_call(entry: approvals.ApprovalEntry) -> str:
     execution, state = entry.execution, entry.execution_state
     is_edited = isinstance(entry.answer, Grant) and entry.answer.override_args is not None
     edited = ", with the arguments that its approver gave in the place of these," if is_edited else ""
@@ -311,7 +313,7 @@ def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> N
 
 def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
-    if isinstance(answer, Grant) and (why := misfit(answer, request)):
+    if isinstance(answer, Grant) and (why := approvals.misfit(answer, request)):
         raise ApprovalError(request.tool, why)
     if call.run.approvals is not None:  # it lets one call begin, also of other processes
         return
@@ -325,7 +327,7 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
 
-async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
+async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> approvals.ApprovalEntry | None:
     """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run.
 
     Returns:
@@ -404,7 +406,7 @@ def _is_outdated(given: Grant | Denial | None, request: ApprovalRequest) -> bool
     """Return whether a grant that came with the call is for a request that this one replaces, and does not fit it."""
     if not isinstance(given, Grant) or given.request_id is None:
         return False
-    return given.request_id == request.replaces and bool(misfit(given, request))
+    return given.request_id == request.replaces and bool(approvals.misfit(given, request))
 
 
 def _followed(before: ApprovalRequest | None) -> str | None:

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from toolcrib import schema
 from toolcrib.calls import RawArguments, copied, equal_json
 from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
 from toolcrib.pipeline._plan import Plan, Reading
-from toolcrib.schema import CanonicalArguments, hidden_paths
+from toolcrib.schema import hidden_paths
 
 __all__ = [
     "Arguments",
@@ -69,7 +70,7 @@ class Arguments:
     is_host: bool = False
     is_unread: bool = False
     original: Arguments | None = None
-    _canonical: CanonicalArguments | None = None
+    _canonical: schema.CanonicalArguments | None = None
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Arguments:
     # --- forms
 
     @property
-    def canonical(self) -> CanonicalArguments:
+    def canonical(self) -> schema.CanonicalArguments:
         """The canonical form, made once: shown, digested, recorded and sent."""
         if self._canonical is None:
             self._canonical = self.plan.spec.canonical(self.values)

@@ -9,10 +9,10 @@ from os import urandom
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+from toolcrib import provenance
 from toolcrib.calls import Media, lenient
 from toolcrib.errors import ClientAnswerError, ClientUnavailable
 from toolcrib.pipeline._questions import ask_person, asking, can_ask_person
-from toolcrib.provenance import Memory
 from toolcrib.schema import (
     ClientFeature,
     ClientLink,
@@ -70,7 +70,7 @@ class LinkedClient:
         ctx: RunContext[Any],
         link: ClientLink | None,
         sample: Callable[[SampleRequest], Awaitable[Sampled]] | None,
-        memory: Memory | None,
+        memory: provenance.Memory | None,
     ) -> None:
         self._ctx, self._link, self._sample, self._memory = ctx, link, sample, memory
 

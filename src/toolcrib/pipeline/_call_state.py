@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from toolcrib import provenance
 from toolcrib.calls import ApprovalRequest, Grant, KeptResult
 from toolcrib.errors import InvalidArguments, SchemaError
-from toolcrib.provenance import Question
 
 __all__ = ["NOT_ASKED", "NOT_BEGUN", "NO_HISTORY", "Approval", "Execution", "History"]
 
@@ -32,7 +32,7 @@ class Approval:
 
     reasons: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    questions: tuple[Question, ...] = ()
+    questions: tuple[provenance.Question, ...] = ()
     request: ApprovalRequest | None = None
     grant: Grant | None = None
     digest: str | None = None

@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.approvals import ApprovalEntry, answer_of, digest
+from toolcrib import approvals, schema
 from toolcrib.calls import ApprovalRequest, Consent, Denial, Failed, Grant, Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline._failures import hook_failure
@@ -36,7 +36,7 @@ async def consent_lacking(call: LiveCall) -> Outcome | None:
     request, run = _request(call, lacking), call.run
     try:
         if run.approver is not None:
-            answer: Any = await answer_of(run.approver, request)
+            answer: Any = await approvals.answer_of(run.approver, request)
             if isinstance(answer, Denial):
                 return _refused(call, request, answer)
             if await _lacking(call) is None:
@@ -59,7 +59,7 @@ async def consent_given(call: LiveCall, given: Grant | Denial | None) -> Outcome
         answer = given
         if answer is None and run.approvals is not None:
             found = await run.approvals.take(request)
-            if isinstance(found, ApprovalEntry):
+            if isinstance(found, approvals.ApprovalEntry):
                 raise ApprovalError(request.tool, _WENT_ON)
             answer, stored = found, found is not None
         else:
@@ -102,7 +102,7 @@ def _request(call: LiveCall, lacking: Consent) -> ApprovalRequest:
         call_id=call.id,
         tool=plan.name,
         arguments=call.args.for_approval,
-        digest=digest("consent", {"call": call.args.digest, "reason": lacking.reason}),
+        digest=schema.digest("consent", {"call": call.args.digest, "reason": lacking.reason}),
         requested=call.shown_request(),
         reason=lacking.reason,
         run_id=run.id,

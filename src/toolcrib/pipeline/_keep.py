@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolcrib import results
 from toolcrib.calls import Completed, Failed, KeptResult
 from toolcrib.pipeline._failures import offered
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._middleware import deliver_result
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
-from toolcrib.results import Owner, keep_result
 from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["completed", "kept", "most_shown", "reader_in"]
@@ -28,7 +28,9 @@ async def kept(plan: Plan, call_id: str, value: Any, run: Run) -> KeptResult | N
     reader, store, limit = plan.reader, plan.entry.results, plan.max_result_chars
     if reader is None or store is None or limit is None or not offered(reader, run):
         return None
-    return await keep_result(store, value, Owner(run.principal, plan.name, call_id), run.reader, limit, reader.name)
+    return await results.keep_result(
+        store, value, results.Owner(run.principal, plan.name, call_id), run.reader, limit, reader.name
+    )
 
 
 def most_shown(plan: Plan, run: Run) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
+from toolcrib import schema
 from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
 from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet
@@ -22,7 +23,7 @@ from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._questions import ask_approver
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
-from toolcrib.schema import CanonicalArguments, RunContext
+from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 
 __all__ = ["LiveCall"]
@@ -37,7 +38,10 @@ class _NoArguments(Arguments):
 
     def __init__(self) -> None:
         super().__init__(cast("Plan", None), {}, {})
-        self._canonical = CanonicalArguments({}, {})
+
+    @property
+    def canonical(self) -> schema.CanonicalArguments:
+        return schema.CanonicalArguments({}, {})
 
 
 _NOT_READ: Final = _NoArguments()

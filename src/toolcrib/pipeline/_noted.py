@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.approvals import ApprovalEntry
+from toolcrib import approvals
 from toolcrib.calls import jsonable
 from toolcrib.errors import ApprovalRequired, ResultNotSerializable
 from toolcrib.pipeline._live_call import LiveCall
@@ -23,7 +23,7 @@ _MOST_CHARS = 1_000_000  # of a result that is stored, as JSON
 class BegunBefore(ApprovalRequired):
     """The call was begun before, in this process or in another: its tool does not run now."""
 
-    def __init__(self, entry: ApprovalEntry) -> None:
+    def __init__(self, entry: approvals.ApprovalEntry) -> None:
         super().__init__()
         self.entry = entry
 

@@ -10,12 +10,11 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from pydantic import BaseModel
 
-from toolcrib.approvals import digest
+from toolcrib import provenance, schema
 from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
-from toolcrib.provenance import ToolLabels
 from toolcrib.schema import Content, Decides, RunContext
 from toolcrib.toolsets import ToolEntry
 
@@ -140,11 +139,11 @@ class Plan:
         return self.entry.description
 
     @cached_property
-    def labels(self) -> ToolLabels:
+    def labels(self) -> provenance.ToolLabels:
         """What the tool declares for a policy of provenance."""
         options = self.tool.options
         content, deciding = frozenset(options.content) | self._marked(Content), self._marked(Decides)
-        return ToolLabels(
+        return provenance.ToolLabels(
             effect=options.effect or "write",
             source=options.source,
             content=content - deciding,
@@ -203,10 +202,10 @@ class Plan:
             return None
         definition["third party"] = None if source is None else source.get_definition()
         identity = self.tool.identity if source is None else source.get_identity()
-        stated = digest(self.name, definition)
+        stated = schema.digest(self.name, definition)
         if identity is None and not self.entry.identities:
             return stated
-        return f"{stated}@{digest(self.name, {'tool': identity, 'toolset': list(self.entry.identities)})}"
+        return f"{stated}@{schema.digest(self.name, {'tool': identity, 'toolset': list(self.entry.identities)})}"
 
     def decisions(self) -> list[DecisionHook]:
         """Return the decision hooks, in order; asked anew, because a hook may be registered at any time."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final, Literal, TypeAlias
 
-from toolcrib.approvals import ApprovalStore, Approver, WaitableApprovalStore, answer_of, answered_fields
+from toolcrib import approvals
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import PendingLimitReached
 from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
@@ -135,7 +135,7 @@ async def ask_person(
             action = "decline" if isinstance(given, Denial) else "cancel"
             return PersonAnswer(action, {}, by=given.approver if isinstance(given, Denial) else "")
         by = given.approver
-        fields = {} if asked.url is not None else answered_fields(request, given)
+        fields = {} if asked.url is not None else approvals.answered_fields(request, given)
         problem = "" if asked.url is not None else problem_of(fields)
         if not problem:
             return PersonAnswer("accept", fields, by=by)
@@ -147,16 +147,16 @@ async def person_answer(
 ) -> Grant | Denial | None:
     """Return the answer to a request of the approver of a call, or from its approval store; None without one."""
     approver, store = _approver_of(ctx), _store_of(ctx)
-    given: Any = None if approver is None else await answer_of(approver, request)
+    given: Any = None if approver is None else await approvals.answer_of(approver, request)
     return await _from_store(request, store, seconds, waiting) if given is None and store is not None else given
 
 
-async def ask_approver(request: ApprovalRequest, ctx: RunContext[Any], approver: Approver | None) -> Any:
+async def ask_approver(request: ApprovalRequest, ctx: RunContext[Any], approver: approvals.Approver | None) -> Any:
     """Return what an approver answers to a question of a call, and record that it was asked."""
     if approver is None:
         return None
     with asking(ctx, "ask", "approver", {"text": request.reason}) as asked:
-        answer: Any = await answer_of(approver, request)
+        answer: Any = await approvals.answer_of(approver, request)
         asked.outcome = "accept" if isinstance(answer, Grant) else "cancel" if answer is None else "decline"
         asked.by = "" if answer is None else str(getattr(answer, "approver", ""))
     return answer
@@ -166,10 +166,10 @@ def _approver_of(ctx: RunContext[Any]) -> Any:
     return ctx.ask if ctx.run is None else ctx.run.approver  # `ctx.ask` would record the question once more
 
 
-def _store_of(ctx: RunContext[Any]) -> ApprovalStore | None:
+def _store_of(ctx: RunContext[Any]) -> approvals.ApprovalStore | None:
     store = None if ctx.run is None or ctx.run.question_wait <= 0 else ctx.run.approvals
     held = getattr(store, "store", store)  # of one principal's: what is behind it can be waited for
-    return store if isinstance(held, WaitableApprovalStore) else None
+    return store if isinstance(held, approvals.WaitableApprovalStore) else None
 
 
 def _request(asked: ElicitRequest, ctx: RunContext[Any], asked_by: str, problem: str) -> ApprovalRequest:
@@ -201,7 +201,7 @@ def _described(schema: Mapping[str, Any]) -> list[str]:
 
 
 async def _from_store(
-    request: ApprovalRequest, store: ApprovalStore, seconds: float, waiting: Callable[[], None] | None
+    request: ApprovalRequest, store: approvals.ApprovalStore, seconds: float, waiting: Callable[[], None] | None
 ) -> Grant | Denial | None:
     """Put a question into the store, and wait for its answer; it is withdrawn when none comes."""
     held: Any = getattr(store, "store", store)
@@ -225,5 +225,5 @@ async def _from_store(
     return answer
 
 
-async def _withdraw(store: ApprovalStore, request: ApprovalRequest) -> None:
+async def _withdraw(store: approvals.ApprovalStore, request: ApprovalRequest) -> None:
     await store.answer(request.deny("the call that it belongs to has ended, or waits no longer", "toolcrib"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from toolcrib import provenance
 from toolcrib.calls import (
     ApprovalRequest,
     DecisionNote,
@@ -34,7 +35,6 @@ from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
-from toolcrib.provenance import Question
 
 __all__ = ["begun_before", "named", "pass_again", "restored", "taken_up"]
 
@@ -101,7 +101,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     call.approval = Approval(
         reasons=tuple(data["asks"]),
         metadata=dict(data["ask_metadata"]),
-        questions=tuple(Question(**question) for question in data.get("questions", ())),
+        questions=tuple(provenance.Question(**question) for question in data.get("questions", ())),
         request=None if data.get("request") is None else ApprovalRequest.from_dict(data["request"]),
     )
     call.state = data.get("state", "admitted")

@@ -13,14 +13,14 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from toolcrib.approvals import AgentContext, ApprovalStore, Approver, answer_of, misfit
+from toolcrib import approvals as _approvals
+from toolcrib import provenance as _provenance
 from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import DeliveryLike, DeliveryStep, GateLike, GateStep, ambient, delivery_steps, gate_steps
 from toolcrib.pipeline._access import Access
 from toolcrib.pipeline._call_client import LinkedClient
 from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, require_options
-from toolcrib.provenance import Memory, Provenance
 from toolcrib.record import Sink
 from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
 
@@ -53,7 +53,7 @@ class _State:
     earlier_ids: set[str]
     grants: tuple[Grant, ...] = ()
     heard: tuple[str, ...] = ()
-    memory: Memory | None = None
+    memory: _provenance.Memory | None = None
     slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -129,9 +129,9 @@ class Run:
     id: str = ""
     deps: Any = None
     limits: CallLimits | None = None
-    approver: Approver | None = None
-    approvals: ApprovalStore | None = None
-    store: ApprovalStore | None = None
+    approver: _approvals.Approver | None = None
+    approvals: _approvals.ApprovalStore | None = None
+    store: _approvals.ApprovalStore | None = None
     principal: str | None = None
     access: Access | None = None
     agent: str | None = None
@@ -149,7 +149,7 @@ class Run:
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     fence: Callable[[], Awaitable[None]] | None = None
     reader: ResultReader = MODEL
-    provenance: Provenance | None = None
+    provenance: _provenance.Provenance | None = None
     client: ClientLink | None = None
     sample: Callable[[SampleRequest], Awaitable[Sampled]] | None = None
     question_wait: float = 60.0
@@ -311,10 +311,10 @@ class Run:
     # --- provenance
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> _provenance.Memory:
         """What the run has read, and from whom, where it has a `provenance` policy."""
         if self._state.memory is None:
-            self._state.memory = Memory()
+            self._state.memory = _provenance.Memory()
         return self._state.memory
 
     def hear(self, text: str) -> None:
@@ -338,15 +338,15 @@ class Run:
     @property
     def has_asking_deps(self) -> bool:
         """Whether the run's deps may say that a tool needs approval."""
-        return isinstance(self.deps, AgentContext)
+        return isinstance(self.deps, _approvals.AgentContext)
 
     def asks_for(self, tool: str) -> bool:
         """Return whether the run's deps say that this tool needs approval."""
-        return isinstance(self.deps, AgentContext) and tool in self.deps.need_user_approve_tools
+        return isinstance(self.deps, _approvals.AgentContext) and tool in self.deps.need_user_approve_tools
 
     def standing_grant(self, request: ApprovalRequest) -> Grant | None:
         """Return a standing grant that was given in the run and fits a request."""
-        return next((grant for grant in self._state.grants if not misfit(grant, request)), None)
+        return next((grant for grant in self._state.grants if not _approvals.misfit(grant, request)), None)
 
     def stand(self, grant: Grant) -> None:
         """Keep a standing grant for the rest of the run."""
@@ -390,7 +390,7 @@ class Run:
 
     def context(self) -> RunContext[Any]:
         """Return the run as code sees it that no call executes: a condition, an instruction, a hook of an agent."""
-        ask = None if self.approver is None else partial(answer_of, self.approver)
+        ask = None if self.approver is None else partial(_approvals.answer_of, self.approver)
         return RunContext(self.deps, "", "", self.id, provided=self.provide, revealed=self.revealed, ask=ask, run=self)
 
 

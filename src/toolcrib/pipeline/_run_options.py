@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias
 
-from toolcrib.approvals import ApprovalStore, require_approver
+from toolcrib import approvals as _approvals
+from toolcrib import provenance as _provenance
 from toolcrib.hooks import require_number, target_name
-from toolcrib.provenance import Provenance
 from toolcrib.record import Sink
 from toolcrib.toolsets import Selectable
 
@@ -77,15 +77,15 @@ class RunOptions(Protocol):
 
 def require_options(run: RunOptions) -> None:
     """Check that the options of a run are what they are for; raises TypeError for what would fail its calls later."""
-    require_approver("Run", run.approver)
-    for name, value, kind, mend in (
-        ("limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)"),
-        ("approvals", run.approvals, ApprovalStore, "a store, as in SqliteApprovalStore('approvals.db')"),
-        ("principal", run.principal, str, "a name"),
-        ("provenance", run.provenance, Provenance, "a policy, as in Provenance()"),
-    ):
-        if value is not None and not _fits(value, kind):
-            raise TypeError(f"Run: {name} is not {value!r:.80}; give {mend}")
+    if run.approver is not None:
+        _approvals.require_approver("Run", run.approver)
+    if run.approvals is not None:
+        mend = "a store, as in SqliteApprovalStore('approvals.db')"
+        _require("approvals", run.approvals, _approvals.ApprovalStore, mend)
+    if run.provenance is not None:
+        _require("provenance", run.provenance, _provenance.Provenance, "a policy, as in Provenance()")
+    _require("limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)")
+    _require("principal", run.principal, str, "a name")
     if isinstance(run.available, str):
         raise TypeError(f"Run: available is not a text; give a set of names, as in available={{{run.available!r:.40}}}")
     for name, values, kind, mend in (
@@ -95,6 +95,11 @@ def require_options(run: RunOptions) -> None:
         for value in values:
             if not _fits(value, kind):
                 raise TypeError(f"Run: {name} has {value!r:.80}; give {mend}")
+
+
+def _require(name: str, value: object, kind: type, mend: str) -> None:
+    if value is not None and not _fits(value, kind):
+        raise TypeError(f"Run: {name} is not {value!r:.80}; give {mend}")
 
 
 def _fits(value: object, kind: type) -> bool:

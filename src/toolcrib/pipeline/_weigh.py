@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
+from toolcrib import provenance
 from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import DecisionNote, Rejected, ToolCall, lenient
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
-from toolcrib.provenance import Origin, Question, Source, ToolLabels
 from toolcrib.schema import REDACTED
 from toolcrib.toolsets import ToolEntry
 
@@ -39,7 +39,7 @@ async def weigh(call: LiveCall) -> Rejected | None:
     memory = call.run.memory
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
-    settled: list[Question] | None = None if call.trace is None else []
+    settled: list[provenance.Question] | None = None if call.trace is None else []
     found = _found(call, labels, settled)
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if questions and questions == call.approval.questions:
@@ -70,7 +70,9 @@ async def weigh(call: LiveCall) -> Rejected | None:
     return None
 
 
-def _found(call: LiveCall, labels: ToolLabels, settled: list[Question] | None) -> list[Question]:
+def _found(
+    call: LiveCall, labels: provenance.ToolLabels, settled: list[provenance.Question] | None
+) -> list[provenance.Question]:
     """Return what a person may have to be asked about the arguments, by the rules; note what the call would write.
 
     Args:
@@ -86,22 +88,22 @@ def _found(call: LiveCall, labels: ToolLabels, settled: list[Question] | None) -
     found = memory.judge(call.name, labels.effect, given, content, flows, settled)
     keys = memory.judge_keys(call.name, given, labels.fields)
     found += [each for each in keys if each.argument not in content]
-    memory.write(Origin("untrusted", call.name, call.id), values, content)
+    memory.write(provenance.Origin("untrusted", call.name, call.id), values, content)
     return found
 
 
-def _labels(call: LiveCall) -> ToolLabels:
+def _labels(call: LiveCall) -> provenance.ToolLabels:
     """Return what the policy goes by for a call."""
     return _ruled(call.run, call.plan.labels, call.name, call.plan.entry)
 
 
-def _ruled(run: Run, declared: ToolLabels, name: str, entry: ToolEntry | None) -> ToolLabels:
+def _ruled(run: Run, declared: provenance.ToolLabels, name: str, entry: ToolEntry | None) -> provenance.ToolLabels:
     """Return labels of a tool with what the rules of the run's policy say of it."""
     toolsets = () if entry is None else entry.toolsets
     return declared if run.provenance is None else run.provenance.labels(declared, name, toolsets, run.principal)
 
 
-def _shown(call: LiveCall, question: Question) -> Question:
+def _shown(call: LiveCall, question: provenance.Question) -> provenance.Question:
     """Return a question without its value and what could be guessed from, where the argument has a secret."""
     form = call.args.canonical
     name = question.argument
@@ -150,19 +152,19 @@ def recall(
         failed: Whether it is the text of an error.
         is_text: Whether it is the text that a model was shown: labels by field hold where it is whole JSON.
     """
-    declared = ToolLabels()
+    declared = provenance.ToolLabels()
     if entry is not None:
         options = entry.tool.options
-        declared = ToolLabels(options.effect or "write", options.source, readers=options.readers)
+        declared = provenance.ToolLabels(options.effect or "write", options.source, readers=options.readers)
     ruled = _ruled(run, declared, call.name, entry)
-    source: Source = "untrusted" if failed or ruled.source is None else ruled.source
+    source: provenance.Source = "untrusted" if failed or ruled.source is None else ruled.source
     found = {"error": value} if failed else _json_in(value) if is_text else value
 
     def read() -> None:
         given = _json_in(call.arguments)
         named = {} if given in ("", "null") else {"input": given}
         arguments = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else named
-        labels: Source = source
+        labels: provenance.Source = source
         if is_text and found is value and not isinstance(source, str):
             labels = "untrusted"
         try:

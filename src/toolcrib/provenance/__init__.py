@@ -7,13 +7,31 @@ written. Nothing here knows of a pipeline.
 
 from __future__ import annotations
 
-from toolcrib.provenance._flow import Flow, fields_of
-from toolcrib.provenance._labels import Effect, Labels, Source, Trust, labelled, require_effect, require_source
-from toolcrib.provenance._memory import Memory
-from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
-from toolcrib.provenance._question import Origin, Question
-from toolcrib.provenance._texts import TextIndex, flat
-from toolcrib.schema import Content, Decides
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.provenance._flow import Flow, fields_of
+    from toolcrib.provenance._labels import Effect, Labels, Source, Trust, labelled, require_effect, require_source
+    from toolcrib.provenance._memory import Memory
+    from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
+    from toolcrib.provenance._question import Origin, Question
+    from toolcrib.provenance._texts import TextIndex, flat
+    from toolcrib.schema import Content, Decides
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._flow": "Flow fields_of",
+            "._labels": "Effect Labels Source Trust labelled require_effect require_source",
+            "._memory": "Memory",
+            "._policy": "Provenance Rule ToolLabels Verdict",
+            "._question": "Origin Question",
+            "._texts": "TextIndex flat",
+            "toolcrib.schema": "Content Decides",
+        },
+    )
 
 __all__ = [
     "Content",

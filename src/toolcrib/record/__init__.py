@@ -3,46 +3,76 @@
 A room below the pipeline: nothing here knows a toolset, a gate or a tool.
 """
 
-from toolcrib.record._activity_trace import (
-    ActivityTrace,
-    Stepped,
-    Within,
-    current_activity,
-    trace_activity,
-)
-from toolcrib.record._batch_sink import BatchSink, RecordedEvent
-from toolcrib.record._brief_event import brief_event, one_line
-from toolcrib.record._call_trace import Trace
-from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
-from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
-from toolcrib.record._lost import LostWork
-from toolcrib.record._prune import prune_events, prune_sqlite_events
-from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, Recording, read_calls
-from toolcrib.record._run_log import (
-    RunFilter,
-    RunSummary,
-    TraceNode,
-    ids_like,
-    list_runs,
-    parent_activity,
-    trace_nodes,
-)
-from toolcrib.record._selecting_sink import SelectingSink
-from toolcrib.record._sinks import (
-    ActivitySink,
-    Followed,
-    JsonLinesSink,
-    ListSink,
-    LogSink,
-    RecordedRun,
-    Sink,
-    TracingSink,
-    calls_log,
-    merged_sinks,
-    wants_activities,
-)
-from toolcrib.record._sqlite_sink import SqliteSink, sqlite_event_tables, sqlite_events
-from toolcrib.record._word_index import WordIndex
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.record._activity_trace import (
+        ActivityTrace,
+        Stepped,
+        Within,
+        current_activity,
+        trace_activity,
+    )
+    from toolcrib.record._batch_sink import BatchSink, RecordedEvent
+    from toolcrib.record._brief_event import brief_event, one_line
+    from toolcrib.record._call_trace import Trace
+    from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
+    from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
+    from toolcrib.record._lost import LostWork
+    from toolcrib.record._prune import prune_events, prune_sqlite_events
+    from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, Recording, read_calls
+    from toolcrib.record._run_log import (
+        RunFilter,
+        RunSummary,
+        TraceNode,
+        ids_like,
+        list_runs,
+        parent_activity,
+        trace_nodes,
+    )
+    from toolcrib.record._selecting_sink import SelectingSink
+    from toolcrib.record._sinks import (
+        ActivitySink,
+        Followed,
+        JsonLinesSink,
+        ListSink,
+        LogSink,
+        RecordedRun,
+        Sink,
+        TracingSink,
+        calls_log,
+        merged_sinks,
+        wants_activities,
+    )
+    from toolcrib.record._sqlite_sink import SqliteSink, sqlite_event_tables, sqlite_events
+    from toolcrib.record._word_index import WordIndex
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._activity_trace": "ActivityTrace Stepped Within current_activity trace_activity",
+            "._batch_sink": "BatchSink RecordedEvent",
+            "._brief_event": "brief_event one_line",
+            "._call_trace": "Trace",
+            "._event_log": "QUIET ActivityFilter EventLog KeptEvent",
+            "._event_tables": "EVENT_TABLES Activity Rows write_events",
+            "._lost": "LostWork",
+            "._prune": "prune_events prune_sqlite_events",
+            "._recorded_calls": "RecordedAttempt RecordedCall Recording read_calls",
+            "._run_log": "RunFilter RunSummary TraceNode ids_like list_runs parent_activity trace_nodes",
+            "._selecting_sink": "SelectingSink",
+            "._sinks": (
+                "ActivitySink Followed JsonLinesSink ListSink LogSink RecordedRun Sink TracingSink calls_log "
+                "merged_sinks wants_activities"
+            ),
+            "._sqlite_sink": "SqliteSink sqlite_event_tables sqlite_events",
+            "._word_index": "WordIndex",
+        },
+    )
 
 __all__ = [
     "EVENT_TABLES",

@@ -3,7 +3,22 @@
 A room above the pipeline, which asks its gates; the record is read here, and never written.
 """
 
-from toolcrib.replay._replay import Replay, replay
-from toolcrib.replay._verdict import Difference, Verdict
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.replay._replay import Replay, replay
+    from toolcrib.replay._verdict import Difference, Verdict
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._replay": "Replay replay",
+            "._verdict": "Difference Verdict",
+        },
+    )
 
 __all__ = ["Difference", "Replay", "Verdict", "replay"]

@@ -4,16 +4,33 @@ The stores, what is shown of a kept result, and the tool `read_result`. Which re
 pipeline; nothing here runs a tool.
 """
 
-from toolcrib.results._keep import keep_result
-from toolcrib.results._read_result import ReadResult, reader_of
-from toolcrib.results._sqlite import (
-    SQLITE_RESULT_TABLES,
-    MemoryResultStore,
-    ResultStoreOptions,
-    SqliteResultStore,
-    result_tables,
-)
-from toolcrib.results._store import Owner, ResultStore, StoredResult
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.results._keep import keep_result
+    from toolcrib.results._read_result import ReadResult, reader_of
+    from toolcrib.results._sqlite import (
+        SQLITE_RESULT_TABLES,
+        MemoryResultStore,
+        ResultStoreOptions,
+        SqliteResultStore,
+        result_tables,
+    )
+    from toolcrib.results._store import Owner, ResultStore, StoredResult
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._keep": "keep_result",
+            "._read_result": "ReadResult reader_of",
+            "._sqlite": "SQLITE_RESULT_TABLES MemoryResultStore ResultStoreOptions SqliteResultStore result_tables",
+            "._store": "Owner ResultStore StoredResult",
+        },
+    )
 
 __all__ = [
     "SQLITE_RESULT_TABLES",

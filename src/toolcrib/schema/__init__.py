@@ -3,40 +3,70 @@
 Nothing here runs a tool or knows a provider.
 """
 
-from toolcrib.schema._canonical import CanonicalArguments, digest
-from toolcrib.schema._client import (
-    CallClient,
-    ClientFeature,
-    ClientLink,
-    ClientRoot,
-    Elicited,
-    ElicitRequest,
-    LogLevel,
-    LogLine,
-    Progress,
-    Sampled,
-    SampleRequest,
-)
-from toolcrib.schema._context import RunContext
-from toolcrib.schema._form import Form
-from toolcrib.schema._json_schema import map_subschemas
-from toolcrib.schema._markers import (
-    REDACTED,
-    Content,
-    Decides,
-    IdempotencyKey,
-    Injectable,
-    Injected,
-    InjectedKind,
-    InjectedParameter,
-    Redacted,
-    hidden_paths,
-)
-from toolcrib.schema._schema_walk import SchemaWalk, ref_of
-from toolcrib.schema._shape import describe_shape
-from toolcrib.schema._spec import ToolSpec
-from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, comment_of, docstring_text
-from toolcrib.schema._typed_dicts import modern
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.schema._canonical import CanonicalArguments, digest
+    from toolcrib.schema._client import (
+        CallClient,
+        ClientFeature,
+        ClientLink,
+        ClientRoot,
+        Elicited,
+        ElicitRequest,
+        LogLevel,
+        LogLine,
+        Progress,
+        Sampled,
+        SampleRequest,
+    )
+    from toolcrib.schema._context import RunContext
+    from toolcrib.schema._form import Form
+    from toolcrib.schema._json_schema import map_subschemas
+    from toolcrib.schema._markers import (
+        REDACTED,
+        Content,
+        Decides,
+        IdempotencyKey,
+        Injectable,
+        Injected,
+        InjectedKind,
+        InjectedParameter,
+        Redacted,
+        hidden_paths,
+    )
+    from toolcrib.schema._schema_walk import SchemaWalk, ref_of
+    from toolcrib.schema._shape import describe_shape
+    from toolcrib.schema._spec import ToolSpec
+    from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, comment_of, docstring_text
+    from toolcrib.schema._typed_dicts import modern
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._canonical": "CanonicalArguments digest",
+            "._client": (
+                "CallClient ClientFeature ClientLink ClientRoot Elicited ElicitRequest LogLevel LogLine Progress "
+                "Sampled SampleRequest"
+            ),
+            "._context": "RunContext",
+            "._form": "Form",
+            "._json_schema": "map_subschemas",
+            "._markers": (
+                "REDACTED Content Decides IdempotencyKey Injectable Injected InjectedKind InjectedParameter "
+                "Redacted hidden_paths"
+            ),
+            "._schema_walk": "SchemaWalk ref_of",
+            "._shape": "describe_shape",
+            "._spec": "ToolSpec",
+            "._stub_types": "STUB_IMPORTS StubTypes comment_of docstring_text",
+            "._typed_dicts": "modern",
+        },
+    )
 
 __all__ = [
     "REDACTED",

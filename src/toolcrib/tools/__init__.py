@@ -3,26 +3,51 @@
 A direct call runs the body; a model's call goes through `pipeline`, which runs it too. Nothing here knows a toolset.
 """
 
-from toolcrib.tools._base import BaseTool, Instruction
-from toolcrib.tools._body import Body, is_thunk
-from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
-from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
-from toolcrib.tools._metadata import ToolMetadata
-from toolcrib.tools._offers import (
-    Completions,
-    Offering,
-    PromptOffer,
-    PromptText,
-    ResourceListener,
-    ResourceOffer,
-    offering_of,
-    prompt,
-    resource,
-    resource_changed,
-)
-from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
-from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
-from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.tools._base import BaseTool, Instruction
+    from toolcrib.tools._body import Body, is_thunk
+    from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
+    from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
+    from toolcrib.tools._metadata import ToolMetadata
+    from toolcrib.tools._offers import (
+        Completions,
+        Offering,
+        PromptOffer,
+        PromptText,
+        ResourceListener,
+        ResourceOffer,
+        offering_of,
+        prompt,
+        resource,
+        resource_changed,
+    )
+    from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
+    from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
+    from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._base": "BaseTool Instruction",
+            "._body": "Body is_thunk",
+            "._deadline": "Deadline current_deadline stopped_clocks",
+            "._decorators": "as_tool ez_tool object_tools stand_for tool tool_input",
+            "._metadata": "ToolMetadata",
+            "._offers": (
+                "Completions Offering PromptOffer PromptText ResourceListener ResourceOffer offering_of prompt "
+                "resource resource_changed"
+            ),
+            "._options": "LockOption ToolKeywords ToolOptions ToolType",
+            "._outputs": "checked_output output_schema require_arguments",
+            "._tool": "Tool ToolRegistry register_tool",
+        },
+    )
 
 __all__ = [
     "BaseTool",

@@ -13,10 +13,11 @@ from functools import partial
 from inspect import Parameter, isawaitable, signature
 from typing import Any, TypeAlias, cast
 
+from toolcrib import schema
 from toolcrib.calls import copied
 from toolcrib.errors import ApprovalRequired, MissingProvided, ToolTimeoutError, exception_of
 from toolcrib.hooks import Hook, HookRaised, HookType, Observers, ToolHook, ambient, fire, supply, wanted
-from toolcrib.schema import InjectedParameter, RunContext, ToolSpec
+from toolcrib.schema import InjectedParameter, RunContext
 from toolcrib.tools._deadline import Deadline
 from toolcrib.tools._locks import Gate
 from toolcrib.tools._metadata import ToolMetadata
@@ -66,7 +67,7 @@ class Body:
     def __init__(
         self,
         fn: Callable[..., Any],
-        spec: ToolSpec,
+        spec: schema.ToolSpec,
         options: ToolOptions,
         fixed: Mapping[str, Any],
         metadata: ToolMetadata,

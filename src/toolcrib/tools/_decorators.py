@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel
 
-from toolcrib.schema import ToolSpec
+from toolcrib import schema
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._options import ToolKeywords, ToolOptions, class_options, only_options, split_keywords
 from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
@@ -100,7 +100,7 @@ def ez_tool(
 
 def _function_tool(fn: Callable[P, R], options: ToolOptions, fixed: Mapping[str, Any]) -> Tool[P, R]:
     name = options.name or function_name(fn)
-    spec = ToolSpec.from_function(
+    spec = schema.ToolSpec.from_function(
         fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
     )
     return Tool(spec, options, fixed=fixed, bare=True)
@@ -127,7 +127,7 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
                 f"`class Input(RootModel[{given}])`"
             )
         title = name or _snake_name(model)
-        spec = ToolSpec.from_model(model, name=title, description=options.description, output=output)
+        spec = schema.ToolSpec.from_model(model, name=title, description=options.description, output=output)
         setattr(model, _MARK, Tool[..., Any](spec, options))
         return model
 
@@ -203,7 +203,7 @@ def _base_tool(item: BaseTool) -> Tool[..., Any]:
         raise TypeError(f"{cls.__name__} has no method `call`; write `async def call(self, ctx, ...)`")
     options = class_options(cls, item)
     description = item.description or _own_doc(cls)
-    spec = ToolSpec.from_function(
+    spec = schema.ToolSpec.from_function(
         item.call,
         name=item.name,
         description=_first_paragraph(description) or None,

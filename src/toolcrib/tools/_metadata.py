@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from toolcrib import schema
 from toolcrib.errors import SchemaError
-from toolcrib.schema import ToolSpec
 
 __all__ = ["ToolMetadata"]
 
@@ -16,7 +16,7 @@ class ToolMetadata:
 
     __slots__ = ("_name", "_spec", "ended", "started")
 
-    def __init__(self, spec: ToolSpec, name: str) -> None:
+    def __init__(self, spec: schema.ToolSpec, name: str) -> None:
         self._spec, self._name = spec, name
         self.started: float | None = None  # seconds since the epoch: a float costs less per run than a datetime
         self.ended: float | None = None

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
-from toolcrib.approvals import ApprovalPolicy
+from toolcrib import approvals, provenance
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import near_option, refuse_misspelt_options, require_number, require_parameters, tag_set
-from toolcrib.provenance import Effect, Source, require_effect, require_source
 
 __all__ = [
     "LockOption",
@@ -74,7 +73,7 @@ class ToolOptions:
     thread: bool = True
     tags: frozenset[str] = frozenset()
     type: ToolType = ToolType.ACTION
-    requires_approval: ApprovalPolicy = False
+    requires_approval: approvals.ApprovalPolicy = False
     approvers: int = 1
     timeout: float | None = None
     max_retries: int | None = None
@@ -83,8 +82,8 @@ class ToolOptions:
     default: bool = True
     return_schema: Any = None
     provider: ProviderOptions = NO_OPTIONS
-    effect: Effect | None = None
-    source: Source | None = "untrusted"
+    effect: provenance.Effect | None = None
+    source: provenance.Source | None = "untrusted"
     content: Collection[str] = ()
     readers: Collection[str] | None = None
     listing: Mapping[str, Any] | None = None
@@ -96,9 +95,10 @@ class ToolOptions:
             raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
         for field, least in (("approvers", 1), ("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
             require_number(who, field, getattr(self, field), least=least)
-        require_effect(who, self.effect)
-        if self.source is not None:
-            require_source(who, self.source)
+        if self.effect is not None:
+            provenance.require_effect(who, self.effect)
+        if self.source is not None and self.source != "untrusted":
+            provenance.require_source(who, self.source)
         for field, given in (("content", self.content), ("readers", self.readers)):
             if isinstance(given, str):
                 raise ValueError(f"{who}: {field} is a collection, as in {field}=[{given!r}]")
@@ -118,7 +118,7 @@ class ToolKeywords(TypedDict, total=False):
     thread: bool
     tags: Iterable[str] | None
     type: ToolType
-    requires_approval: ApprovalPolicy
+    requires_approval: approvals.ApprovalPolicy
     approvers: int
     timeout: float | None
     max_retries: int | None
@@ -127,8 +127,8 @@ class ToolKeywords(TypedDict, total=False):
     default: bool
     return_schema: Any
     provider: ProviderOptions
-    effect: Effect | None
-    source: Source | None
+    effect: provenance.Effect | None
+    source: provenance.Source | None
     content: Collection[str]
     readers: Collection[str] | None
     listing: Mapping[str, Any] | None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from typing_extensions import is_typeddict
 
-from toolcrib.schema import ToolSpec
+from toolcrib import schema
 
 __all__ = ["ResultCheck"]
 
@@ -26,7 +26,7 @@ class ResultCheck:
 
     __slots__ = ("_said", "_spec", "seen")
 
-    def __init__(self, spec: ToolSpec) -> None:
+    def __init__(self, spec: schema.ToolSpec) -> None:
         self._spec, self._said = spec, False
         self.seen: set[type[Any]] = set()
 

@@ -12,11 +12,11 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hint
 
 from pydantic import BaseModel
 
+from toolcrib import schema
 from toolcrib.errors import DuplicateNameError, NotCallable, UnregisteredToolError
 from toolcrib.formats import ProviderOptions
 from toolcrib.hooks import Hook, HookMethod, HookRaised, Observed, Observers, ToolHook, ambient_context
 from toolcrib.registry import Registry
-from toolcrib.schema import StubTypes, ToolSpec
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._body import Body
 from toolcrib.tools._metadata import ToolMetadata
@@ -76,7 +76,7 @@ class Tool(Observed, Generic[P, R]):
 
     def __init__(
         self,
-        spec: ToolSpec,
+        spec: schema.ToolSpec,
         options: ToolOptions | None = None,
         *,
         fixed: Mapping[str, Any] | None = None,
@@ -192,7 +192,7 @@ class Tool(Observed, Generic[P, R]):
 
     def stub(self) -> str:
         """Return the tool as a Python function without a body, after the definitions of the types that it names."""
-        types = StubTypes()
+        types = schema.StubTypes()
         function = self.spec.stub(types=types)
         return "\n\n".join([*types.render(), function])
 
@@ -338,7 +338,7 @@ def make_tool(
     """
     key = key or options.name or function_name(fn)
     name = key.replace(".", "__")
-    spec = ToolSpec.from_function(
+    spec = schema.ToolSpec.from_function(
         fn, name=name, description=options.description, fixed=frozenset(fixed), return_schema=options.return_schema
     )
     if spec.is_sync or spec.is_sync_generator:
@@ -371,7 +371,7 @@ def _is_method(fn: Any) -> bool:
     )
 
 
-def _require_check(spec: ToolSpec) -> None:
+def _require_check(spec: schema.ToolSpec) -> None:
     fn = spec.fn
     if fn is None or not iscoroutinefunction(fn):
         raise TypeError(
@@ -381,6 +381,6 @@ def _require_check(spec: ToolSpec) -> None:
         raise TypeError(f"the completion check `{spec.name}` must be annotated `-> bool`")
 
 
-def _origin(spec: ToolSpec, source: BaseTool | None) -> str:
+def _origin(spec: schema.ToolSpec, source: BaseTool | None) -> str:
     where: Any = type(source) if source is not None else (spec.fn or spec.input_model)
     return f"{getattr(where, '__module__', '?')}.{getattr(where, '__qualname__', spec.name)}"

@@ -3,15 +3,37 @@
 A toolset finds tools and keeps the gates around them; it never runs one. Views are new toolsets that only add gates.
 """
 
-from toolcrib.toolsets._declare import off, use
-from toolcrib.toolsets._entry import Availability, PostStep, PreStep, ToolEntry, ToolRunner
-from toolcrib.toolsets._gates import steps_of
-from toolcrib.toolsets._live import LiveTools
-from toolcrib.toolsets._members import EntryFilter, is_available
-from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
-from toolcrib.toolsets._sources import ToolSource
-from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested, sources_of
-from toolcrib.toolsets._words import words_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.toolsets._declare import off, use
+    from toolcrib.toolsets._entry import Availability, PostStep, PreStep, ToolEntry, ToolRunner
+    from toolcrib.toolsets._gates import steps_of
+    from toolcrib.toolsets._live import LiveTools
+    from toolcrib.toolsets._members import EntryFilter, is_available
+    from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
+    from toolcrib.toolsets._sources import ToolSource
+    from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested, sources_of
+    from toolcrib.toolsets._words import words_of
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._declare": "off use",
+            "._entry": "Availability PostStep PreStep ToolEntry ToolRunner",
+            "._gates": "steps_of",
+            "._live": "LiveTools",
+            "._members": "EntryFilter is_available",
+            "._select": "Definition Group Selectable Selector ToolAvailability ToolRequirement",
+            "._sources": "ToolSource",
+            "._toolset": "Toolset ToolsetLike nested sources_of",
+            "._words": "words_of",
+        },
+    )
 
 __all__ = [
     "Availability",

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from toolcrib.approvals import ApprovalPolicy
+from toolcrib import approvals as _approvals
+from toolcrib import results as _results
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import (
     DeliveryLike,
@@ -20,7 +21,6 @@ from toolcrib.hooks import (
     require_parameters,
     several,
 )
-from toolcrib.results import ResultStore
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
 
@@ -96,12 +96,12 @@ class ToolEntry:
     pre: tuple[PreStep, ...] = ()
     post: tuple[PostStep, ...] = ()
     hook_sets: tuple[tuple[HookSet, str], ...] = ()
-    approvals: tuple[ApprovalPolicy, ...] = ()
+    approvals: tuple[_approvals.ApprovalPolicy, ...] = ()
     availability: tuple[Availability, ...] = ()
     runners: tuple[ToolRunner, ...] = field(default=())
     skip_unavailable: bool = True
     provider: ProviderOptions = NO_OPTIONS
-    results: ResultStore | None = None
+    results: _results.ResultStore | None = None
     toolsets: tuple[str, ...] = ()
     scopes: frozenset[str] = frozenset()
     identities: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class ToolEntry:
         """Return the entry with at most `seconds` for one execution."""
         return replace(self, timeout=seconds if self.timeout is None else min(seconds, self.timeout))
 
-    def with_approval(self, policy: ApprovalPolicy) -> ToolEntry:
+    def with_approval(self, policy: _approvals.ApprovalPolicy) -> ToolEntry:
         """Return the entry with one more reason to ask for approval; TypeError for a policy of other parameters."""
         if callable(policy):
             require_parameters("approval policy", policy, "arguments", "ctx")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import isawaitable
 from typing import Any
 
-from toolcrib.approvals import ApprovalPolicy
+from toolcrib import approvals
 from toolcrib.calls import Ask, Failed
 from toolcrib.errors import InsufficientScope, NotAvailable
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, refused_by
@@ -57,7 +57,7 @@ class _Availability:
 
 
 class _Approval:
-    def __init__(self, policy: ApprovalPolicy) -> None:
+    def __init__(self, policy: approvals.ApprovalPolicy) -> None:
         self._policy = policy
 
     async def __call__(self, call: Any) -> Ask | None:

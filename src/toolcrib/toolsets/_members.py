@@ -7,9 +7,9 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
+from toolcrib import results as _results
 from toolcrib.errors import DuplicateNameError, ToolConstraintError
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.results import ReadResult, ResultStore
 from toolcrib.schema import RunContext
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
 from toolcrib.toolsets._select import Definition, ToolAvailability
@@ -120,9 +120,9 @@ def add(members: dict[str, ToolEntry], entry: ToolEntry) -> None:
     members[entry.name] = entry
 
 
-def keeping(entry: ToolEntry, results: ResultStore) -> ToolEntry:
+def keeping(entry: ToolEntry, results: _results.ResultStore) -> ToolEntry:
     """Return the entry with a store for its long results, unless it has one, or is the tool that reads them."""
-    if entry.results is not None or isinstance(entry.tool.source, ReadResult):
+    if entry.results is not None or isinstance(entry.tool.source, _results.ReadResult):
         return entry
     return replace(entry, results=results)
 

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
-from toolcrib.approvals import ApprovalPolicy
+from toolcrib import approvals
+from toolcrib import results as _results
 from toolcrib.errors import UnknownTool, closest
 from toolcrib.hooks import (
     DeliveryLike,
@@ -26,7 +27,6 @@ from toolcrib.hooks import (
     require_middleware,
     target_name,
 )
-from toolcrib.results import ResultStore, reader_of
 from toolcrib.schema import RunContext
 from toolcrib.tools import Instruction, Tool, as_tool, object_tools
 from toolcrib.toolsets._class_or_instance import Definitions, class_or_instance
@@ -122,13 +122,13 @@ class Toolset:
         timeout: float | None = None,
         toolset_id: str | None = None,
         skip_unavailable: bool = True,
-        results: ResultStore | None = None,
+        results: _results.ResultStore | None = None,
     ) -> None:
         if timeout is not None and not timeout > 0:
             raise ValueError(f"the timeout of a toolset must be more than 0 seconds, and is {timeout}")
         if max_retries < 0:
             raise ValueError(f"the max_retries of a toolset must be at least 0, and is {max_retries}")
-        if not isinstance(cast("object", results), ResultStore | None):
+        if results is not None and not isinstance(cast("object", results), _results.ResultStore):
             raise TypeError(
                 f"`results` of a toolset is {results!r}, and has to be a result store: MemoryResultStore(), or "
                 "SqliteResultStore('toolcrib.db') for a file"
@@ -145,8 +145,8 @@ class Toolset:
             self._admit(item)
         if results is not None:
             self._apply(lambda entries: (keeping(e, results) for e in entries))
-            if not any(entry.tool is reader_of(results) for entry in self):
-                self._admit(reader_of(results))
+            if not any(entry.tool is _results.reader_of(results) for entry in self):
+                self._admit(_results.reader_of(results))
         if timeout is not None:  # also for the members of other toolsets, unless these say otherwise
             self._apply(lambda entries: (e.with_timeout(e.timeout or timeout) for e in entries))
         pre, post, wide = pre_hooks or {}, post_hooks or {}, global_hooks or GlobalHooks()
@@ -408,7 +408,9 @@ class Toolset:
             hooks.check(self._entries)
         return self._view(lambda entries: (e.with_hooks(hooks) for e in entries), hooks.targets())
 
-    def with_approval(self, policy: ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None) -> Toolset:
+    def with_approval(
+        self, policy: approvals.ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None
+    ) -> Toolset:
         """Return the toolset whose tools (or those named) need approval when `policy` says so, beside their own."""
         return self._with_each(lambda entry: entry.with_approval(policy), names)
 

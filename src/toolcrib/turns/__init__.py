@@ -4,13 +4,33 @@ A turn gives its call to `pipeline.Pipeline`, which decides about it; an agent r
 `AgentRun`, `TurnBinding` and `TurnQueue` are for adapters that run an agent's turns in its place.
 """
 
-from toolcrib.turns._agent import Agent, AgentRegistry
-from toolcrib.turns._agent_run import AgentRun
-from toolcrib.turns._binding import TurnBinding
-from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
-from toolcrib.turns._queue import TurnQueue
-from toolcrib.turns._stop_reason import StopReason
-from toolcrib.turns._turn import Turn
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.turns._agent import Agent, AgentRegistry
+    from toolcrib.turns._agent_run import AgentRun
+    from toolcrib.turns._binding import TurnBinding
+    from toolcrib.turns._context import ContextItem, ContextPool, ContextQueue
+    from toolcrib.turns._queue import TurnQueue
+    from toolcrib.turns._stop_reason import StopReason
+    from toolcrib.turns._turn import Turn
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._agent": "Agent AgentRegistry",
+            "._agent_run": "AgentRun",
+            "._binding": "TurnBinding",
+            "._context": "ContextItem ContextPool ContextQueue",
+            "._queue": "TurnQueue",
+            "._stop_reason": "StopReason",
+            "._turn": "Turn",
+        },
+    )
 
 __all__ = [
     "Agent",

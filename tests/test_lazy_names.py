@@ -1,0 +1,92 @@
+"""Names of packages are loaded when they are asked for: a plain call loads what it passes, and no more."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import toolcrib.errors
+from toolcrib import _lazy_names
+
+PACKAGE = Path(toolcrib.errors.__file__).parents[1]
+LAZY = sorted(
+    ".".join(file.parent.relative_to(PACKAGE.parent).parts)
+    for file in PACKAGE.rglob("__init__.py")
+    if "lazy_names(" in file.read_text("utf-8")
+)
+UNUSED = ("provenance", "results", "replay", "approvals", "serving", "rounds", "turns", "code", "sandbox", "telemetry")
+CALL = """
+import asyncio, sys
+from toolcrib import Pipeline, ToolCall, Toolset, tool
+
+@tool
+async def add(a: int, b: int) -> int:
+    return a + b
+
+print(asyncio.run(Pipeline(Toolset([add])).run(ToolCall("add", {"a": 1, "b": 2}))).value)
+print(*sys.modules)
+"""
+
+
+def declared(package: str) -> set[str]:
+    """Return the names that a package imports for a type checker."""
+    tree = ast.parse(Path(str(import_module(package).__file__)).read_text("utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.asname or alias.name for node in imports for alias in node.names}
+
+
+def test_a_plain_call_loads_no_feature_and_no_database() -> None:
+    done = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=True)
+
+    value, modules = done.stdout.splitlines()
+    loaded = modules.split()
+    assert value == "3"
+    assert [name for name in loaded if name.startswith(tuple(f"toolcrib.{room}." for room in UNUSED))] == []
+    assert {"sqlite3", "toolcrib._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
+
+
+def test_a_version_is_printed_without_the_commands() -> None:
+    code = "import sys; from toolcrib.cli import main; main(); print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
+
+    assert {"typer", "pydantic", "asyncio"}.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_a_type_checker_and_python_know_the_same_names(package: str) -> None:
+    module = import_module(package)
+
+    missing = [name for name in module.__all__ if not hasattr(module, name)]
+
+    assert missing == []
+    assert declared(package) - {"__version__"} <= set(module.__all__)
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_the_names_and_modules_of_a_package_are_listed(package: str) -> None:
+    module = import_module(package)
+
+    assert set(module.__all__) <= set(dir(module))
+    assert not [name for name in dir(module) if name.startswith("_")]
+
+
+def test_modules_are_reachable_from_the_package() -> None:
+    code = "import toolcrib; print(toolcrib.approvals.Approver is not None, 'approvals' in dir(toolcrib))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True True\n"
+
+
+def test_an_unknown_name_is_no_attribute() -> None:
+    load, _ = _lazy_names.lazy_names("toolcrib.calls", {})
+
+    with pytest.raises(AttributeError, match=r"module 'toolcrib.calls' has no attribute 'Cal'"):
+        load("Cal")
