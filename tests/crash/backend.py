@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 from mcp.server.mcpserver import MCPServer
 
-from tests.crash.points import effect, folder, kill_at, wait_for_release
+from tests.crash.points import POINT, effect, folder, kill_at, wait_for_release, write
 
 server = MCPServer("bank", log_level="CRITICAL")
+
+
+def write_point(point: str) -> None:
+    """Arm the server that is started next with a point."""
+    write(folder() / "point", point)
 
 
 @server.tool()
@@ -25,4 +31,5 @@ async def pay(cents: int) -> str:
 
 
 if __name__ == "__main__":
+    os.environ[POINT] = (folder() / "point").read_text()
     server.run()

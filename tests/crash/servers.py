@@ -16,7 +16,7 @@ from mcp.client.client import Client
 from mcp_types import TextContent
 
 from tests.crash import backend, pay
-from tests.crash.points import CENTS, DATABASE, PAID, calls_again, doubts, folder, note_text
+from tests.crash.points import CENTS, DATABASE, PAID, POINT, calls_again, doubts, folder, note_text
 from toolcrib.cli import main
 from toolcrib.testing._mcp import pipe_client
 
@@ -43,7 +43,9 @@ def over_http() -> str | None:
 def through_gateway() -> str | None:
     """Call a server through a gateway that asks for approval."""
     file = folder() / "mcp.json"
-    command = {"command": sys.executable, "args": ["-m", backend.__name__], "env": dict(os.environ), "cwd": os.getcwd()}
+    env = dict(os.environ)
+    backend.write_point(env.pop(POINT, ""))  # in the environment, it would make another server of it
+    command = {"command": sys.executable, "args": ["-m", backend.__name__], "env": env, "cwd": os.getcwd()}
     section = {"approval": True, "prefix": ""}
     file.write_text(json.dumps({"mcpServers": {"bank": {**command, "toolcrib": section}}}))
     with _served(str(file)) as (from_server, to_server, _):
@@ -60,7 +62,7 @@ async def _call(server: Any) -> str | None:
         return None
     text = "\n".join(part.text for part in result.content if isinstance(part, TextContent))
     note_text(text)
-    if PAID in text:
+    if PAID in text or text.startswith("Rejected"):  # the person's word ends it, too
         return text
     waits = "same call again" in text
     return text if doubts(text) and not waits and not calls_again([text]) else None
