@@ -603,4 +603,11 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "given, False",
         ("tests/pipeline/test_approve.py",),
     ),
+    Gate(
+        "an answer that comes with a call is of its own request",
+        _APPROVE,
+        "if given.request_id not in known:",
+        "if False:",
+        ("tests/pipeline/test_approve.py",),
+    ),
 )

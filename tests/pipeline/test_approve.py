@@ -223,6 +223,25 @@ async def test_a_grant_may_come_with_a_new_call() -> None:
     assert isinstance(changed, Failed)
 
 
+async def test_an_answer_to_another_runs_request_is_not_taken_for_a_call_of_the_same_id() -> None:
+    for store in (None, MemoryApprovalStore()):
+        pipeline, runs = Pipeline([pay]), [Run(approvals=store, conversation_id=day) for day in ("monday", "friday")]
+        first, second = [await pipeline.run(ToolCall("pay", {"cents": 5}, "call_1"), run) for run in runs]
+        assert isinstance(first, Suspended)
+        assert isinstance(second, Suspended)
+
+        crossed = [
+            await pipeline.run(second, runs[1], grant=answer)
+            for answer in (first.request.grant("ann"), first.request.deny("no"))
+        ]
+        own = await pipeline.run(first, runs[0], grant=first.request.grant("ann"))
+
+        assert [(outcome.kind, "it answers the request" in outcome.text()) for outcome in crossed] == [
+            ("failed", True)
+        ] * 2
+        assert own.kind == "completed"
+
+
 async def test_a_grant_that_names_no_request_is_used_once_in_a_run() -> None:
     pipeline, scope = Pipeline([pay]), Run()
     waiting = await suspended(pipeline)

@@ -185,6 +185,7 @@ async def test_of_two_that_take_up_one_call_one_executes_it_and_the_other_is_tol
 
     assert isinstance(second, Suspended)
     assert "is executed now, since" in second.text()
+    assert second.request.reason.startswith("the call is executed now, since")
     assert (await first).text() == (await pipeline.run(call, Run(approvals=store))).text() == "paid"
 
 

@@ -21,6 +21,7 @@ from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
 __all__ = ["answered", "approve", "ask_about", "begun_before", "override"]
 
+_EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
@@ -144,6 +145,7 @@ async def _ask(
     try:
         call.validate()
         request = ask_about(call, reasons)
+        _require_own_answer(given, before, request)
         answer, stored = None if _is_outdated(given, request) else given, False
         if run.approvals is not None:
             who = run.approvals
@@ -224,6 +226,8 @@ async def _begun_before(
         call.set_result(value, failed, delivered=call.plan.streaming)
         return None
     if state == "running":
+        since = execution.begun_at.isoformat(timespec="seconds")
+        request = replace(request, reason=_EXECUTED_NOW.format(since=since))
         call.update_approval(request=request)
         return replace(_suspended(call, request), executed_since=execution.begun_at)
     if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
@@ -400,6 +404,22 @@ def _in_place_of(before: ApprovalRequest, request: ApprovalRequest) -> ApprovalR
     why = "the tool, or the server behind it, has changed since this was asked before"
     reason = "; ".join(part for part in (request.reason, why) if part)
     return replace(request, id=f"ask_{uuid5(NAMESPACE_URL, changed).hex}", reason=reason, replaces=before.id)
+
+
+def _require_own_answer(given: Grant | Denial | None, before: ApprovalRequest | None, request: ApprovalRequest) -> None:
+    """Check that an answer which comes with a call that waits is of its own request: ids of calls repeat between runs.
+
+    Raises:
+        ApprovalError: It answers the request of another call.
+    """
+    if given is None or given.request_id is None or before is None:
+        return
+    known = {related for one in (before, request) for related in (one.id, one.replaces, one.follows)}
+    if given.request_id not in known:
+        raise ApprovalError(
+            request.tool,
+            f"it answers the request {given.request_id}, and this call waits for the answer to {before.id}",
+        )
 
 
 def _is_outdated(given: Grant | Denial | None, request: ApprovalRequest) -> bool:
