@@ -604,6 +604,20 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(
+        "a request that is pending is asked once",
+        _LEDGER,
+        "return _pending_like(ledger, request) if answer is None and own is None else answer",
+        "return answer",
+        _OF_DOUBTS,
+    ),
+    Gate(
+        "a result that the store has of a call that comes back as begun",
+        _APPROVE,
+        "if run.approvals is not None and (begun := await _stored_execution(call, run.approvals)) is not None:",
+        "if False:",
+        _OF_DOUBTS,
+    ),
+    Gate(
         "an answer that comes with a call is of its own request",
         _APPROVE,
         "if given.request_id not in known:",

@@ -459,3 +459,33 @@ async def test_a_new_equal_call_says_that_the_approver_gave_other_arguments() ->
     outcome = await suspended(pipeline, store, 500)
 
     assert "with the arguments that its approver gave in the place of these" in outcome.request.reason
+
+
+async def test_a_call_that_was_asked_about_and_not_saved_waits_by_the_first_request() -> None:
+    paid: list[int] = []
+    pipeline, store, call = Pipeline([paying(paid)]), MemoryApprovalStore(), ToolCall("pay", {"cents": 5}, "call_1")
+
+    first = await pipeline.run(call, Run(conversation_id="trip", approvals=store))
+    again = await pipeline.run(call, Run(conversation_id="trip", approvals=store))  # its process died before the save
+    other = await pipeline.run(call, Run(conversation_id="another trip", approvals=store))
+
+    assert isinstance(first, Suspended)
+    assert isinstance(again, Suspended)
+    assert isinstance(other, Suspended)
+    assert again.request.id == first.request.id != other.request.id
+    assert len(await store.list(pending=True)) == 2
+
+
+async def test_a_journal_need_not_ask_about_a_call_whose_result_the_store_has() -> None:
+    paid: list[int] = []
+    pipeline, store, kept = Pipeline([paying(paid, requires_approval=False)]), MemoryApprovalStore(), list[Any]()
+
+    class Journal:
+        async def begin(self, call: Any) -> None:
+            kept.append(call.to_dict())
+
+    await pipeline.run(ToolCall("pay", {"cents": 5}, "call_1"), Run(store=store, journal=Journal()))
+    outcome = await pipeline.run(kept[0], Run(store=store))
+
+    assert (outcome.text(), paid) == ("paid 5", [5])
+    assert not await store.list(pending=True)

@@ -319,7 +319,8 @@ def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | Ap
     A grant is used up when its call begins, and a denial by this; the same request gets the same denial again.
 
     Returns:
-        The entry of the request where its call has begun.
+        The entry of the request where its call has begun; for a new request, the entry of an equal one about its call
+        that is pending.
     """
     own = ledger.entry(request.id)
     if own is not None and own.execution is not None:
@@ -334,7 +335,7 @@ def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | Ap
         for entry in _closed_with(found, own):
             ledger.write(replace(entry, answer=answer, used_at=now()))
         _end_followed(ledger, request)
-    return answer
+    return _pending_like(ledger, request) if answer is None and own is None else answer
 
 
 def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
@@ -530,6 +531,23 @@ def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | Non
         if isinstance(answer, Denial) or (isinstance(answer, Grant) and not misfit(answer, request)):
             return entry
     return None
+
+
+def _pending_like(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | None:
+    """Return the entry of a pending request that asks the same about the same call; None where there is none."""
+    return next(
+        (
+            entry
+            for entry in ledger.entries_of(request.call_id)
+            if entry.state == "pending" and _is_same_call(entry.request, request) and _asks_same(entry.request, request)
+        ),
+        None,
+    )
+
+
+def _asks_same(one: ApprovalRequest, other: ApprovalRequest) -> bool:
+    names = ("digest", "definition", "in_doubt", "approvers", "origins", "asked_by", "consent")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def _is_same_call(asked: ApprovalRequest, request: ApprovalRequest) -> bool:

@@ -83,7 +83,7 @@ class LedgerStore(ABC):
         await self._run(lambda ledger: keep_answer(ledger, answer), write=True)
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
-        """Return the answer to this request; or its entry, where its call has begun.
+        """Return the answer to this request, its entry where its call has begun, or one that asks the same already.
 
         Raises:
             ApprovalError: The request is closed.

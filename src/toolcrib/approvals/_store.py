@@ -36,10 +36,11 @@ class ApprovalStore(Protocol):
         ...
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
-        """Return what answers this request; or its entry, where its call has begun.
+        """Return what answers this request; its entry, where its call has begun; or a pending one that asks the same.
 
-        A denial is used up by this, and a grant when its call begins; a standing grant stays. Raises `ApprovalError`
-        for a closed request.
+        A denial is used up by this, and a grant when its call begins; a standing grant stays. The last is an equal
+        request about the same call, under another id: the call waits by that one. Raises `ApprovalError` for a closed
+        request.
         """
         ...
 

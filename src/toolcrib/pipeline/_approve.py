@@ -137,13 +137,16 @@ async def _ask(
 
     Looked for in this order: what the run's store knows of an execution, the answer given with the call, an answer or
     standing grant in the store, a standing grant of the run itself, the grant by which the call was begun before, a
-    person who has settled it by other means, the run's approver. With none of them the call is suspended. A call in
-    doubt is answered by its own request alone, and no approver is asked at once.
+    person who has settled it by other means, the run's approver. With none of them the call is suspended, by the
+    request that the store has of it, where a process put one there and died before it kept the call. A call in doubt
+    is answered by its own request alone, and no approver is asked at once.
     """
     run, before = call.run, call.request
     who: object = "get_approval_metadata"
     try:
         call.validate()
+        if run.approvals is not None and (begun := await _stored_execution(call, run.approvals)) is not None:
+            return await _begun_before(call, begun, given)
         request = ask_about(call, reasons)
         _require_own_answer(given, before, request)
         answer, stored = None if _is_outdated(given, request) else given, False
@@ -151,8 +154,10 @@ async def _ask(
             who = run.approvals
             found = await run.approvals.take(request)
             if isinstance(found, approvals.ApprovalEntry):
-                return await _begun_before(call, found, given)
-            if answer is None:
+                if found.execution is not None:
+                    return await _begun_before(call, found, given)
+                request = _wait_by(call, request, found.request)
+            elif answer is None:
                 answer, stored = found, found is not None
         if answer is None:
             answer = run.standing_grant(request)
@@ -197,6 +202,24 @@ async def _ask(
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
+async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> approvals.ApprovalEntry | None:
+    """Return what a store knows of the execution that a call, which comes back as begun, was at; None for nothing."""
+    if call.state != "executing" or call.request is None:
+        return None
+    try:
+        found = await store.take(call.request)
+    except ApprovalError:  # its request is closed, and no execution by it was noted
+        return None
+    return found if isinstance(found, approvals.ApprovalEntry) and found.execution is not None else None
+
+
+def _wait_by(call: LiveCall, request: ApprovalRequest, pending: ApprovalRequest) -> ApprovalRequest:
+    """Return a request under the id of an equal one, which is pending since a process that died asked it."""
+    request = replace(request, id=pending.id, created_at=pending.created_at)
+    call.update_approval(request=request)
+    return request
+
+
 async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcome | None:
     """Return what keeps a call from going on that began by an entry of the store; None when it may, or was executed."""
     return await answered(call, [], None, begun=entry)
@@ -235,7 +258,8 @@ async def _begun_before(
     edited = entry.answer.override_args if isinstance(entry.answer, Grant) else None
     if edited is not None and (refused := await override(call, edited)) is not None:
         return refused
-    call.update_history(doubts=call.history.doubts + 1)
+    if call.state != "executing":  # else this doubt is counted
+        call.update_history(doubts=call.history.doubts + 1)
     asked = next_request(call, request)
     call.update_approval(request=asked)
     call.state = "suspended"  # so that each process asks the same

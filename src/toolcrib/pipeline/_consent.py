@@ -59,9 +59,10 @@ async def consent_given(call: LiveCall, given: Grant | Denial | None) -> Outcome
         answer = given
         if answer is None and run.approvals is not None:
             found = await run.approvals.take(request)
-            if isinstance(found, approvals.ApprovalEntry):
+            if isinstance(found, approvals.ApprovalEntry) and found.execution is not None:
                 raise ApprovalError(request.tool, _WENT_ON)
-            answer, stored = found, found is not None
+            answer = None if isinstance(found, approvals.ApprovalEntry) else found
+            stored = answer is not None
         else:
             stored = False
         if isinstance(answer, Denial):

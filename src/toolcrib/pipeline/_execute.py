@@ -180,11 +180,12 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
 
 async def _begin(call: LiveCall) -> None:
     """Have the run's journal and store keep that the tool begins, and ask its fence whether it still may."""
+    notes = call.is_noted and call.execution.noted is None
+    if notes and call.request is None:
+        ask_about(call, [])  # the journal has it, too: by it the call that comes back is found
     if call.run.journal is not None:
         await call.run.journal.begin(call)
-    if call.is_noted and call.execution.noted is None:
-        if call.request is None:
-            ask_about(call, [])
+    if notes:
         await note_begin(call)
     if call.run.fence is not None:
         await call.run.fence()
