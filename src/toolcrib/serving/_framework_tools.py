@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.approvals import SuspendedCall, SuspendedCallStore, digest
+from toolcrib.approvals import ReviewableApprovalStore, SuspendedCall, SuspendedCallStore, digest
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
@@ -155,9 +155,12 @@ class FrameworkTools:
         return outcome if isinstance(outcome, Suspended) else None
 
     async def find_current(self, call: ToolCall, run: Run) -> Suspended | None:
-        """Return the suspended call that an equal one goes on with; one whose tool has changed is asked about anew."""
+        """Return the suspended call that an equal one goes on with.
+
+        One whose tool has changed is asked about anew, and one that has begun is asked about as in doubt.
+        """
         found = await self.find_suspended(call, run)
-        if found is None or self.pipeline.is_current(found.request):
+        if found is None or (self.pipeline.is_current(found.request) and not await _has_begun(found, run)):
             return found
         made = await self.pipeline.admit(found, run)
         if not isinstance(made, Suspended):
@@ -318,3 +321,15 @@ class FrameworkTools:
         text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
         about = {"entry": self.runs.entry, "id": call.id, "arguments": text}
         return digest(call.name, {**about, "principal": run.principal, "conversation": run.conversation_id})
+
+
+async def _has_begun(suspended: Suspended, run: Run) -> bool:
+    """Return whether a suspended call has begun since, as the run's store knows: its process may have died."""
+    store = run.approvals
+    if not isinstance(store, ReviewableApprovalStore):
+        return False
+    try:
+        entry = await store.show(suspended.request.id)
+    except ApprovalError:  # the store has no such request
+        return False
+    return entry.execution is not None

@@ -96,11 +96,13 @@ class CallOfGraph:
     def _ask(self, request: ApprovalRequest, known: bool) -> Grant | Denial:
         """Interrupt the graph, or return the answer that it is resumed with.
 
-        A yes to a request that has replaced another one, as the tool has changed, has to name it, as `answers` does.
+        A yes to a request that follows another one, as the tool has changed or the call is in doubt, has to name it, as
+        `answers` does.
         """
         value = _value_of(request, self._call.id)
         said = interrupt(value)
-        while request.replaces is not None and not (_is_for(request, said) or _denies(request, said)):
+        follows = request.replaces is not None or request.in_doubt
+        while follows and not (_is_for(request, said) or _denies(request, said)):
             said = interrupt(value)  # a plain yes may be that to the request before, which LangGraph gives again
         if (
             not known
