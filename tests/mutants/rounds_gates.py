@@ -157,9 +157,16 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "a transcript that its host edited",
         "rounds/_transcript.py",
-        "if self.format is not format or not _same(transcript[:size], self.items):",
-        "if self.format is not format:",
+        "        if size and not _same(transcript[:size], self.items):\n",
+        "        if False:\n",
         ("tests/rounds/test_transcript.py",),
+    ),
+    Gate(
+        "a transcript that another run has read",
+        "rounds/_transcript.py",
+        "        if self.memory is not memory:\n",
+        "        if self.memory is None:\n",
+        ("tests/rounds/test_recalled.py",),
     ),
     Gate(
         "approval of a call that its host executes",

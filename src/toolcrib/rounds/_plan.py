@@ -199,7 +199,7 @@ class ToolRoundPlan(StoredRound):
         given, others = answers_to_unhandled(state.others, state.reply, results)
         answers = _paired(state.calls, others)
         known, length = known_of(target), len(target)
-        rest = list(known.rest_of(target, state.format))
+        rest = list(known.rest_by(state.format, target))
         _require_valid(state, target, shapes(rest), known.ids)
         await _ask_about_edits(state.calls, answers)
         found = [(call, answers.get(call.id)) for call in state.calls]
