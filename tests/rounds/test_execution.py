@@ -71,9 +71,11 @@ async def test_a_cancelled_host_stops_every_call() -> None:
     @ez_tool
     async def work(n: int) -> None:
         try:
-            await asyncio.Event().wait()
-        finally:
+            for _ in range(20):  # a wait for nothing, which no future ends when the task is cancelled
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
             stopped.append(n)
+            raise
 
     plan = await three(work)
     running = asyncio.create_task(plan.run_pending())
