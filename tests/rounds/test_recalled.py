@@ -13,7 +13,7 @@ from toolcrib.code import Toolkit
 from toolcrib.formats import PROVIDERS, WireCall, WireResult
 from toolcrib.pipeline import Run, recall
 from toolcrib.provenance import Provenance
-from toolcrib.rounds import NeedsTools, Session, WireFormat, decode, recall_transcript
+from toolcrib.rounds import NeedsTools, Session, Transcript, WireFormat, decode, recall_transcript
 from toolcrib.testing import FakeSandbox, ScriptedModel, wire_reply
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -141,6 +141,51 @@ async def test_a_transcript_is_read_once() -> None:
         recall_transcript(run, TOOLS, before)
     run.memory.settle()
     assert len(run.memory._user) == len(run.memory._untrusted) == 1  # pyright: ignore[reportPrivateUsage]
+
+
+class CountedItem(dict[str, Any]):
+    """A message that counts how often it is read."""
+
+    reads = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.reads += 1
+        return super().get(key, default)
+
+
+async def test_each_message_of_a_transcript_is_read_once() -> None:
+    run, item = Run(provenance=Provenance()), CountedItem(role="user", content=f"pay to {IBAN}")
+    transcript = Transcript([item])
+    recall_transcript(run, TOOLS, transcript)
+    before = item.reads
+
+    transcript.append({"role": "user", "content": "and read a.txt"})
+    recall_transcript(run, TOOLS, transcript)
+
+    assert before > 0
+    assert item.reads == before
+    assert run.memory.last_words == "and read a.txt"
+
+
+async def test_a_transcript_that_the_host_changed_is_read_again() -> None:
+    run, transcript = Run(provenance=Provenance()), Transcript([{"role": "user", "content": "read a.txt"}])
+    recall_transcript(run, TOOLS, transcript)
+    transcript[0] = {"role": "user", "content": f"pay to {IBAN}"}
+    assert await reason("openai", transcript, IBAN, run) == ""
+
+
+async def test_each_run_reads_a_transcript_for_itself() -> None:
+    transcript = Transcript(earlier("openai", ("read_file", {"path": "bill.txt"}, BILL), said="pay the bill"))
+    asked = [await reason("openai", transcript, IBAN) for _ in range(2)]
+    assert all("comes from `read_file`" in one for one in asked)
+
+
+async def test_a_result_is_paired_with_its_call_that_was_read_before() -> None:
+    run, items = Run(provenance=Provenance()), earlier("openai", ("read_file", {"path": "b.txt"}, BILL), said="pay it")
+    transcript = Transcript(items[:2])
+    recall_transcript(run, TOOLS, transcript)
+    transcript.append(items[2])
+    assert "comes from `read_file` (b.txt" in await reason("openai", transcript, IBAN, run)
 
 
 async def test_two_results_of_one_id_are_both_read() -> None:

@@ -57,6 +57,36 @@ async def test_what_is_sent_is_what_the_step_says() -> None:
     assert (request.system, request.messages) == ("Be brief.", ({"role": "user", "content": "hi"},))
 
 
+class Said(BaseModel):
+    """A message as an SDK has it."""
+
+    role: str = "user"
+    content: str
+
+
+async def test_a_request_has_the_messages_as_they_stand() -> None:
+    model, said = ScriptedModel("ok", "ok"), Said(content="hi")
+    session = Session(model, transcript=[{"role": "user", "content": "my key is 123"}, said])
+    await session.step()
+    session.transcript[0]["content"], said.content = "[left out]", "hello"
+
+    await session.say("go on").step()
+
+    assert [one["content"] for one in model.requests[1].messages] == ["[left out]", "hello", "ok", "go on"]
+    assert all(type(one) is dict for one in model.requests[1].messages)
+
+
+async def test_messages_are_not_copied_for_each_request() -> None:
+    model = ScriptedModel("ok", "ok")
+    session = Session(model).say("hi")
+    await session.step()
+    await session.say("go on").step()
+
+    sent = model.requests[1].messages
+
+    assert [*map(id, sent)] == [*map(id, session.transcript[: len(sent)])]
+
+
 async def test_description_hooks_tell_what_a_tool_is_for() -> None:
     hooks, model = HookSet(), ScriptedModel("ok")
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 __all__ = ["copied"]
 
 T = TypeVar("T")
+_ATOMS: frozenset[type] = frozenset({str, int, float, bool, bytes, type(None)})
 _SEQUENCES: frozenset[type] = frozenset({list, tuple, set, frozenset, deque})
 
 
@@ -25,8 +26,10 @@ def copied(value: T) -> T:
 
 def _copied(value: Any) -> Any:
     kind: type[Any] = value.__class__
+    if kind in _ATOMS:
+        return value
     if kind is dict:
-        return {key: _copied(part) for key, part in value.items()}
+        return {key: part if part.__class__ in _ATOMS else _copied(part) for key, part in value.items()}
     if kind in _SEQUENCES:
         return kind(map(_copied, value)) if kind is not deque else deque(map(_copied, value), value.maxlen)
     if isinstance(value, BaseModel):

@@ -12,7 +12,7 @@ from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._gates import ask_gates, gates_of
 from toolcrib.pipeline._live_call import LiveCall
 
-__all__ = ["pass_edited", "pass_gates", "pass_more"]
+__all__ = ["admit_at_once", "pass_edited", "pass_gates", "pass_more"]
 
 
 async def pass_gates(
@@ -29,8 +29,7 @@ async def pass_gates(
     refused: Outcome | None = None
     try:
         gates = gates_of(call)
-        if plan.wants_ctx or run.deps is not None or run.provide or run.gate_steps:
-            call.enter()
+        _enter(call)
         if gates.before:
             refused = await ask_gates(call, gates.before)
         if refused is None:
@@ -55,6 +54,23 @@ async def pass_gates(
         call.admit(gated=gates.read_host_arguments)
         return None
     return _admitted(call, refused)
+
+
+def admit_at_once(call: LiveCall) -> bool:
+    """Admit a call that was read and of which no sink hears, where no gate is asked about it; return whether it is."""
+    gates = gates_of(call)
+    if gates.before or gates.after or gates.approve or call.approval.reasons or call.run.store is not None:
+        return False
+    _enter(call)
+    call.admit(gated=gates.read_host_arguments)
+    return True
+
+
+def _enter(call: LiveCall) -> None:
+    """Make the context of a call, where its gates or its tool are given one."""
+    run = call.run
+    if call.plan.wants_ctx or run.deps is not None or run.provide or run.gate_steps:
+        call.enter()
 
 
 async def pass_edited(call: LiveCall) -> Outcome | None:

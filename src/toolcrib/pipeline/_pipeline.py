@@ -17,7 +17,7 @@ from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._admit import pass_edited, pass_gates, pass_more
+from toolcrib.pipeline._admit import admit_at_once, pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._execute import each, execute, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
@@ -257,6 +257,16 @@ class Pipeline:
         if arguments is not None:
             return await pass_edited(live) or live
         return live if hooks is None else await pass_more(live, hooks) or live
+
+    def admit_now(self, call: Call) -> bool:
+        """Admit a call that `receive` has read, where nothing stands before its tool and no sink hears of it.
+
+        Returns:
+            Whether it is admitted; else it is as it was, and `admit` asks its gates.
+        """
+        live = _live(call)
+        is_heard = self._trace(live.received, live.run, live.plan) is not None
+        return live.state == "received" and not is_heard and admit_at_once(live)
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.

@@ -18,7 +18,7 @@ class ChatRequest:
 
     Attributes:
         format: The wire format of everything in it.
-        messages: The transcript.
+        messages: The transcript: its own items, which a model leaves as they are.
         system: The instructions.
         tools: What the provider's `tools` parameter takes, the provider's own tools last; empty when none are offered.
         tool_choice: What its parameter for the choice of a tool takes; None when no tools of the session's are offered.

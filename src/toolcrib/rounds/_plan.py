@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -23,6 +22,7 @@ from toolcrib.rounds._call import (
     hooks_of,
     standing_of,
 )
+from toolcrib.rounds._execution import execute_together
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rendered
 from toolcrib.rounds._round_call import Group, RoundCall
 from toolcrib.rounds._round_json import StoredRound
@@ -43,6 +43,7 @@ class HasTranscript(Protocol):
         ...
 
 
+_ANSWERED = (Completed, Rejected)  # outcomes that need no result of the host's
 TranscriptLike: TypeAlias = "MutableSequence[Any] | HasTranscript"
 
 
@@ -53,6 +54,8 @@ class ToolRoundPlan(StoredRound):
     """
 
     def _in(self, group: Group) -> list[RoundCall]:
+        if group == "pending":
+            return [call for call in self._state.calls if call.outcome is None]
         return [call for call in self._state.calls if call.group == group]
 
     @property
@@ -116,7 +119,8 @@ class ToolRoundPlan(StoredRound):
         self._state.require_open()
         given = hooks_of(hooks, {call.id: call for call in self._state.calls})
         for call in self._state.calls:
-            await call.ask(given)
+            if given is not None or not call.ask_now():
+                await call.ask(given)
         return self
 
     async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
@@ -160,13 +164,7 @@ class ToolRoundPlan(StoredRound):
         self._state.require_open()
         if concurrency is not None and concurrency < 1:
             raise ValueError(f"at least one call runs at a time, and the concurrency is {concurrency}")
-        most = asyncio.Semaphore(concurrency) if concurrency is not None else None
-        calls = [call for call in self._in("pending") if _runs(call)]
-        if len(calls) == 1 or concurrency == 1:
-            for call in calls:
-                await call.execute()
-        else:
-            await _together(calls, most)
+        await execute_together([call for call in self._in("pending") if call.is_executable], concurrency)
         made = ((call.id, call.name, call.readable) for call in self._in("pending"))
         return [ToolResult(id, name, one.value, one.error) for id, name, one in made if one.state == "executed"]
 
@@ -199,7 +197,7 @@ class ToolRoundPlan(StoredRound):
         given, others = answers_to_unhandled(state.others, state.reply, results)
         answers = _paired(state.calls, others)
         known, length = known_of(target), len(target)
-        rest = list(known.rest_of(target, state.format))
+        rest = list(known.rest_by(state.format, target))
         _require_valid(state, target, shapes(rest), known.ids)
         await _ask_about_edits(state.calls, answers)
         found = [(call, answers.get(call.id)) for call in state.calls]
@@ -233,28 +231,7 @@ def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
 def functionless(plan: ToolRoundPlan) -> list[str]:
     """Return the tools of pending calls that only the host's own code can execute."""
     calls = plan._in("pending")  # pyright: ignore[reportPrivateUsage] -- used in this package alone
-    return [call.name for call in calls if not call.begun and not _runs(call)]
-
-
-def _runs(call: RoundCall) -> bool:
-    """Return whether the pipeline can execute a call: a declared input has no function, unless something wraps it."""
-    return not call.begun and call.readable.is_executable
-
-
-async def _together(calls: list[RoundCall], most: asyncio.Semaphore | None) -> None:
-    async def one(call: RoundCall) -> None:
-        if most is None:
-            await call.execute()
-        else:
-            async with most:
-                await call.execute()
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for call in calls:
-                group.create_task(one(call))
-    except ExceptionGroup as several:
-        raise several.exceptions[0] from None  # the host sees it as it was raised
+    return [call.name for call in calls if not call.begun and not call.is_executable]
 
 
 def _paired(calls: Sequence[RoundCall], results: Sequence[Answer]) -> dict[str, Answer]:
@@ -275,18 +252,18 @@ def _paired(calls: Sequence[RoundCall], results: Sequence[Answer]) -> dict[str, 
             problems.append(f"there are two results for `{call.name}` ({id})")
         elif name != call.name:
             problems.append(f"the result for {id} is of `{name}`, and the call is of `{call.name}`")
-        elif call.group in ("handled", "rejected") and not _is_outcome(result, call.outcome):
+        elif isinstance(call.outcome, _ANSWERED) and not _is_outcome(result, call.outcome):
             problems.append(f"`{name}` ({id}) was {call.group} before; leave its result out")
         found[id] = result
     for call in calls:
-        if call.group == "suspended":
+        if isinstance(call.outcome, Suspended):
             problems.append(f"`{call.name}` ({call.id}) is suspended; resolve it first")
         elif call.outcome is None and call.id not in found:
             lacking = f"there is no result for `{call.name}` ({call.id})"
             problems.append(f"{lacking}: answer it with the call's `complete`, `fail` or `reject`")
     if problems:
         raise CommitError(tuple(problems))
-    return {id: result for id, result in found.items() if known[id].group not in ("handled", "rejected")}
+    return {id: result for id, result in found.items() if not isinstance(known[id].outcome, _ANSWERED)}
 
 
 async def _ask_about_edits(calls: Sequence[RoundCall], answers: Mapping[str, Answer]) -> None:

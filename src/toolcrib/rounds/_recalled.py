@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolcrib.calls import ToolCall
-from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireFormat, json_shape
+from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, json_shape
 from toolcrib.pipeline import Run, recall
+from toolcrib.rounds._transcript import recalled_of
 from toolcrib.toolsets import Toolset
 
 __all__ = ["recall_transcript"]
@@ -19,8 +20,9 @@ def recall_transcript(
     """Have a run know what a transcript says, where it has a `provenance` policy.
 
     What the user says in it are the user's words. A result is labelled as its tool's, and one of a tool that is not
-    among `tools` is untrusted, as is what is attached to a message. What the model says is nothing. Each item is read
-    once, and so are the results of calls that the run makes itself.
+    among `tools` is untrusted, as is what is attached to a message. What the model says is nothing. Each item counts
+    once, and so do the results of calls that the run makes itself; of a `Transcript` each item is read once, too, as
+    long as it stands there.
 
     Args:
         run: The run.
@@ -31,8 +33,8 @@ def recall_transcript(
     if run.provenance is None:
         return
     memory, rules = run.memory, PROVIDERS[format] if isinstance(format, str) else format
-    calls: dict[str, WireCall] = {}
-    for item in transcript:
+    recalled = recalled_of(transcript)
+    for item in recalled.rest_for(memory, transcript):
         shape = json_shape(item)
         words = rules.words_of(shape)
         for text in words.texts:
@@ -41,9 +43,9 @@ def recall_transcript(
             if memory.expect(f"attachment {text}"):
                 recall(run, None, ToolCall("attachment", {}, ""), text)
         for result in rules.results_of(shape):
-            call = calls.get(result.call.id or result.call.name, result.call)
+            call = recalled.calls.get(result.call.id or result.call.name, result.call)
             name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
             if not (memory.expects(result.call.id) and result.call.id) and memory.expect(key):
                 asked, failed = ToolCall(name, call.arguments or "{}", result.call.id), result.is_error
                 recall(run, tools.entries.get(name), asked, result.content, failed=failed, is_text=True)
-        calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
+        recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}

@@ -112,6 +112,11 @@ class RoundCall:
         return self.unread is None and (self.call is None or self.call.state != "received")
 
     @property
+    def is_executable(self) -> bool:
+        """Whether the pipeline can execute it now: a declared input has no function, unless something wraps it."""
+        return not self.begun and self.readable.is_executable
+
+    @property
     def begun(self) -> bool:
         """Whether its tool was started; it is never started twice."""
         return self.call is not None and self.call.begun
@@ -150,6 +155,15 @@ class RoundCall:
 
     # --- the steps
 
+    def ask_now(self) -> bool:
+        """Do what `ask` does where nothing is asked about the call; return whether that is so."""
+        if self.outcome is not None and self.unread is None:
+            return True
+        call = self.call
+        if call is None or self._made_of is not None:
+            return False
+        return call.state not in ("received", "suspended") or self.pipeline.admit_now(call)
+
     async def ask(self, hooks: HookSet | None = None) -> None:
         """Ask the call's gates: all of them about a new call or edited input, else these hooks alone.
 
@@ -182,7 +196,8 @@ class RoundCall:
             InvalidArguments: The host edited the input to what does not fit; the call is as it was.
             Exception: What an observer raised.
         """
-        await self.ask()
+        if not self.ask_now():
+            await self.ask()
         if self.outcome is not None or self.begun:
             return
         call = self.readable

@@ -14,7 +14,6 @@ from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import (
     FINISHED,
     WireFormat,
-    json_shape,
     read_stored,
 )
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -415,7 +414,7 @@ class Session(SessionState):
         output = asked.get("output")
         return ChatRequest(
             format=self.format,
-            messages=tuple(dict(json_shape(item)) for item in self.transcript),
+            messages=self._sent.messages(self.transcript),
             system=self.system,
             tools=joined_tools(tools, asked.get("provider_tools", ())),
             tool_choice=require.tool_choice(self.format) if tools else None,

@@ -18,7 +18,7 @@ from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import SessionActivity
 from toolcrib.rounds._session_keeper import SessionKeeper
 from toolcrib.rounds._step import StepKeywords
-from toolcrib.rounds._transcript import Transcript
+from toolcrib.rounds._transcript import SentItems, Transcript
 from toolcrib.rounds._usage import Usage
 
 __all__ = ["SessionState", "asks"]
@@ -43,6 +43,7 @@ class SessionState:
         self.usage = Usage()
         self._activity = SessionActivity(model, self.format, run)
         self._staged: ToolRound | None = None
+        self._sent = SentItems()
         self._container = ""
         self._is_at_work = False
         self._unanswered: list[str] = []  # what the user said since the last answer

@@ -5,41 +5,122 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolcrib.formats import PROVIDERS, ProviderFormat, TranscriptProblem, WireFormat, json_shape
+from toolcrib.formats import PROVIDERS, Item, ProviderFormat, TranscriptProblem, WireCall, WireFormat, json_shape
 
-__all__ = ["Known", "Transcript", "ids_in", "known_of", "shapes", "taken_ids"]
+__all__ = ["Known", "Recalled", "SentItems", "Transcript", "ids_in", "known_of", "recalled_of", "shapes", "taken_ids"]
 
 
-class Known:
-    """How much of a transcript was found to be in order, and need not be read again.
+class ReadItems:
+    """The first items of a list, which were read, and are not read again as long as they stand there.
+
+    Attributes:
+        items: The items.
+    """
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), ())  # a copy, or another process, reads for itself
+
+    def rest_of(self, transcript: Sequence[Any]) -> Sequence[Any]:
+        """Return the items that were not read yet: all of them, when the host changed the list where it was read."""
+        size = len(self.items)
+        if size and not _same(transcript[:size], self.items):
+            self.forget()
+            return transcript
+        return transcript[size:] if size else transcript
+
+    def forget(self) -> None:
+        """Read all of the list again."""
+        self.items = []
+
+
+class Known(ReadItems):
+    """How much of a transcript was found to be in order.
 
     Attributes:
         format: The rules that it was read by.
-        items: The items, as they stood in the list.
-        ids: The ids of the calls in them.
+        ids: The ids of the calls in it.
     """
 
-    __slots__ = ("format", "ids", "items")
+    __slots__ = ("format", "ids")
 
     def __init__(self) -> None:
+        super().__init__()
         self.format: ProviderFormat | None = None
-        self.items: list[Any] = []
         self.ids: set[str] = set()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Known, ())  # a copy, or another process, reads for itself
+    def rest_by(self, format: ProviderFormat, transcript: Sequence[Any]) -> Sequence[Any]:
+        """Return what `rest_of` does, by the rules of a format: what was read by others counts as not read."""
+        if self.format is not format:
+            self.forget()
+            self.format = format
+        return self.rest_of(transcript)
 
-    def rest_of(self, transcript: Sequence[Any], format: ProviderFormat) -> Sequence[Any]:
-        """Return the items that were not read yet: all of them, when the host changed the list where it was read."""
-        size = len(self.items)
-        if self.format is not format or not _same(transcript[:size], self.items):
-            self.format, self.items, self.ids, size = format, [], set(), 0
-        return transcript[size:] if size else transcript
+    def forget(self) -> None:
+        self.items, self.ids = [], set()
 
     def add(self, items: Iterable[Any], ids: Iterable[str]) -> None:
         """Note that these items follow, and that all is in order up to their end."""
         self.items.extend(items)
         self.ids.update(ids)
+
+
+class SentItems(ReadItems):
+    """The items of a transcript as they are sent: an SDK's object is sent as what it was made of."""
+
+    __slots__ = ("objects",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.objects: list[int] = []
+
+    def forget(self) -> None:
+        self.items, self.objects = [], []
+
+    def messages(self, transcript: Sequence[Any]) -> tuple[Item, ...]:
+        """Return the items as JSON shapes; a dict is itself, so that what was said long ago is not copied each time."""
+        for item in self.rest_of(transcript):
+            if type(item) is not dict:
+                self.objects.append(len(self.items))
+            self.items.append(item)
+        if not self.objects:
+            return tuple(transcript)
+        made = [*transcript]
+        for at in self.objects:
+            made[at] = dict(json_shape(made[at]))
+        return tuple(made)
+
+
+class Recalled(ReadItems):
+    """The items of a transcript that a run's memory has read.
+
+    Attributes:
+        memory: The memory.
+        calls: The calls in them, by what their results name.
+    """
+
+    __slots__ = ("calls", "memory")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory: object = None
+        self.calls: dict[str, WireCall] = {}
+
+    def forget(self) -> None:
+        self.items, self.calls = [], {}
+
+    def rest_for(self, memory: object, transcript: Sequence[Any]) -> Sequence[Any]:
+        """Return the items that a memory has not read yet, and count them as read."""
+        if self.memory is not memory:
+            self.forget()
+            self.memory = memory
+        rest = [*self.rest_of(transcript)]
+        self.items.extend(rest)
+        return rest
 
 
 class Transcript(list[Any]):
@@ -56,7 +137,7 @@ class Transcript(list[Any]):
     def __init__(self, items: Iterable[Any] = (), format: WireFormat = "openai") -> None:
         super().__init__(items)
         self.format: WireFormat = format
-        self._known = Known()
+        self._known, self._recalled = Known(), Recalled()
 
     def check(self) -> list[TranscriptProblem]:
         """Return what the provider would refuse, in order; empty when it is valid. All of it is read.
@@ -94,6 +175,13 @@ def known_of(transcript: object) -> Known:
     return transcript._known  # pyright: ignore[reportPrivateUsage] -- this module's own; a host has no use for it
 
 
+def recalled_of(transcript: object) -> Recalled:
+    """Return how much of a message list a run's memory has read; nothing of one that is no Transcript."""
+    if not isinstance(transcript, Transcript):
+        return Recalled()
+    return transcript._recalled  # pyright: ignore[reportPrivateUsage] -- as above
+
+
 def shapes(items: Sequence[Any]) -> list[Mapping[str, Any]]:
     """Return the items of a message list as JSON shapes."""
     return [json_shape(item) for item in items]
@@ -104,7 +192,7 @@ def taken_ids(format: ProviderFormat, transcript: Sequence[Any]) -> Collection[s
     if not transcript:
         return ()
     known = known_of(transcript)
-    rest = known.rest_of(transcript, format)
+    rest = known.rest_by(format, transcript)
     found = ids_in(format, rest)
     return known.ids.union(found) if found else known.ids
 

@@ -101,6 +101,8 @@ def answers_to_unhandled(
         CommitError: There is none for one of them.
     """
     calls = {call.id: call for call in (*others, *reply.unknown)}
+    if not calls:
+        return {}, [*results]
     faults = {id: reply.fault_of(call) for id, call in calls.items()}
     found = {
         id: WireResult(calls[id], fault_text(fault, calls[id].arguments), is_error=True)
