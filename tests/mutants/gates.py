@@ -163,19 +163,19 @@ GATES: tuple[Gate, ...] = (
     # --- hooks
     Gate(
         "decision hooks",
-        "pipeline/_decide.py",
+        "pipeline/_gates.py",
         "(*first, *plan.decisions())",
         "tuple(first)",
     ),
     Gate(
         "rejection by a hook",
-        "pipeline/_decide.py",
+        "pipeline/_gates.py",
         'return Rejected(plan.name, call.id, reason, "hook")',
         "continue",
     ),
     Gate(
         "question by a hook",
-        "pipeline/_decide.py",
+        "pipeline/_gates.py",
         "call.add_reason(reason, metadata)",
         "pass",
     ),
@@ -230,45 +230,45 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "decision hook that fails",
-        "pipeline/_decide.py",
+        "pipeline/_gates.py",
         "        except BaseException as error:  # a decision hook is the user's code; a gate that fails is shut\n"
         '            return hook_failure(plan, call.id, call.run, "decision hook", name, error)',
         "        except Exception:\n            continue",
     ),
     Gate(
         "validation after a decision",
-        "pipeline/_decide.py",
+        "pipeline/_gates.py",
         "call.revise(edited)",
         "call.arguments = dict(edited)",
     ),
     Gate(
         "pre hooks",
-        "pipeline/_middleware.py",
+        "pipeline/_gates.py",
         "for step in call.plan.pre:",
         "for step in ():",
     ),
     Gate(
         "pre hook that fails",
-        "pipeline/_middleware.py",
+        "pipeline/_gates.py",
         "        except BaseException as error:  # middleware is the user's code; a gate that fails is shut\n"
         '            return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)',
         "        except Exception:\n            continue",
     ),
     Gate(
         "validation after pre hooks",
-        "pipeline/_middleware.py",
+        "pipeline/_gates.py",
         "call.revise(arguments)",
         "call.arguments = arguments",
     ),
     Gate(
         "post hooks",
-        "pipeline/_middleware.py",
+        "pipeline/_finish.py",
         "for step in call.plan.held:",
         "for step in ():",
     ),
     Gate(
         "post hook for each value",
-        "pipeline/_middleware.py",
+        "pipeline/_finish.py",
         "for step in call.plan.each:",
         "for step in ():",
         ("tests/pipeline/test_stream.py",),

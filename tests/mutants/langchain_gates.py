@@ -47,9 +47,16 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
         _TESTS,
     ),
     Gate(
+        "a yes of LangGraph to the request before a doubt",
+        _CALLS,
+        "follows = request.replaces is not None or request.in_doubt",
+        "follows = request.replaces is not None",
+        ("tests/frameworks/test_crash.py",),
+    ),
+    Gate(
         "a yes of LangGraph to the request before",
         _CALLS,
-        "while request.replaces is not None and not (",
+        "while follows and not (",
         "while False and not (",
         _TESTS,
     ),

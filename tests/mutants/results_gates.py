@@ -139,7 +139,7 @@ RESULTS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "offer to read a result",
-        "pipeline/_keep.py",
+        "pipeline/_finish.py",
         "limit is None or not offered(reader, run):",
         "limit is None:",
         _KEEP,

@@ -226,7 +226,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "edits past hooks that did not come along",
-        "pipeline/_decide.py",
+        "pipeline/_gates.py",
         "if call.history.hooks_lost and not call.extra_hooks:",
         "if False:",
         ("tests/rounds/test_saved.py",),

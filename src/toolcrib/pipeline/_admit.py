@@ -7,9 +7,8 @@ from toolcrib.errors import InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import approve
 from toolcrib.pipeline._came import came_with
-from toolcrib.pipeline._decide import decide
 from toolcrib.pipeline._failures import failure
-from toolcrib.pipeline._gates import ask_gates, gates_of
+from toolcrib.pipeline._gates import ask_gates, decide, gates_of
 from toolcrib.pipeline._live_call import LiveCall
 
 __all__ = ["admit_at_once", "pass_edited", "pass_gates", "pass_more"]

@@ -17,8 +17,7 @@ from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCa
 from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._arguments import Arguments
-from toolcrib.pipeline._call import CallState
-from toolcrib.pipeline._call_state import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, Execution, History
+from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._questions import ask_approver
 from toolcrib.pipeline._run import Run

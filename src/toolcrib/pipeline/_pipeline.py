@@ -19,13 +19,11 @@ from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, Sch
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._admit import admit_at_once, pass_edited, pass_gates, pass_more
 from toolcrib.pipeline._call import Call, Executor
-from toolcrib.pipeline._execute import each, execute, settled, values_of
+from toolcrib.pipeline._execute import each, execute, note_end, settled, values_of
 from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
+from toolcrib.pipeline._finish import apply_post, completed, deliver_result, kept, most_shown, reader_in
 from toolcrib.pipeline._gates import steps_between, tool_steps
-from toolcrib.pipeline._keep import completed, kept, most_shown, reader_in
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._middleware import apply_post, deliver_result
-from toolcrib.pipeline._noted import note_end
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._recover import begun_before, named, pass_again, restored, taken_up
 from toolcrib.pipeline._run import Run

@@ -26,8 +26,7 @@ from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, Sch
 from toolcrib.pipeline._admit import pass_gates
 from toolcrib.pipeline._approve import answered, approve, override
 from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
-from toolcrib.pipeline._call import Call
-from toolcrib.pipeline._call_state import Approval, History
+from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._consent import consent_given, waits_for_consent
 from toolcrib.pipeline._doubt import reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure

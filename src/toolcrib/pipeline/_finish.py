@@ -1,4 +1,4 @@
-"""Steps 4 and 7: pre and post hooks, which edit what goes in and what comes out. A hook that fails fails the call."""
+"""Step 7: the result of a call on its way out, through post hooks and deliveries, and kept where it is too long."""
 
 from __future__ import annotations
 
@@ -8,46 +8,39 @@ from inspect import isawaitable
 from threading import get_ident
 from typing import Any, cast
 
-from toolcrib.calls import Failed
-from toolcrib.errors import HookError, InvalidArguments, SchemaError, exception_of
-from toolcrib.pipeline._arguments import equal_values
-from toolcrib.pipeline._failures import described, hook_failure
+from toolcrib import results
+from toolcrib.calls import Completed, Failed, KeptResult
+from toolcrib.errors import HookError, exception_of
+from toolcrib.pipeline._failures import described, hook_failure, offered
 from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
+from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["apply_post", "apply_post_value", "apply_pre", "deliver", "deliver_reports", "deliver_result"]
+__all__ = [
+    "apply_post",
+    "apply_post_value",
+    "completed",
+    "context_of",
+    "deliver",
+    "deliver_reports",
+    "deliver_result",
+    "kept",
+    "most_shown",
+    "reader_in",
+]
 
 
-def _context(call: LiveCall) -> RunContext[Any]:
+def context_of(call: LiveCall) -> RunContext[Any]:
     if call.ctx is None:
         raise RuntimeError("a plan with hooks always has a context")
     return call.ctx
 
 
-async def apply_pre(call: LiveCall) -> Failed | None:
-    """Run the pre hooks on the arguments; return the failure, if one of them fails."""
-    ctx, arguments = _context(call), call.args.copy()
-    for step in call.plan.pre:
-        try:
-            made: Any = step.call(ctx, arguments, call.metadata)
-            edited: Any = await made if isawaitable(made) else made
-            if not isinstance(edited, dict):
-                raise TypeError(f"it returned {type(edited).__name__}; return the arguments, a dict")
-            arguments = cast("dict[str, Any]", edited)
-        except BaseException as error:  # middleware is the user's code; a gate that fails is shut
-            return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)
-    if equal_values(arguments, call.args.values):
-        return None
-    try:
-        call.revise(arguments)
-    except (InvalidArguments, SchemaError) as error:
-        return hook_failure(call.plan, call.id, call.run, "pre hook", call.plan.pre[-1].name, error)
-    return None
-
-
 async def apply_post(call: LiveCall) -> Failed | None:
     """Run the post hooks on the result or the exception; return the failure, if one of them fails."""
-    ctx = _context(call)
+    ctx = context_of(call)
     returned = call.value if call.error is None else None
     result: Any = returned if call.error is None else call.error
     for step in call.plan.held:
@@ -131,7 +124,7 @@ async def _deliver_report(
 
 async def apply_post_value(call: LiveCall, value: Any) -> Any:
     """Return one value of a stream after the post hooks that see each of them; raises HookError when one fails."""
-    ctx = _context(call)
+    ctx = context_of(call)
     for step in call.plan.each:
         try:
             made = step.call(ctx, value, call.metadata)
@@ -139,3 +132,39 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
         except BaseException as error:  # middleware is the user's code
             raise HookError(call.plan.name, "post hook", step.name, described(exception_of(error))) from error
     return value
+
+
+# --- results that are too long
+
+
+def reader_in(toolset: Toolset, entry: ToolEntry) -> ToolEntry | None:
+    """Return the tool that reads the results kept of another; None where these are cut."""
+    if entry.results is None or entry.max_result_chars is None:
+        return None
+    return next((one for one in toolset if one.tool is entry.results.reader), None)
+
+
+async def kept(plan: Plan, call_id: str, value: Any, run: Run) -> KeptResult | None:
+    """Keep a result that is too long; None for any other, and where the run does not offer to read it."""
+    reader, store, limit = plan.reader, plan.entry.results, plan.max_result_chars
+    if reader is None or store is None or limit is None or not offered(reader, run):
+        return None
+    return await results.keep_result(
+        store, value, results.Owner(run.principal, plan.name, call_id), run.reader, limit, reader.name
+    )
+
+
+def most_shown(plan: Plan, run: Run) -> int | None:
+    """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
+    whole = plan.reader is not None and run.reader.value_chars is not None
+    return None if whole else plan.max_result_chars
+
+
+async def completed(call: LiveCall, value: Any) -> Completed | Failed:
+    """Return the outcome of a call whose result a hook, a gate or the host gives; Failed where a delivery fails."""
+    failed = await deliver_result(call.set_result(value))
+    if failed is not None:
+        return failed
+    plan, run = call.plan, call.run
+    shown = await kept(plan, call.id, call.value, run)
+    return Completed(plan.name, call.id, call.value, "hook", most_shown(plan, run), shown)
