@@ -288,6 +288,10 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 BASE64 = b64encode(PNG).decode()
 
 
+class Labels(BaseModel):
+    of: dict[Any, Any]
+
+
 class Chart(BaseModel):
     title: str
     image: Media
@@ -1103,8 +1107,15 @@ async def test_a_store_answers_once(way: Way) -> None:
 @ways()
 @pytest.mark.parametrize(
     "wrap",
-    [str, lambda text: {"note": text}, lambda text: [text], lambda text: {text: 1}, lambda text: {"in": ({text: 1},)}],
-    ids=["text", "object", "list", "key", "inner key"],
+    [
+        str,
+        lambda text: {"note": text},
+        lambda text: [text],
+        lambda text: {text: 1},
+        lambda text: {"in": ({text: 1},)},
+        lambda text: Labels(of={text: 1}),
+    ],
+    ids=["text", "object", "list", "key", "inner key", "key in a model"],
 )
 async def test_half_a_surrogate_pair_in_a_result_is_repaired(way: Way, wrap: Callable[[str], Any]) -> None:
     ran: list[int] = []

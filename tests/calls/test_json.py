@@ -1,7 +1,7 @@
 """Values as JSON shapes, strictly for a model and leniently for a record."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -58,6 +58,17 @@ class Point:
     on: date
 
 
+@dataclass(frozen=True, slots=True)
+class Tags:
+    of: Any
+
+
+class Note(BaseModel):
+    model_config = {"extra": "allow", "frozen": True}
+    of: Any = None
+    secret: Annotated[str, Redacted] = "x"
+
+
 class Login(BaseModel):
     password: SecretStr
     pin: Annotated[str, Redacted]
@@ -67,6 +78,19 @@ def test_a_models_value_becomes_json_shapes() -> None:
     shown = jsonable({"at": Point(1, date(2026, 1, 2)), "tags": {"a"}, "half": Fraction(1, 2)})
 
     assert shown == {"at": {"x": 1, "on": "2026-01-02"}, "tags": ["a"], "half": "1/2"}
+
+
+@pytest.mark.parametrize("wrap", [Tags, lambda inner: Note(of=inner), lambda inner: [Tags(Note(more=(inner,)))]])
+@pytest.mark.parametrize("write", [jsonable, lenient, lambda value: json.loads(json_text(value))])
+def test_half_a_surrogate_pair_in_a_key_inside_a_model_is_repaired(
+    wrap: Callable[[Any], Any], write: Callable[[Any], Any]
+) -> None:
+    value = wrap({"half \ud83d": 1})
+
+    shown = write(value)
+
+    assert shown == write(wrap({"half \ufffd": 1}))
+    assert value == wrap({"half \ud83d": 1})  # the tool's value stays what it was
 
 
 def test_what_has_no_json_form_is_an_error_with_the_tools_name() -> None:

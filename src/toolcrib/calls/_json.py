@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import numbers
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from math import isfinite, isnan
 from typing import Any, TypeAlias, cast
 
+from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcrib._arrays import plain_value
@@ -133,13 +136,25 @@ def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[st
 
 
 def _with_valid_keys(value: Any) -> Any:
-    """Return a value with U+FFFD in the place of each half of a surrogate pair in the keys of its dicts."""
+    """Return a value with U+FFFD in the place of each half of a surrogate pair in the keys of its dicts, deep inside too."""
     if isinstance(value, Mapping):
         named = cast("Mapping[Any, Any]", value).items()
         return {valid_text(key) if isinstance(key, str) else key: _with_valid_keys(part) for key, part in named}
     if isinstance(value, list | tuple):
         return [_with_valid_keys(part) for part in cast("list[Any]", value)]
+    if isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type)):
+        repaired = copy(value)  # its own serialisers still write it
+        for name, part in _parts_of(repaired).items():
+            object.__setattr__(repaired, name, _with_valid_keys(part))
+        return repaired
     return value
+
+
+def _parts_of(value: Any) -> dict[str, Any]:
+    """Return the attributes of a pydantic model, those that it does not declare among them, or of a dataclass."""
+    if isinstance(value, BaseModel):
+        return {**vars(value), "__pydantic_extra__": value.__pydantic_extra__}
+    return {part.name: getattr(value, part.name) for part in fields(value)}
 
 
 def _is_spent_by_reading(value: object) -> bool:
