@@ -163,6 +163,7 @@ class WaitableApprovalStore(ApprovalStore, Protocol):
         ...
 
 
+@runtime_checkable
 class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
     """An approval store whose requests and standing grants can be listed, as those of all of toolcrib's can."""
 
