@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.code.scripts import Asks, ScriptSandbox
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.code import ExecutionResult, PausedProgram, SandboxLimits, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
 from toolcrib.pipeline import CallLimits, Run
+from toolcrib.sandbox import Sandbox
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -360,3 +362,103 @@ async def test_a_program_whose_call_is_cut_off_is_resumed_and_asks_about_it(kit:
     [call] = again.suspended_calls
     assert call.request.in_doubt
     assert "book Oslo 4" not in desk.done
+
+
+# --- a resumption that is cancelled, or whose process is killed
+
+
+class Stuck:
+    """Tools that note what they did; the one called `wait` does not end on its first call."""
+
+    def __init__(self, **options: Any) -> None:
+        self.done: list[str] = []
+        self.waits = asyncio.Event()
+
+        @ez_tool(requires_approval=True)
+        async def pay(cents: int) -> str:
+            self.done.append(f"pay {cents}")
+            return f"paid {cents}"
+
+        @ez_tool
+        async def note(text: str) -> dict[str, int]:
+            self.done.append(f"note {text}")
+            return {"length": len(text)}
+
+        @ez_tool(**options)
+        async def wait() -> str:
+            self.done.append("wait")
+            if self.done.count("wait") == 1:
+                self.waits.set()
+                await asyncio.Event().wait()
+            return "waited"
+
+        self.tools = [pay, note, wait]
+
+    async def cancel_in_the_middle(self, kit: Toolkit, stored: PausedProgram, run: Run) -> None:
+        resuming = asyncio.create_task(kit.resume_async(stored, run))
+        await self.waits.wait()
+        resuming.cancel()
+        with suppress(asyncio.CancelledError):
+            await resuming
+
+
+PROGRAM = """
+a = await pay(3)
+b = await note("abc")
+c = await wait()
+d = await note("de")
+[a, b["length"], c, d["length"]]
+"""
+
+
+async def paused_and_approved(kit: Toolkit, store: Any) -> PausedProgram:
+    first = await kit.execute_async(PROGRAM, Run(approvals=store))
+    await store.answer(first.suspended_calls[0].grant("ann"))
+    return paused(first)
+
+
+@pytest.mark.parametrize("with_store", [False, True], ids=["approvals", "store"])
+@pytest.mark.parametrize("in_file", [False, True], ids=["memory", "file"])
+async def test_a_resumption_that_is_cancelled_repeats_none_of_its_calls(
+    engine: Sandbox, tmp_path: Path, in_file: bool, with_store: bool
+) -> None:
+    store = SqliteApprovalStore(tmp_path / "a.db") if in_file else MemoryApprovalStore()
+    stuck = Stuck(idempotent=True)
+    kit = Toolkit(stuck.tools, sandbox=engine)
+    stored = await paused_and_approved(kit, store)
+    run = Run(store=store) if with_store else Run(approvals=store)
+    await stuck.cancel_in_the_middle(kit, stored, run)
+
+    result = await kit.resume_async(stored, Run(store=store) if with_store else Run(approvals=store))
+
+    assert result.return_value == ["paid 3", 3, "waited", 2]
+    assert stuck.done == ["pay 3", "note abc", "wait", "wait", "note de"]
+
+
+async def test_the_call_that_was_under_way_is_asked_about_and_then_made(engine: Sandbox) -> None:
+    store, stuck = MemoryApprovalStore(), Stuck()
+    kit = Toolkit(stuck.tools, sandbox=engine)
+    stored = await paused_and_approved(kit, store)
+    await stuck.cancel_in_the_middle(kit, stored, Run(approvals=store))
+
+    asked = await kit.resume_async(stored, Run(approvals=store))
+    [call] = asked.suspended_calls
+    before = list(stuck.done)
+    result = await kit.resume_async(paused(asked), Run(approvals=store), grants=[call.grant("ann")])
+
+    assert (call.tool, call.in_doubt, before) == ("wait", True, ["pay 3", "note abc", "wait"])
+    assert (result.return_value, stuck.done[3:]) == (["paid 3", 3, "waited", 2], ["wait", "note de"])
+
+
+async def test_an_answer_that_was_used_does_not_make_its_call_again(engine: Sandbox) -> None:
+    store, stuck = MemoryApprovalStore(), Stuck(requires_approval=True)
+    kit = Toolkit(stuck.tools, sandbox=engine)
+    first = await kit.execute_async("wait()", Run(approvals=store))
+    grant = first.suspended_calls[0].grant("ann")
+    await store.answer(grant)
+    await stuck.cancel_in_the_middle(kit, paused(first), Run(approvals=store))
+
+    asked = await kit.resume_async(paused(first), Run(approvals=store), grants=[grant])
+
+    assert [call.in_doubt for call in asked.suspended_calls] == [True]
+    assert stuck.done == ["wait"]

@@ -188,7 +188,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "calls that a program left out",
         _RUNS,
-        "        host.check_end(ended.error)\n",
+        "        host.check_end(ended.error, reruns=options.journal is not None)\n",
         "",
         _OF_RESUME,
     ),
@@ -210,8 +210,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "record of an outcome before the program has it",
         _REPLAY,
-        "            await self._flush()\n        entry.reply",
-        "        entry.reply",
+        "            await self._flush()\n        in_state",
+        "        in_state",
         _OF_JOURNAL,
     ),
     Gate(

@@ -147,8 +147,8 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     Gate(
         "a program that its sandbox had not begun",
         "code/_runner.py",
-        "is_new = paused.question is not None or (paused.replays and not paused.state)",
-        "is_new = paused.question is not None",
+        "begins = not paused.state and (paused.replays or paused.question is not None)",
+        "begins = not paused.state and paused.question is not None",
         ("tests/code/test_journal.py",),
     ),
     # --- what goes on

@@ -117,6 +117,27 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "    if False:\n",
         ("tests/code/test_resume.py",),
     ),
+    Gate(
+        "calls of a resumption that did not end are not repeated",
+        "code/_runner.py",
+        "        if claim.lines:\n",
+        "        if False:\n",
+        ("tests/code/test_resume.py",),
+    ),
+    Gate(
+        "an answer that a call has used is not its answer once more",
+        "code/_runner.py",
+        "            found = {call_id: answer for call_id, answer in found.items() if call_id in waiting}\n",
+        "",
+        ("tests/code/test_resume.py",),
+    ),
+    Gate(
+        "a result too many leaves its call in doubt",
+        "code/_claim_log.py",
+        "            if self._chars + len(text) > _MOST_CHARS:\n",
+        "            if False:\n",
+        ("tests/code/test_claim_log.py",),
+    ),
     # --- the way back
     Gate(
         "availability on recovery",

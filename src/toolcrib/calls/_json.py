@@ -136,7 +136,7 @@ def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[st
 
 
 def _with_valid_keys(value: Any) -> Any:
-    """Return a value with U+FFFD in the place of each half of a surrogate pair in the keys of its dicts, deep inside too."""
+    """Return a value with U+FFFD for each half of a surrogate pair in the keys of its dicts, at any depth."""
     if isinstance(value, Mapping):
         named = cast("Mapping[Any, Any]", value).items()
         return {valid_text(key) if isinstance(key, str) else key: _with_valid_keys(part) for key, part in named}

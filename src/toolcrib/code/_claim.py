@@ -7,11 +7,13 @@ import hashlib
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.approvals import ApprovalStore, ClaimsWork
+from toolcrib.approvals import ApprovalStore, ClaimsWork, KeepsSessions
 from toolcrib.calls import jsonable, revived
+from toolcrib.code._claim_log import ClaimLog
+from toolcrib.code._journal import JournalEntry
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._result import ExecutionResult
 from toolcrib.errors import PausedProgramError, ResultNotSerializable
@@ -31,11 +33,16 @@ class ProgramClaim:
         result: The result that the program has had, where another resumption has ended; None where it has to be run.
         ended: Whether the program got past a call that it waited for, so that it cannot be resumed from here again.
         kept: The result for who resumes it from here again; None where it has no JSON form, or too long a one.
+        log: Where its calls are kept for who resumes it from here again, if this resumption does not end; None where
+            the store has no place for them.
+        lines: What an earlier resumption that did not end kept there.
     """
 
     result: ExecutionResult | None = None
     ended: bool = False
     kept: dict[str, Any] | None = None
+    log: ClaimLog | None = None
+    lines: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
 
     def close(self, before: PausedProgram, result: ExecutionResult) -> None:
         """Note the result of the program that was paused as `before`."""
@@ -53,11 +60,11 @@ async def claimed(store: ApprovalStore | None, paused: PausedProgram) -> AsyncGe
         PausedProgramError: Another process resumes it now, or it was resumed from here before, and the result was not
             kept.
     """
-    claim, requests = ProgramClaim(), _requests(paused)
+    claim, requests = ProgramClaim(), sorted(_requests(paused))
     if not isinstance(store, ClaimsWork) or not requests:
         yield claim
         return
-    key = f"program:{hashlib.sha256(' '.join(sorted(requests)).encode()).hexdigest()}"
+    key = f"program:{_digest(requests)}"
     found = await store.claim(key)
     if found is not None and found.result is not None:
         claim.result = _result_of(found.result)
@@ -71,9 +78,32 @@ async def claimed(store: ApprovalStore | None, paused: PausedProgram) -> AsyncGe
             else f"it is being resumed since {since}, by another process or task"
         )
     try:
+        if isinstance(store, KeepsSessions):
+            claim.log = ClaimLog(store, f"{key}/{_digest([_facts(entry) for entry in paused.journal])}")
+            claim.lines = await claim.log.load()
         yield claim
     finally:
-        await asyncio.shield(asyncio.ensure_future(store.release(key, ended=claim.ended, result=claim.kept)))
+        await asyncio.shield(asyncio.ensure_future(_release(store, key, claim)))
+
+
+async def _release(store: ClaimsWork, key: str, claim: ProgramClaim) -> None:
+    """Give the claim back once all lines are written; those of a resumption that ended are not needed any more."""
+    try:
+        if claim.log is not None:
+            await claim.log.flush()
+    finally:
+        await store.release(key, ended=claim.ended, result=claim.kept)
+    if claim.log is not None and claim.ended:
+        await claim.log.delete()
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _facts(entry: JournalEntry) -> list[Any]:
+    """Return what tells a call from the same call in another journal."""
+    return [entry.id, entry.digest, entry.is_open, entry.cancelled, entry.in_doubt, entry.begun, len(entry.values)]
 
 
 def _requests(paused: PausedProgram) -> set[str]:

@@ -15,7 +15,7 @@ from toolcrib.code._journal import JournalEntry, reply_from_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["FileJournal", "paused_program_in"]
+__all__ = ["FileJournal", "paused_program_in", "program_with"]
 
 
 class FileJournal:
@@ -114,26 +114,28 @@ def paused_program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | Non
         PausedProgramError: Its engine does not run a program again.
     """
     found: PausedProgram | None = None
-    entries: dict[str, JournalEntry] = {}
-    state: dict[str, Any] = {}
-    has_moved = False
+    later: list[Mapping[str, Any]] = []
     for line in lines:
         if line["t"] == "program":
-            found, has_moved = PausedProgram.from_dict(line), False
-            entries, state = {entry.id: entry for entry in found.journal}, dict(found.state)
+            found, later = PausedProgram.from_dict(line), []
         elif line["t"] == "done":
             found = None
         elif found is not None:
-            has_moved = True
-            _apply(line, entries, state)
-    if found is None:
-        return None
-    if has_moved and not found.replays:
+            later.append(line)
+    if found is not None and later and not found.replays:
         raise PausedProgramError(
             f"its process ended while it ran, and {found.engine} does not run a program again: it goes on from "
             "`result.paused` only"
         )
-    return replace(found, journal=tuple(entries.values()), state=state)
+    return None if found is None else program_with(found, later)
+
+
+def program_with(paused: PausedProgram, lines: Iterable[Mapping[str, Any]]) -> PausedProgram:
+    """Return a paused program as far as it came by the lines of a journal that were written since."""
+    entries, state = {entry.id: entry.copy() for entry in paused.journal}, dict(paused.state)
+    for line in lines:
+        _apply(line, entries, state)
+    return replace(paused, journal=tuple(entries.values()), state=state)
 
 
 def _apply(line: Mapping[str, Any], entries: dict[str, JournalEntry], state: dict[str, Any]) -> None:

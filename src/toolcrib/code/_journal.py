@@ -151,18 +151,26 @@ class Journal:
         replays: Whether the program runs again from its start, and asks for each earlier call; else for the open ones.
         open_last: Whether the open calls are asked for after all the others; else in order. It matters where two calls
             are the same, and only one of them was made.
+        repeated: The ids of calls that the program asks for again, even if it does not run again from its start.
 
     Attributes:
         entries: All calls, in the order they were first made.
         replays: As given.
     """
 
-    def __init__(self, earlier: Iterable[JournalEntry] = (), *, replays: bool = True, open_last: bool = False) -> None:
+    def __init__(
+        self,
+        earlier: Iterable[JournalEntry] = (),
+        *,
+        replays: bool = True,
+        open_last: bool = False,
+        repeated: frozenset[str] = frozenset(),
+    ) -> None:
         self.replays = replays
         self.entries: list[JournalEntry] = list(earlier)
         self._expected: defaultdict[tuple[str, str], deque[JournalEntry]] = defaultdict(deque)
         self._order: dict[str, JournalEntry] = {}
-        asked = [entry for entry in self.entries if replays or entry.is_open]
+        asked = [entry for entry in self.entries if replays or entry.is_open or entry.id in repeated]
         for entry in asked:
             self._order[entry.id] = entry
         for entry in sorted(asked, key=lambda entry: open_last and entry.is_open):

@@ -123,14 +123,18 @@ class JournalHost(ProgramHost):
     def _save_state(self, state: Mapping[str, Any]) -> None:
         self._write("state", state=dict(state))
 
-    def check_end(self, error: ProgramError | None) -> None:
-        """Return unless a program with a log has to run again, or came to an end sooner than it did before.
+    def check_end(self, error: ProgramError | None, *, reruns: bool) -> None:
+        """Return unless a program has to run again, or came to an end sooner than it did before.
+
+        Args:
+            error: With what it ended.
+            reruns: Whether its host runs it again by its log.
 
         Raises:
-            SandboxLost: Its process was lost, its sandbox closed, or its result cannot be read here; with a log alone.
+            SandboxLost: Its process was lost, its sandbox closed, or its result cannot be read here; if `reruns`.
             ReplayDiverged: It does something else than before.
         """
-        if self._log is not None and error is not None and (error.kind, error.type) in _RUN_AGAIN:
+        if reruns and error is not None and (error.kind, error.type) in _RUN_AGAIN:
             raise SandboxLost(error.message)
         if error is not None and (error.kind, error.type) == ("sandbox", "ReplayDiverged"):
             raise self.journal.diverged("another one") or ReplayDiverged("the same way as before", error.message)
@@ -164,8 +168,7 @@ class JournalHost(ProgramHost):
         tool = self._tools[entry.name]
         try:
             outcome, reply = await self._answer(entry.summary, tool, args, kwargs, execute)
-            # on replay the program has the value by its values, or in the engine's own state
-            await self._close_entry(entry, outcome, reply, without_value=emit is not None or not self.journal.replays)
+            await self._close_entry(entry, outcome, reply, streamed=emit is not None)
         except asyncio.CancelledError:
             if self._program_task is None or not self._program_task.cancelling():  # by the program, not with it
                 entry.cancelled, entry.suspended = True, None
@@ -173,7 +176,7 @@ class JournalHost(ProgramHost):
             raise
         return reply
 
-    async def _close_entry(self, entry: JournalEntry, outcome: Outcome, reply: Reply, *, without_value: bool) -> None:
+    async def _close_entry(self, entry: JournalEntry, outcome: Outcome, reply: Reply, *, streamed: bool) -> None:
         """Write the outcome of a call."""
         if isinstance(reply, SuspendedReply):
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
@@ -181,11 +184,12 @@ class JournalHost(ProgramHost):
             await self._flush()
             return
         entry.in_doubt = False
-        written = Value(None) if without_value and isinstance(reply, Value) else reply
+        written = Value(None) if streamed and isinstance(reply, Value) else reply  # it has the values
         if self._log is not None:
             self._write("ended", id=entry.id, reply=reply_to_dict(written), summary=entry.summary)
             await self._flush()
-        entry.reply = self._within_size(written)
+        in_state = not self.journal.replays and isinstance(reply, Value)  # the engine has it in its own state
+        entry.reply = Value(None) if in_state else self._within_size(written)
 
     def _within_size(self, reply: Reply) -> Reply:
         """Return a reply to keep, without its value once all of them are too much."""

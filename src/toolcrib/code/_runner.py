@@ -15,7 +15,8 @@ from toolcrib.approvals import Approver
 from toolcrib.calls import Denial, Grant, ResultReader, Suspended
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
-from toolcrib.code._claim import claimed
+from toolcrib.code._claim import ProgramClaim, claimed
+from toolcrib.code._file_journal import program_with
 from toolcrib.code._flows import ProgramFlows, flows_of
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalLog
@@ -222,12 +223,12 @@ class ProgramRunner:
         async with claimed(None if options.run is None else options.run.approvals, paused) as claim:
             if claim.result is not None:
                 return claim.result
-            result = await self._resume(paused, answers, options)
+            result = await self._resume(paused, answers, options, claim)
             claim.close(paused, result)
             return result
 
     async def _resume(
-        self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions
+        self, paused: PausedProgram, answers: Iterable[Grant | Denial], options: RunOptions, claim: ProgramClaim
     ) -> ExecutionResult:
         sandbox = options.sandbox or self.sandbox
         if not isinstance(sandbox, Resumable):
@@ -241,14 +242,25 @@ class ProgramRunner:
         found = answers_by_call(paused, answers)
         for answer in found.values():
             self._pipeline.check_answer(answer.tool, answer)
+        begins = not paused.state and (paused.replays or paused.question is not None)
+        repeated: frozenset[str] = frozenset()
+        if claim.lines:
+            asked = {call.request_id for call in paused.suspended_calls}
+            paused = replace(program_with(paused, claim.lines), question=None)
+            repeated = frozenset(line["id"] for line in claim.lines if "id" in line)
+            waiting = {call.call_id for call in paused.suspended_calls if call.request_id in asked}
+            found = {call_id: answer for call_id, answer in found.items() if call_id in waiting}
+        log = options.journal or claim.log
         run, records = self._open_run(options.run, paused.run)
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`
-        journal = Journal([entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back)
+        journal = Journal(
+            [entry.copy() for entry in paused.journal], replays=paused.replays, open_last=held_back, repeated=repeated
+        )
         replay_seconds = self.limits.program_time + self.limits.sleep_time  # later the limits would have ended it
-        opened = JournalOptions(journal, found, replay_seconds, options.journal)
+        opened = JournalOptions(journal, found, replay_seconds, log)
         activity, run = self._open_activity(program, sandbox, run, paused.run)
-        is_new = paused.question is not None or (paused.replays and not paused.state)
+        is_new = begins and not paused.state  # its process ended before the sandbox had begun it, or saved a state
         with activity.within():
             if paused.question is not None:
                 answer = found.pop(paused.question.call_id, None)
@@ -262,7 +274,7 @@ class ProgramRunner:
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
             program = host.kept(program)
-            if is_new:  # its process ended before the sandbox had begun it
+            if is_new:
                 running = sandbox.run(program, self._with_lookup(host, run))
             else:
                 running = sandbox.resume(program, paused.state, self._with_lookup(host, run))
@@ -301,7 +313,7 @@ class ProgramRunner:
             ended = await running
         finally:
             await host.close()
-        host.check_end(ended.error)
+        host.check_end(ended.error, reruns=options.journal is not None)
         paused = None
         is_paused = ended.error is not None and ended.error.kind == "paused"
         if is_paused and ended.state is not None and not host.is_full:

@@ -1,0 +1,90 @@
+"""Journal of a resumption in the store of its claim: the next resumption of the program repeats none of its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from toolcrib.approvals import KeepsSessions, SavedSession
+from toolcrib.errors import PausedProgramError
+
+__all__ = ["ClaimLog"]
+
+_MOST_CHARS = 16_000_000  # of the results that are kept, as JSON
+_RESULTS = ("ended", "value")
+
+
+class ClaimLog:
+    """Lines of a journal, in one place of a store.
+
+    Once the results in it are too long, no more of them are kept: a call without one counts as begun, and is in doubt.
+
+    Args:
+        store: The store of the claim.
+        key: Names the program and its journal. No session has such an id: it has a character that cannot be printed.
+    """
+
+    def __init__(self, store: KeepsSessions, key: str) -> None:
+        self._store, self._key = store, f"\x01{key}"
+        self._lines: list[str] = []
+        self._parts, self._chars, self._waited = 0, 0, 0.0
+        self._saving: asyncio.Future[None] | None = None
+
+    @property
+    def waited(self) -> float:
+        """The seconds so far in which the program waited for the store."""
+        return self._waited
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append one line, of JSON shapes, unless it is a result too many."""
+        text = json.dumps(line, separators=(",", ":"))
+        if line["t"] in _RESULTS:
+            if self._chars + len(text) > _MOST_CHARS:
+                return
+            self._chars += len(text)
+        self._lines.append(text)
+
+    async def flush(self) -> None:
+        """Return when every line so far is in the store.
+
+        Raises:
+            PausedProgramError: Another process writes there, which took this one for lost.
+        """
+        begun = time.monotonic()
+        try:
+            while self._lines or self._saving is not None:
+                if self._saving is None:
+                    self._saving = asyncio.ensure_future(self._save())
+                await asyncio.shield(self._saving)  # it comes to its end also where the program is cancelled meanwhile
+        finally:
+            self._waited += time.monotonic() - begun
+
+    async def _save(self) -> None:
+        part = SavedSession(self._id(self._parts), 1, f"[{','.join(self._lines)}]", is_open=True)
+        self._lines = []
+        try:
+            if not await self._store.save_session(part):
+                raise PausedProgramError("another process resumes it now, which took this one for lost")
+            self._parts += 1
+        finally:
+            self._saving = None
+
+    async def load(self) -> list[Mapping[str, Any]]:
+        """Return the lines of earlier resumptions; those of this one come after them."""
+        lines: list[Mapping[str, Any]] = []
+        while (part := await self._store.load_session(self._id(self._parts))) is not None:
+            lines += json.loads(part.state)
+            self._chars += len(part.state)
+            self._parts += 1
+        return lines
+
+    async def delete(self) -> None:
+        """Remove all lines."""
+        for number in range(self._parts):
+            await self._store.delete_session(self._id(number))
+
+    def _id(self, number: int) -> str:
+        return f"{self._key}/{number}"

@@ -1,0 +1,149 @@
+"""The calls of a resumption that did not end, kept in the store of its claim."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.code import PausedProgram, Toolkit
+from toolcrib.code._claim_log import ClaimLog
+from toolcrib.errors import PausedProgramError
+from toolcrib.pipeline import Run
+from toolcrib.sandbox import Sandbox
+from toolcrib.tools import Tool
+
+KEY = "a key of more than sixteen bytes"
+
+
+async def test_lines_come_back_in_order_and_those_of_the_next_resumption_come_after_them() -> None:
+    store = MemoryApprovalStore()
+    for number in range(2):
+        log = ClaimLog(store, "program")
+        await log.load()
+        log.write({"t": "started", "id": f"{number}"})
+        await log.flush()
+        log.write({"t": "suspended", "id": f"{number}"})
+        await log.flush()
+
+    lines = await ClaimLog(store, "program").load()
+
+    assert [(line["t"], line["id"]) for line in lines] == [
+        (kind, number) for number in ("0", "1") for kind in ("started", "suspended")
+    ]
+
+
+async def test_a_result_too_many_is_left_out_so_that_its_call_is_in_doubt() -> None:
+    store = MemoryApprovalStore()
+    log = ClaimLog(store, "program")
+    for number in range(9):
+        log.write({"t": "started", "id": f"{number}"})
+        log.write({"t": "ended", "id": f"{number}", "reply": {"value": "x" * 2_000_000}})
+    await log.flush()
+
+    lines = await ClaimLog(store, "program").load()
+
+    assert [sum(line["t"] == kind for line in lines) for kind in ("started", "ended")] == [9, 7]
+
+
+async def test_another_journal_has_other_lines_and_deleted_ones_are_gone() -> None:
+    store = MemoryApprovalStore()
+    log = ClaimLog(store, "program/1")
+    log.write({"t": "started", "id": "a"})
+    await log.flush()
+    other = await ClaimLog(store, "program/2").load()
+
+    await log.delete()
+
+    assert (other, await ClaimLog(store, "program/1").load()) == ([], [])
+
+
+async def test_a_process_that_was_taken_for_lost_writes_nothing_more() -> None:
+    store = MemoryApprovalStore()
+    slow, other = ClaimLog(store, "program"), ClaimLog(store, "program")
+    for log in (other, slow):
+        log.write({"t": "started", "id": "a"})
+    await other.flush()
+
+    with pytest.raises(PausedProgramError, match="another process resumes it now"):
+        await slow.flush()
+
+
+# --- a process that is killed ----------------------------------------------------------------------------------------
+
+TOOLS = """
+import os, signal
+from toolcrib.tools import ez_tool
+
+def tools(effects, kill):
+    def write(text):
+        with open(effects, "a") as file:
+            file.write(text + "\\n")
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        write(f"pay {cents}")
+        return f"paid {cents}"
+
+    @ez_tool
+    async def note(text: str) -> str:
+        write(f"note {text}")
+        return text
+
+    @ez_tool(idempotent=True)
+    async def wait() -> str:
+        if kill:
+            os.kill(os.getpid(), signal.SIGKILL)
+        write("wait")
+        return "waited"
+
+    return [pay, note, wait]
+"""
+KILLED = """
+import sys
+from pathlib import Path
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.code import PausedProgram, Toolkit
+from toolcrib.pipeline import Run
+
+folder, key = Path(sys.argv[1]), sys.argv[2]
+paused = PausedProgram.from_bytes((folder / "paused").read_bytes(), key)
+kit = Toolkit(tools(folder / "effects", True), sandbox=sys.argv[3])
+kit.resume(paused, run=Run(approvals=SqliteApprovalStore(folder / "store.db")))
+"""
+CODE = """
+a = await pay(3)
+b = await note("x")
+c = await wait()
+[a, b, c]
+"""
+
+
+def tools_in(folder: Path) -> list[Tool[..., Any]]:
+    found: dict[str, Any] = {}
+    exec(TOOLS, found)
+    return found["tools"](folder / "effects", kill=False)
+
+
+async def test_a_resumption_that_is_killed_repeats_no_call_that_ended(engine: Sandbox, tmp_path: Path) -> None:
+    kit, store = Toolkit(tools_in(tmp_path), sandbox=engine), SqliteApprovalStore(tmp_path / "store.db")
+    first = await kit.execute_async(CODE, Run(approvals=store))
+    assert first.paused is not None
+    await store.answer(first.suspended_calls[0].grant("ann"))
+    (tmp_path / "paused").write_bytes(first.paused.to_bytes(KEY))
+    name = "monty" if "monty" in first.paused.engine.lower() else "process"
+    args = [sys.executable, "-c", textwrap.dedent(TOOLS + KILLED), str(tmp_path), KEY, name]
+    killed = await asyncio.to_thread(subprocess.run, args, check=False)
+    stored = PausedProgram.from_bytes((tmp_path / "paused").read_bytes(), KEY)
+
+    result = await kit.resume_async(stored, Run(approvals=store))
+
+    assert (killed.returncode, result.return_value) == (-signal.SIGKILL, ["paid 3", "x", "waited"])
+    assert (tmp_path / "effects").read_text().split("\n")[:-1] == ["pay 3", "note x", "wait"]
