@@ -462,3 +462,18 @@ async def test_an_answer_that_was_used_does_not_make_its_call_again(engine: Sand
 
     assert [call.in_doubt for call in asked.suspended_calls] == [True]
     assert stuck.done == ["wait"]
+
+
+async def test_a_doubt_about_a_resumed_call_follows_its_request(engine: Sandbox) -> None:
+    store, stuck = MemoryApprovalStore(), Stuck(requires_approval=True)
+    kit = Toolkit(stuck.tools, sandbox=engine)
+    first = await kit.execute_async("wait()", Run(approvals=store))
+    await store.answer(first.suspended_calls[0].grant("ann"))
+    await stuck.cancel_in_the_middle(kit, paused(first), Run(approvals=store))
+
+    asked = await kit.resume_async(paused(first), Run(approvals=store))
+    request = asked.suspended_calls[0].request
+    done = await kit.resume_async(paused(asked), Run(approvals=store), grants=[request.done("waited", "ann")])
+
+    assert request.follows == first.suspended_calls[0].request_id
+    assert (done.return_value, await store.unended()) == ("waited", ())

@@ -32,6 +32,7 @@ class ClaimLog:
         self._lines: list[str] = []
         self._parts, self._chars, self._waited = 0, 0, 0.0
         self._saving: asyncio.Future[None] | None = None
+        self._has_started = False  # a call: until then nothing is lost where the lines are
 
     @property
     def waited(self) -> float:
@@ -40,6 +41,7 @@ class ClaimLog:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append one line, of JSON shapes, unless it is a result too many."""
+        self._has_started = self._has_started or line["t"] == "started"
         text = json.dumps(line, separators=(",", ":"))
         if line["t"] in _RESULTS:
             if self._chars + len(text) > _MOST_CHARS:
@@ -55,7 +57,7 @@ class ClaimLog:
         """
         begun = time.monotonic()
         try:
-            while self._lines or self._saving is not None:
+            while (self._lines and self._has_started) or self._saving is not None:
                 if self._saving is None:
                     self._saving = asyncio.ensure_future(self._save())
                 await asyncio.shield(self._saving)  # it comes to its end also where the program is cancelled meanwhile
@@ -63,7 +65,7 @@ class ClaimLog:
             self._waited += time.monotonic() - begun
 
     async def _save(self) -> None:
-        part = SavedSession(self._id(self._parts), 1, f"[{','.join(self._lines)}]", is_open=True)
+        part = SavedSession(self._id(self._parts), 1, f"[{','.join(self._lines)}]", is_open=False)
         self._lines = []
         try:
             if not await self._store.save_session(part):

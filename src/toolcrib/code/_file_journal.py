@@ -130,11 +130,23 @@ def paused_program_in(lines: Iterable[Mapping[str, Any]]) -> PausedProgram | Non
     return None if found is None else program_with(found, later)
 
 
-def program_with(paused: PausedProgram, lines: Iterable[Mapping[str, Any]]) -> PausedProgram:
-    """Return a paused program as far as it came by the lines of a journal that were written since."""
+def program_with(
+    paused: PausedProgram, lines: Iterable[Mapping[str, Any]], *, store_knows: bool = False
+) -> PausedProgram:
+    """Return a paused program as far as it came by the lines of a journal that were written since.
+
+    Args:
+        paused: The program.
+        lines: The lines.
+        store_knows: Whether an approval store knows which of its suspended calls have begun.
+    """
     entries, state = {entry.id: entry.copy() for entry in paused.journal}, dict(paused.state)
     for line in lines:
+        before = entries.get(str(line.get("id")))
+        suspended = None if before is None else before.suspended
         _apply(line, entries, state)
+        if store_knows and line["t"] == "started" and before is not None and suspended is not None:
+            before.suspended, before.in_doubt = suspended, False
     return replace(paused, journal=tuple(entries.values()), state=state)
 
 

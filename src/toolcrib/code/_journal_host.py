@@ -180,6 +180,7 @@ class JournalHost(ProgramHost):
         """Write the outcome of a call."""
         if isinstance(reply, SuspendedReply):
             entry.suspended = outcome if isinstance(outcome, Suspended) else None
+            entry.in_doubt = entry.in_doubt or (entry.suspended is not None and entry.suspended.request.in_doubt)
             self._write("suspended", id=entry.id, outcome=outcome.to_dict(), in_doubt=entry.in_doubt)
             await self._flush()
             return

@@ -246,7 +246,7 @@ class ProgramRunner:
         repeated: frozenset[str] = frozenset()
         if claim.lines:
             asked = {call.request_id for call in paused.suspended_calls}
-            paused = replace(program_with(paused, claim.lines), question=None)
+            paused = replace(program_with(paused, claim.lines, store_knows=True), question=None)
             repeated = frozenset(line["id"] for line in claim.lines if "id" in line)
             waiting = {call.call_id for call in paused.suspended_calls if call.request_id in asked}
             found = {call_id: answer for call_id, answer in found.items() if call_id in waiting}
