@@ -70,7 +70,7 @@ test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README,
 # Their SDKs are large, so that the other tests do without them. The ways in are those of toolcrib.testing.
 test-frameworks: $(FRAMES_VENV)/.frames ## run the tests and the pages of the adapters of other frameworks, in an environment with these
 	$(FRAMES_VENV)/bin/pyright --project tests/frameworks --pythonpath $(FRAMES_VENV)/bin/python
-	$(FRAMES_VENV)/bin/pytest -q tests/frameworks tests/test_ways.py tests/test_ways_gates.py -k "frameworks or agent_framework or claude or google_adk or langchain or openai_agents or smolagents" $(PYTEST)
+	$(FRAMES_VENV)/bin/pytest -q tests/frameworks tests/test_ways_translation.py -k "frameworks or agent_framework or claude or google_adk or langchain or openai_agents or smolagents" $(PYTEST)
 
 npm: $(NPM) ## install what the tests take from npm (`make test` does it too)
 

@@ -6,25 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.ways import appending, each_representative, representatives
 from toolcrib.approvals import approve_all
 from toolcrib.calls import Ask, Completed, Failed, Reject, Rejected, Suspended
-from toolcrib.testing import Way, every_way, ways
-from toolcrib.tools import Tool, ez_tool
+from toolcrib.testing import Way
+from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
 ADDRESS = "ann@example.org"
-
-
-def appending(ran: list[Any]) -> Tool[..., Any]:
-    """Return a tool that notes what it was called with."""
-
-    @ez_tool
-    async def append(text: str, times: int = 1) -> str:
-        """Append a text."""
-        ran.append((text, times))
-        return text * times
-
-    return append
 
 
 class Small:
@@ -47,7 +36,7 @@ def masked(call: Any, value: Any) -> Any:
     return value.replace("<masked>", "<masked twice>").replace(ADDRESS, "<masked>")
 
 
-@every_way
+@each_representative
 async def test_a_gate_refuses_a_call_and_lets_another_pass(way: Way) -> None:
     ran: list[Any] = []
     caller = way(Toolset([appending(ran)]).with_gates(Small(Reject("at most three"))))
@@ -62,7 +51,7 @@ async def test_a_gate_refuses_a_call_and_lets_another_pass(way: Way) -> None:
     assert [note["hook"] for note in caller.records[0]["decisions"]] == ["small orders"]
 
 
-@ways("run")
+@representatives("run")
 async def test_a_gate_of_the_run_refuses_a_call_and_lets_another_pass(way: Way) -> None:
     ran: list[Any] = []
     caller = way([appending(ran)], gates=[Small(Reject("at most three"))])
@@ -75,7 +64,7 @@ async def test_a_gate_of_the_run_refuses_a_call_and_lets_another_pass(way: Way) 
     assert ran == [("x", 3)]
 
 
-@every_way
+@each_representative
 async def test_a_gate_that_fails_fails_the_call(way: Way) -> None:
     ran: list[Any] = []
 
@@ -88,7 +77,7 @@ async def test_a_gate_that_fails_fails_the_call(way: Way) -> None:
     assert (outcome.error_type, ran) == ("HookError", [])
 
 
-@every_way
+@each_representative
 async def test_a_gate_has_the_approver_asked(way: Way) -> None:
     ran: list[Any] = []
     caller = way(Toolset([appending(ran)]).with_gates(Small(Ask("more than three"))), approver=approve_all)
@@ -100,7 +89,7 @@ async def test_a_gate_has_the_approver_asked(way: Way) -> None:
     assert caller.records[0]["approval"]["kind"] == "grant"
 
 
-@ways("answer")
+@representatives("answer")
 @pytest.mark.parametrize("of_run", [False, True])
 @pytest.mark.parametrize("is_granted", [False, True])
 async def test_a_question_of_a_gate_suspends_the_call_until_it_is_answered(
@@ -123,7 +112,7 @@ async def test_a_question_of_a_gate_suspends_the_call_until_it_is_answered(
     assert ran == ([("x", 4)] if is_granted else [])
 
 
-@every_way
+@each_representative
 async def test_a_result_is_masked_for_the_caller_and_in_the_record(way: Way) -> None:
     @ez_tool
     async def find() -> str:
@@ -150,7 +139,7 @@ def find_rows_in_a_thread() -> Any:
     yield f"Ann <{ADDRESS}>"
 
 
-@every_way
+@each_representative
 @pytest.mark.parametrize("fn", [find_rows, find_rows_in_a_thread])
 async def test_the_values_of_a_stream_are_masked_for_the_caller_and_in_the_record(
     way: Way, fn: Callable[..., Any]
@@ -164,7 +153,7 @@ async def test_the_values_of_a_stream_are_masked_for_the_caller_and_in_the_recor
     assert ADDRESS not in json.dumps([caller.shown, caller.records])
 
 
-@ways("run")
+@representatives("run")
 async def test_a_delivery_of_the_run_masks_results(way: Way) -> None:
     @ez_tool
     async def find() -> str:
@@ -180,7 +169,7 @@ async def test_a_delivery_of_the_run_masks_results(way: Way) -> None:
     assert ADDRESS not in json.dumps([caller.shown, caller.records])
 
 
-@every_way
+@each_representative
 async def test_a_delivery_that_fails_gives_the_caller_nothing(way: Way) -> None:
     @ez_tool
     async def find() -> str:

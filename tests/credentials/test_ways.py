@@ -6,10 +6,11 @@ from typing import Any
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, every_generation, request_of, text_of
 from tests.adapters.mcp_server.clients import Way as Client
+from tests.ways import each_representative, representatives
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Consent, Suspended
-from toolcrib.testing import Way, every_way, ways
+from toolcrib.testing import Way
 from toolcrib.tools import BaseTool
 
 LINK = "https://gateway.example/consent/ticket"
@@ -31,7 +32,7 @@ class Mailbox(BaseTool):
         return f"mail in {folder}"
 
 
-@every_way
+@each_representative
 async def test_call_without_consent_never_runs(way: Way) -> None:
     mailbox = Mailbox()
 
@@ -43,7 +44,7 @@ async def test_call_without_consent_never_runs(way: Way) -> None:
     assert mailbox.read == []
 
 
-@ways("answer")
+@representatives("answer")
 async def test_yes_without_consent_runs_nothing(way: Way) -> None:
     mailbox = Mailbox()
     tools = way([mailbox])
@@ -56,7 +57,7 @@ async def test_yes_without_consent_runs_nothing(way: Way) -> None:
     assert mailbox.read == []
 
 
-@ways("answer")
+@representatives("answer")
 async def test_call_goes_on_after_consent_and_once(way: Way) -> None:
     mailbox = Mailbox()
     tools = way([mailbox])

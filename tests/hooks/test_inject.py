@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tests.ways import each_representative
 from toolcrib import Outcome, Pipeline, ToolCall, tool
 from toolcrib.calls import Completed
 from toolcrib.schema import IdempotencyKey
-from toolcrib.testing import Way, every_way
+from toolcrib.testing import Way
 
 
-@every_way
+@each_representative
 async def test_every_way_gives_a_tool_its_idempotency_key(way: Way) -> None:
     @tool()
     async def pay(amount: int, key: IdempotencyKey) -> str:

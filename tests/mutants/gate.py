@@ -21,7 +21,7 @@ class Gate:
     file: str
     was: str
     becomes: str
-    tests: tuple[str, ...] = ("tests/test_ways.py", "tests/pipeline")
+    tests: tuple[str, ...] = ("tests/test_ways.py", "tests/test_ways_translation.py", "tests/pipeline")
 
     @property
     def needs_frameworks(self) -> bool:

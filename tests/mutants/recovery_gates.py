@@ -18,11 +18,12 @@ _LEDGER = "approvals/_ledger.py"
 _OF_RECOVERY = ("tests/pipeline/test_recover.py",)
 _OF_DOUBTS = ("tests/pipeline/test_in_doubt.py",)
 _OF_BEGINNINGS = ("tests/pipeline/test_begin.py",)
-_OF_RESUMING = ("tests/pipeline/test_resume.py", "tests/test_ways.py")
-_OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", "tests/test_ways.py")
+_OF_WAYS = ("tests/test_ways.py", "tests/test_ways_translation.py")
+_OF_RESUMING = ("tests/pipeline/test_resume.py", *_OF_WAYS)
+_OF_APPROVALS = ("tests/pipeline/test_approve.py", "tests/pipeline/test_recover.py", *_OF_WAYS)
 _OF_RUNS = ("tests/pipeline/test_run.py",)
-_OF_RENDERING = ("tests/calls/test_render.py", "tests/test_ways.py")
-_OF_STREAMS = ("tests/pipeline/test_stream.py", "tests/test_ways.py")
+_OF_RENDERING = ("tests/calls/test_render.py", *_OF_WAYS)
+_OF_STREAMS = ("tests/pipeline/test_stream.py", *_OF_WAYS)
 
 RECOVERY_GATES: tuple[Gate, ...] = (
     # --- a call that began before, as the store knows
@@ -52,7 +53,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _APPROVE,
         "    if given is not None and given.request_id != asked.id:\n",
         "    if False:\n",
-        ("tests/test_ways.py",),
+        _OF_WAYS,
     ),
     Gate(
         "an equal call in a question",
@@ -165,7 +166,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _EXECUTE,
         "    if error.tool:  # of",
         "    if False:  # of",
-        ("tests/test_ways.py",),
+        _OF_WAYS,
     ),
     Gate(
         "offer and limits on recovery",
@@ -443,28 +444,28 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _RUN,
         "if outer is not None and outer.run is self.run:",
         "if False:",
-        ("tests/pipeline/test_run.py", "tests/test_ways.py"),
+        ("tests/pipeline/test_run.py", *_OF_WAYS),
     ),
     Gate(
         "what a tool runs inside belongs to its run",
         _RUN,
         "    outer = current_run()\n    if outer is None:\n        return Run(",
         "    outer = None\n    if outer is None:\n        return Run(",
-        ("tests/test_ways.py",),
+        _OF_WAYS,
     ),
     Gate(
         "a cancellation of the tool's own is a failure",
         _EXECUTE,
         "return task is not None and not task.cancelling()",
         "return False",
-        ("tests/test_ways.py",),
+        _OF_WAYS,
     ),
     Gate(
         "a cancellation of the call is none of the tool's",
         _EXECUTE,
         "return task is not None and not task.cancelling()",
         "return True",
-        ("tests/test_ways.py",),
+        _OF_WAYS,
     ),
     Gate(
         "tools that were renewed",
@@ -485,7 +486,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "pipeline/_execute.py",
         "if call.execution.gave_value:  # begun anew",
         "if False:  # begun anew",
-        ("tests/test_ways.py",),
+        _OF_WAYS,
     ),
     Gate(
         "text of an error that a tool met inside",
@@ -544,7 +545,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         _APPROVE,
         "        call.run.stand(answer)\n",
         "        pass\n",
-        ("tests/test_ways.py",),
+        _OF_WAYS,
     ),
     Gate(
         "standing grant of a run that fits",

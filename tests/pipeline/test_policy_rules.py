@@ -6,10 +6,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import SecretStr
 
+from tests.ways import representatives
 from toolcrib.calls import Completed, Rejected, Suspended, ToolCall
 from toolcrib.pipeline import Pipeline, Run, recall
 from toolcrib.provenance import Content, Decides, Provenance, Rule
-from toolcrib.testing import RecordingSink, Way, ways
+from toolcrib.testing import RecordingSink, Way
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -39,7 +40,7 @@ def run_by(*rules: Rule, dry_run: bool = False, **options: Any) -> Run:
     return run
 
 
-@ways("model", "run")
+@representatives("model", "run")
 async def test_a_strangers_value_is_refused_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), provenance=Provenance(rules=(Rule(tool="pay", untrusted="deny"),)))
@@ -51,7 +52,7 @@ async def test_a_strangers_value_is_refused_over_every_way(way: Way) -> None:
     assert paid == []
 
 
-@ways("model", "run")
+@representatives("model", "run")
 async def test_a_rule_labels_a_tool_of_others_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), provenance=Provenance(rules=(Rule(tool="read_*", source="trusted"),)))

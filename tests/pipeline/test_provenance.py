@@ -5,12 +5,13 @@ from typing import Annotated, Any, TypedDict
 import pandas as pd
 import pytest
 
+from tests.ways import representatives
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Suspended, ToolCall, outcome_from_dict
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Content, Provenance
 from toolcrib.schema import Redacted
-from toolcrib.testing import RecordingSink, Way, ways
+from toolcrib.testing import RecordingSink, Way
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -44,7 +45,7 @@ def run_of(said: str = "pay the bill in bill.txt", **options: Any) -> Run:
     return run
 
 
-@ways("model", "run", "answer")
+@representatives("model", "run", "answer")
 async def test_a_strangers_value_is_asked_about_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), provenance=Provenance())
@@ -61,7 +62,7 @@ async def test_a_strangers_value_is_asked_about_over_every_way(way: Way) -> None
     assert paid == [(IBAN, 98.7)]
 
 
-@ways("model", "run")
+@representatives("model", "run")
 async def test_the_users_own_value_is_not_asked_about_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), provenance=Provenance())

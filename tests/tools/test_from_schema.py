@@ -7,12 +7,13 @@ import pytest
 
 from tests.rounds.replies import FORMATS
 from tests.schema.bombs import KINDS, bomb
+from tests.ways import each_representative, representatives
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import InvalidArguments, InvalidSchema, SchemaTooLarge
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds import decode
 from toolcrib.schema import RunContext
-from toolcrib.testing import Way, every_way, ways
+from toolcrib.testing import Way
 from toolcrib.tools import Tool
 from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
@@ -48,7 +49,7 @@ def ordering(ran: list[Any], **options: Any) -> Tool[..., Any]:
     return schema_tool("order", ORDER, place, output_schema=RECEIPT, **options)
 
 
-@every_way
+@each_representative
 async def test_a_call_gives_what_the_function_returns(way: Way) -> None:
     ran: list[Any] = []
 
@@ -58,7 +59,7 @@ async def test_a_call_gives_what_the_function_returns(way: Way) -> None:
     assert (outcome.value, ran) == ({"id": 1}, [GOOD])
 
 
-@ways("model")
+@representatives("model")
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [({"item": "wine"}, "item"), ({"item": "tea", "count": 0}, "count"), ({**GOOD, "to": {"city": "oslo"}}, "to.city")],
@@ -96,7 +97,7 @@ def test_a_sync_function_and_a_generator_are_taken() -> None:
     assert schema_tool("watch", schema, watch).is_streaming
 
 
-@every_way
+@each_representative
 async def test_what_the_run_fills_is_no_argument(way: Way) -> None:
     async def place(ctx: RunContext[Any], item: str) -> str:
         return f"{item} by {ctx.tool_name}"
