@@ -26,14 +26,15 @@ async def answer(state: RunState[Any, Any], *answers: Grant | Denial) -> None:
 
     `state.approve` and `state.reject` do for a plain yes or no, too. A grant says who gave it, and may hold for other
     arguments or for later calls; a denial that is given here is in the record. A grant for a request that another one
-    has replaced, as the tool has changed, leaves the call suspended.
+    has replaced, as the tool has changed or the call is in doubt, leaves the call suspended.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked, or a request was answered before.
     """
     waiting = [(one, one[2].request) for one in await _waiting(state)]
     for each in answers:
-        replaced = [one for one, request in waiting if each.request_id and each.request_id == request.replaces]
+        before = each.request_id
+        replaced = [one for one, request in waiting if before and before in (request.replaces, request.follows)]
         for item, invocation, suspended in replaced or meant_by(each, waiting):
             if isinstance(each, Grant):
                 if not replaced:
