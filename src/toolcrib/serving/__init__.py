@@ -1,4 +1,4 @@
-"""State of a server: principals, runs, pending requests, suspended calls, sessions of front ends; and `serving.http`.
+"""State of a server: principals, runs, pending requests, calls that outlive theirs, sessions of front ends; and `serving.http`.
 
 Servers of every protocol need these; a protocol is an adapter's. Only `serving.http` needs an extra.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ReplyText,
     )
     from toolcrib.serving._guard_policy import GuardPolicy
+    from toolcrib.serving._open_calls import ClientQuestion, OpenCall, OpenCalls, OpenCallState, OpenLimit
     from toolcrib.serving._original_results import OriginalResults
     from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
     from toolcrib.serving._principals import Principal, Principals, acting_as
@@ -57,6 +58,7 @@ else:
                 "ReplyBegan ReplyText"
             ),
             "._guard_policy": "GuardPolicy",
+            "._open_calls": "ClientQuestion OpenCall OpenCallState OpenCalls OpenLimit",
             "._original_results": "OriginalResults",
             "._pending_limit": "ListsRequests PendingApprovals check_countable",
             "._principals": "Principal Principals acting_as",
@@ -77,6 +79,7 @@ __all__ = [
     "ApprovalAsked",
     "CallEnded",
     "CallShown",
+    "ClientQuestion",
     "CountedRequest",
     "Exchange",
     "ExchangeEnded",
@@ -92,7 +95,11 @@ __all__ = [
     "GuardPolicy",
     "ListsRequests",
     "MemorySuspendedCalls",
+    "OpenCall",
+    "OpenCallState",
+    "OpenCalls",
     "OpenFrameworkRun",
+    "OpenLimit",
     "OpenSession",
     "OriginalResults",
     "PendingApprovals",

@@ -333,7 +333,7 @@ async def test_a_request_that_is_cancelled_before_it_is_a_task_stops_its_call() 
         await asyncio.wait([calling])
         await job.stopped.wait()
         assert server.tasks is not None
-        left = len(server.tasks._tasks)
+        left = len(server.calls)
 
     assert (job.ended, left) == (["cancelled"], 0)
 
@@ -426,7 +426,7 @@ async def test_a_hundred_thousand_tasks_are_refused_but_for_the_thousand_that_ma
                 await server.tasks.begin(context, context, server.principals.current())
             except MCPError:
                 refused += 1
-        kept = len(server.tasks._tasks)
+        kept = len(server.calls)
 
     assert (kept, refused) == (1_000, 99_000)
 

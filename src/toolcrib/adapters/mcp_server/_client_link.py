@@ -17,11 +17,11 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from toolcrib.adapters.mcp_server._asking_calls import AskingCall
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.calls import lenient
 from toolcrib.errors import ClientAnswerError
 from toolcrib.schema import ClientFeature, ClientRoot, Elicited, ElicitRequest, LogLine, Sampled, SampleRequest
+from toolcrib.serving import OpenCall
 
 __all__ = ["LogLevels", "McpClientLink", "declares", "lets_through", "may_ask", "required_capabilities"]
 
@@ -29,6 +29,11 @@ _log = logging.getLogger("toolcrib.adapters")
 _LEVELS: Final[tuple[str, ...]] = get_args(types.LoggingLevel)  # the worst last
 _SEND_SECONDS = 5.0  # for a line to a client that may read nothing
 _MAX_ROOTS = 1_000
+_ANSWERS: Final[Mapping[type[Any], tuple[str, tuple[type[BaseModel], ...]]]] = {
+    types.ElicitRequest: ("elicit", (types.ElicitResult,)),
+    types.CreateMessageRequest: ("sample", (types.CreateMessageResult, types.CreateMessageResultWithTools)),
+    types.ListRootsRequest: ("roots", (types.ListRootsResult,)),
+}
 _POLICY: Final[Mapping[ClientFeature, str]] = {
     "elicit": "elicit",
     "elicit_url": "elicit",
@@ -65,29 +70,33 @@ class McpClientLink:
 
     Args:
         call: The call; its `ctx` is the request that it is handled in now.
+        first: The request that began it.
         policy: What the host lets through: `elicit`, `sample`, `roots`, `log`.
         levels: The levels of the sessions.
 
     Attributes:
+        declared: What the client declares that it can do.
         lacked: What was asked for and the client does not declare.
     """
 
-    def __init__(self, call: AskingCall, policy: Collection[str], levels: LogLevels) -> None:
+    def __init__(
+        self, call: OpenCall, first: ServerRequestContext[Any, Any], policy: Collection[str], levels: LogLevels
+    ) -> None:
         self._call, self._policy, self._levels = call, policy, levels
-        self._first = call.ctx
+        self.declared = first.session.client_capabilities
         self.lacked: set[ClientFeature] = set()
 
     def can(self, feature: ClientFeature) -> bool:
         """Return whether the client declares a feature, and the host lets it through."""
-        ctx = self._call.ctx or self._first
-        if ctx is None or not lets_through(self._policy, feature):
+        if not lets_through(self._policy, feature):
             return False
         if feature == "log":
             return True
-        if not declares(ctx.session.client_capabilities, feature):
+        if not declares(self.declared, feature):
             self.lacked.add(feature)
             return False
-        return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or ctx.session.can_send_request
+        ctx = self._call.ctx
+        return _answers_later(ctx) or ctx.session.can_send_request
 
     async def elicit(self, request: ElicitRequest) -> Elicited[dict[str, Any]]:
         """Ask the person at the client."""
@@ -97,7 +106,7 @@ class McpClientLink:
             params = types.ElicitRequestFormParams(message=message, requested_schema=dict(request.schema))
         else:
             params = types.ElicitRequestURLParams(message=message, url=request.url, elicitation_id=request.id)
-        result = await self._ask(types.ElicitRequest(params=params), types.ElicitResult, clean(request.id))
+        result = await self.ask(types.ElicitRequest(params=params), clean(request.id))
         return Elicited(result.action, None if result.content is None else dict(result.content))
 
     async def sample(self, request: SampleRequest) -> Sampled:
@@ -108,8 +117,7 @@ class McpClientLink:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise TypeError(f"`{self._call.tool}` asks for a sampling that is none: {place}: {first['msg']}") from None
-        kind = types.CreateMessageResultWithTools if request.has_tools else types.CreateMessageResult
-        result: Any = await self._ask(types.CreateMessageRequest(params=params), kind)
+        result: Any = await self.ask(types.CreateMessageRequest(params=params))
         given: Any = result.content
         blocks = cast("list[BaseModel]", given if isinstance(given, list) else [given])
         content = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in blocks]
@@ -117,7 +125,7 @@ class McpClientLink:
 
     async def roots(self) -> Sequence[ClientRoot]:
         """Return the folders that the client names."""
-        result = await self._ask(types.ListRootsRequest(), types.ListRootsResult)
+        result = await self.ask(types.ListRootsRequest())
         return [ClientRoot(str(root.uri), root.name) for root in result.roots[:_MAX_ROOTS]]
 
     async def log(self, line: LogLine) -> None:
@@ -133,18 +141,26 @@ class McpClientLink:
         except Exception as error:  # the transport's: the client is going, or reads nothing
             _log.debug("a client was not given a log line: %s", error)
 
-    async def _ask(self, request: types.InputRequest, result: type[BaseModel], name: str = "") -> Any:
-        """Return the answer to a request: sent at once in the older generation, with the reply in the newer one."""
-        ctx = self._call.ctx or self._first
-        if ctx is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return await self._call.ask(request, name)
+    async def ask(self, request: types.InputRequest, key: str = "") -> Any:
+        """Return the answer to a request: sent at once in the older generation, else fetched by the client."""
+        ctx = self._call.ctx
+        feature, accepts = _ANSWERS[type(request)]
+        if _answers_later(ctx):
+            return await self._call.ask(request, feature, accepts, key)
+        has_tools = isinstance(request, types.CreateMessageRequest) and request.params.tools
         try:
             about = ServerMessageMetadata(related_request_id=ctx.request_id)
-            return await cast("Any", ctx.session).send_request(request, result, metadata=about)
+            wanted = accepts[-1] if has_tools else accepts[0]
+            return await ctx.session.send_request(request, wanted, metadata=about)
         except MCPError as error:
             raise ClientAnswerError(self._call.tool, clean(error.message) or f"error {error.code}") from error
         except ValidationError as error:
             raise ClientAnswerError(self._call.tool, f"it does not keep to the protocol: {error}") from error
+
+
+def _answers_later(ctx: ServerRequestContext[Any, Any] | None) -> bool:
+    """Return whether a client answers by later requests of its own: of a task, or of the newer generation."""
+    return ctx is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def may_ask(ctx: ServerRequestContext[Any, Any]) -> bool:

@@ -10,13 +10,13 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 
+from toolcrib.adapters.mcp_server._client_link import McpClientLink, declares
 from toolcrib.adapters.mcp_server._replies import clean, error_result
 from toolcrib.approvals import Approver
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
+from toolcrib.errors import ClientAnswerError
 from toolcrib.serving import PendingApprovals
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "Suspension",
     "answers_from_forms",
     "can_elicit",
-    "elicitation_approver",
+    "form_approver",
     "forms_for",
     "is_stateless",
     "is_suspended_result",
@@ -101,47 +101,39 @@ def can_elicit(ctx: ServerRequestContext[Any, Any]) -> bool:
     return is_stateless(ctx) or ctx.session.can_send_request
 
 
-# --- the older generation: a request of the server during the call
+# --- a request during the call, of the older generation and of tasks
 
 
-def elicitation_approver(ctx: ServerRequestContext[Any, Any], pending: PendingApprovals) -> Approver:
+def form_approver(link: McpClientLink, pending: PendingApprovals) -> Approver:
     """Return an approver that asks the client's user by a form; a closed form leaves the call suspended.
 
     Args:
+        link: The client.
         pending: The pending requests, among which the form counts.
     """
+    opens_pages = declares(link.declared, "elicit_url")
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         if request.asked_by is not None:  # a form with approve and deny has no fields for what another server asks
             return None
+        page = "" if request.consent is None or not opens_pages else request.consent.url
         try:
-            if request.consent is not None and request.consent.url and _opens_pages(ctx):
-                return await _by_page(ctx, request, pending)
             async with pending.form(request):
-                text, id = clean(request.text()), ctx.request_id
-                result = await ctx.session.elicit_form(text, _form_of(request), related_request_id=id)
-        except (MCPError, ValidationError) as error:  # the client is not ours
+                result = await link.ask(_page_for(request, page) if page else _form_for(request), request.id)
+        except ClientAnswerError as error:  # the client is not ours
             _log.warning("the client did not answer the request %s: %s", request.id, error)
             return None
+        if page:  # what counts is what the user does there
+            return request.deny("", UNVERIFIED) if result.action == "decline" else None
         return _answer(request, result)
 
     return approver
 
 
-def _opens_pages(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether the client declares that it opens a page for its user."""
-    declared = ctx.session.client_capabilities
-    return declared is not None and declared.elicitation is not None and declared.elicitation.url is not None
-
-
-async def _by_page(
-    ctx: ServerRequestContext[Any, Any], request: ApprovalRequest, pending: PendingApprovals
-) -> Denial | None:
-    """Have the client open the page where its user consents; what counts is what they do there."""
-    link = "" if request.consent is None else request.consent.url
-    async with pending.form(request):
-        result = await ctx.session.elicit_url(clean(request.reason), link, request.id, ctx.request_id)
-    return request.deny("", UNVERIFIED) if result.action == "decline" else None
+def _page_for(request: ApprovalRequest, url: str) -> types.ElicitRequest:
+    """Return the request that has the client open the page where its user consents."""
+    params = types.ElicitRequestURLParams(message=clean(request.reason), url=url, elicitation_id=request.id)
+    return types.ElicitRequest(params=params)
 
 
 # --- the newer one: forms in a result, answers in the next request
@@ -149,13 +141,13 @@ async def _by_page(
 
 def forms_for(requests: Sequence[ApprovalRequest]) -> dict[str, types.InputRequest]:
     """Return a form for each approval request, by its id."""
-    form = types.ElicitRequestFormParams
-    params = {r.id: form(message=clean(r.text()), requested_schema=_form_of(r)) for r in requests}
-    return {key: types.ElicitRequest(params=one) for key, one in params.items()}
+    return {request.id: _form_for(request) for request in requests}
 
 
-def _form_of(request: ApprovalRequest) -> dict[str, Any]:
-    return _OF_DOUBT if request.in_doubt else _FORM
+def _form_for(request: ApprovalRequest) -> types.ElicitRequest:
+    schema = _OF_DOUBT if request.in_doubt else _FORM
+    params = types.ElicitRequestFormParams(message=clean(request.text()), requested_schema=schema)
+    return types.ElicitRequest(params=params)
 
 
 def answers_from_forms(

@@ -15,11 +15,10 @@ from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import error_result, text_result
 from toolcrib.adapters.mcp_server._tool_server import ToolRequest, ToolServer
-from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged, SandboxError
-from toolcrib.serving import Principal
+from toolcrib.serving import OpenCalls, Principal
 from toolcrib.toolsets import Toolset
 
 __all__ = ["ProgramServer"]
@@ -53,10 +52,10 @@ class ProgramServer(ToolServer):
         self,
         toolset_now: Callable[[], Toolset],
         options: ServerOptions,
-        suspended: SuspendedCallStore,
+        calls: OpenCalls,
         levels: LogLevels,
     ) -> None:
-        super().__init__(options, suspended, levels)
+        super().__init__(options, calls, levels)
         self._toolset_now = toolset_now
         self.renewed()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, cast
@@ -19,6 +19,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
+from toolcrib.adapters.mcp_server._asking_calls import ASKING
 from toolcrib.adapters.mcp_server._bearer import VerifiedAccess
 from toolcrib.adapters.mcp_server._client_link import LogLevels
 from toolcrib.adapters.mcp_server._media import text_in
@@ -27,6 +28,7 @@ from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._programs import ProgramServer
 from toolcrib.adapters.mcp_server._request_scopes import Needed, RequestScopes
 from toolcrib.adapters.mcp_server._served import Served, page_of
+from toolcrib.adapters.mcp_server._task import TASK
 from toolcrib.adapters.mcp_server._task_methods import TaskMethods, capability
 from toolcrib.adapters.mcp_server._tasks import Tasks
 from toolcrib.adapters.mcp_server._tool_changes import ToolChanges
@@ -36,13 +38,15 @@ from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCall
 from toolcrib.calls import ResultReader
 from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Access, Pipeline, Run, local_user
-from toolcrib.serving import Principals, check_countable, suspended_calls_beside
+from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable, suspended_calls_beside
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, offering_of
 from toolcrib.toolsets import Toolset, ToolsetLike, sources_of
 
 __all__ = ["McpServer", "build_server"]
 
 _Context = ServerRequestContext[Served, Any]
+_MOST_ASKING = 1_000  # calls of all principals that wait for an answer of their clients
+_MOST_TASKS = 10_000  # of all principals
 _APPS = "io.modelcontextprotocol/ui"  # the extension
 _IN_DOUBT = "If the call had begun, it may have taken effect: find out before you make it again"
 _READABLE = "@:.+ /"  # characters that a part of a principal's name keeps
@@ -72,7 +76,8 @@ class McpServer(Server[Served]):
         principals: The principals of the requests.
         changes: Notifies the clients when the lists change.
         levels: The levels of log lines that the sessions want.
-        tasks: The calls that go on after their requests were answered.
+        calls: The calls that outlive their requests.
+        tasks: Those of them that a client has an id of.
         served: What is served, once the server runs.
     """
 
@@ -91,7 +96,12 @@ class McpServer(Server[Served]):
             self.approvals, self._open_run, lambda: _caller() or (local, None), options.max_pending, options.kept_for
         )
         self.changes, self.levels = ToolChanges(), LogLevels()
-        self.tasks = None if options.tasks is None else Tasks(options.tasks, options, self.suspended_calls)
+        tasks = options.tasks
+        limits = {ASKING: OpenLimit(options.max_asking, _MOST_ASKING)}
+        if tasks is not None:
+            limits[TASK] = OpenLimit(tasks.most, _MOST_TASKS)
+        self.calls = OpenCalls(self.suspended_calls, limits)
+        self.tasks = None if tasks is None else Tasks(tasks, options, self.calls)
         self._task_methods = None if self.tasks is None else TaskMethods(self.tasks, self.principals)
         self._scopes = RequestScopes(self.tasks)
         self._has_sources = bool(sources_of(toolset))
@@ -326,7 +336,6 @@ async def _open_toolset(server: Server[Served]) -> AsyncGenerator[Served]:
             async with (
                 server.changes.following(bound, served.renew),
                 served.subscriptions.notifying(),
-                nullcontext() if server.tasks is None else server.tasks.running(served.tools),
             ):
                 yield served
         finally:
@@ -334,8 +343,8 @@ async def _open_toolset(server: Server[Served]) -> AsyncGenerator[Served]:
 
 
 async def _served(server: McpServer, bound: Toolset) -> Served:
-    options, suspended, levels = server.options, server.suspended_calls, server.levels
-    known = await suspended.tools()
+    options, calls, levels = server.options, server.calls, server.levels
+    known = await calls.suspended.tools()
     listed = 5 if options.search is True else options.search
 
     def tools() -> Toolset:
@@ -353,10 +362,10 @@ async def _served(server: McpServer, bound: Toolset) -> Served:
 
     direct: ToolServer
     if options.code_mode:
-        direct = ProgramServer(tools, options, suspended, levels)
+        direct = ProgramServer(tools, options, calls, levels)
     else:
-        direct = DirectToolServer(pipeline, options, suspended, levels, known)
-    reader = DirectToolServer(reading, options, suspended, levels, known)
+        direct = DirectToolServer(pipeline, options, calls, levels, known)
+    reader = DirectToolServer(reading, options, calls, levels, known)
     return Served(bound, direct, reader, server.changes, options.page)
 
 

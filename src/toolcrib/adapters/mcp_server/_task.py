@@ -1,4 +1,4 @@
-"""Task: a call that goes on after its request was answered, and how both generations of clients see it."""
+"""Task: an open call whose client has an id of it, and how both generations of clients see it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from pydantic import BaseModel
 
-from toolcrib.adapters.mcp_server._task_questions import TaskQuestions
 from toolcrib.approvals import SuspendedCall
 from toolcrib.calls import now
+from toolcrib.serving import OpenCall
 
-__all__ = ["Task", "row_key"]
+__all__ = ["TASK", "Task", "TaskCancelledError", "dump", "row_key"]
+
+TASK = "task"
+"""The kind of open calls whose client has an id."""
 
 _PATIENCE = 5  # times as long between two requests about a task that waits for a person
 
@@ -24,72 +30,69 @@ def row_key(task_id: str) -> str:
     return f"task:{task_id}"
 
 
-@dataclass(slots=True, eq=False)
-class Task:
-    """A call that goes on after its request was answered. `Tasks` moves it.
+class TaskCancelledError(MCPError):
+    """A task was cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__(INVALID_PARAMS, "the task was cancelled: it has no result")
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Task(OpenCall):
+    """An open call that goes on after its request was answered. `Tasks` moves it.
 
     Attributes:
-        principal: The name of its principal; only requests of this principal find it.
         params: The call.
         ttl: For how long it is kept.
         poll: Milliseconds after which a client should ask again.
-        questions: What its tool asks the client.
-        waits_for: The ids of the approval requests that it is suspended for.
-        message: The text of its state, for a person.
         has_own_ttl: Whether the client asked for the time.
-        is_known: Whether a client has its id.
         is_kept: Whether it is in the store of suspended calls.
-        job: The work on it, while there is any.
-        tools: The open tools that it belongs to.
         session: The session of an older client, which is notified.
     """
 
-    id: str
-    principal: str
     params: types.CallToolRequestParams = field(repr=False)
     ttl: timedelta
     poll: int
-    questions: TaskQuestions = field(init=False)
     created: datetime = field(default_factory=now)
-    updated: datetime = field(default_factory=now)
-    waits_for: tuple[str, ...] = ()
-    message: str = ""
     has_own_ttl: bool = False
-    is_known: bool = False
     is_kept: bool = False
-    is_cancelled: bool = False
-    reply: types.CallToolResult | None = None
-    error: types.ErrorData | None = None
-    job: asyncio.Task[None] | None = None
-    tools: Any = None
     session: Any = None
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def __post_init__(self) -> None:
-        self.questions = TaskQuestions(None, (), self.change)
+    @property
+    def is_known(self) -> bool:
+        """Whether a client has its id: its request is answered."""
+        return self.ctx is None
 
     @property
     def has_ended(self) -> bool:
         """Whether it has a result, an error, or was cancelled."""
-        return self.is_cancelled or self.reply is not None or self.error is not None
+        return self.state == "ended"
 
-    def change(self, message: str | None = None) -> None:
-        """Note that it has changed, and wake those who wait for that."""
-        if message is not None:
-            self.message = message
-        self.updated = now()
-        event, self.changed = self.changed, asyncio.Event()
-        event.set()
+    @property
+    def seconds_left(self) -> float:
+        """The seconds until its time is over."""
+        return (self.created + self.ttl - now()).total_seconds()
+
+    @property
+    def failure(self) -> types.ErrorData | None:
+        """Its error, as a client sees it."""
+        match self.error:
+            case None:
+                return None
+            case MCPError(error=error):
+                return error
+            case asyncio.CancelledError():
+                return types.ErrorData(code=INTERNAL_ERROR, message="the call was broken off")
+            case _:
+                return types.ErrorData(code=INTERNAL_ERROR, message="Internal server error")
 
     def status(self, *, modern: bool) -> types.TaskStatus:
         """Return its status: a tool's own error is a result for newer clients, and a failure for older ones."""
-        if self.is_cancelled:
-            return "cancelled"
         if self.error is not None:
-            return "failed"
-        if self.reply is not None:
-            return "failed" if self.reply.is_error and not modern else "completed"
-        return "input_required" if self.questions.pending else "working"
+            return "cancelled" if isinstance(self.error, TaskCancelledError) else "failed"
+        if self.result is not None:
+            return "failed" if self.result.is_error and not modern else "completed"
+        return "input_required" if self.state == "asking" else "working"
 
     def legacy(self) -> dict[str, Any]:
         """Return it as clients of the revision 2025-11-25 see it."""
@@ -104,61 +107,83 @@ class Task:
         shape = {**self.modern(), "resultType": "complete"}
         match self.status(modern=True):
             case "completed":
-                shape["result"] = self.result()
+                shape["result"] = dump(self.result)
             case "failed":
-                shape["error"] = _dump(cast("types.ErrorData", self.error))
+                shape["error"] = dump(self.failure)
             case "input_required":
-                shape["inputRequests"] = dict(self.questions.pending)
+                shape["inputRequests"] = {
+                    key: {"params": {}, **dump(question.request)} for key, question in self.questions.items()
+                }
             case _:
                 pass
         return shape
 
-    def result(self) -> dict[str, Any]:
-        """Return the result of its call, as JSON shapes."""
-        return {} if self.reply is None else _dump(self.reply)
-
     def _shape(self, *, modern: bool) -> dict[str, Any]:
-        shape: dict[str, Any] = {"taskId": self.id, "status": self.status(modern=modern)}
-        if self.message and not (self.reply or self.error):
-            shape["statusMessage"] = self.message
-        elif self.error is not None:
-            shape["statusMessage"] = self.error.message
+        status, asked = self.status(modern=modern), len(self.questions)
+        text = self.message
+        if status == "input_required":
+            text = f"it asks you {asked} question{'s' if asked > 1 else ''}"
+        elif status in ("completed", "failed"):
+            text = "" if self.failure is None else self.failure.message
+        shape: dict[str, Any] = {"taskId": self.id, "status": status, **({"statusMessage": text} if text else {})}
         return {**shape, "createdAt": self.created.isoformat(), "lastUpdatedAt": self.updated.isoformat()}
 
     def _poll(self) -> int:
-        return self.poll * _PATIENCE if self.waits_for and self.job is None else self.poll
+        return self.poll * _PATIENCE if self.state == "suspended" else self.poll
 
     # --- in the store of suspended calls
 
-    def row(self) -> SuspendedCall:
-        """Return what is kept of it, so that it is found again after a restart."""
+    def row(self, result: types.CallToolResult | None = None) -> SuspendedCall:
+        """Return what is kept of it, so that it is found again after a restart.
+
+        Args:
+            result: The result that it is about to have.
+        """
+        result = result or self.result
+        cancelled = isinstance(self.error, TaskCancelledError)
         state = {
-            "params": _dump(self.params),
+            "params": dump(self.params),
             "ttl": self.ttl.total_seconds(),
             "waits_for": list(self.waits_for),
             "message": self.message,
-            "cancelled": self.is_cancelled,
-            "reply": None if self.reply is None else _dump(self.reply),
-            "error": None if self.error is None else _dump(self.error),
+            "cancelled": cancelled,
+            "reply": None if result is None else dump(result),
+            "error": None if self.failure is None or cancelled else dump(self.failure),
         }
         return SuspendedCall(row_key(self.id), self.principal, self.params.name, (), state, self.created)
 
     @classmethod
-    def from_row(cls, row: SuspendedCall, poll: int) -> Task:
+    def from_row(cls, row: SuspendedCall, poll: int, owner: object) -> Task:
         """Return the task that `row` described."""
         state: Mapping[str, Any] = row.state
         params = types.CallToolRequestParams.model_validate(state["params"])
-        task = cls(row.key.removeprefix(row_key("")), row.principal, params, timedelta(seconds=state["ttl"]), poll)
-        task.created, task.waits_for, task.message = row.since, tuple(state["waits_for"]), state["message"]
-        task.is_known = task.is_kept = True
-        task.is_cancelled = state["cancelled"]
-        task.reply = None if state["reply"] is None else types.CallToolResult.model_validate(state["reply"])
-        task.error = None if state["error"] is None else types.ErrorData.model_validate(state["error"])
+        id, ttl = row.key.removeprefix(row_key("")), timedelta(seconds=state["ttl"])
+        task = cls(
+            kind=TASK,
+            principal=row.principal,
+            tool=params.name,
+            owner=owner,
+            id=id,
+            waits_for=tuple(state["waits_for"]),
+            message=state["message"],
+            params=params,
+            ttl=ttl,
+            poll=poll,
+            created=row.since,
+            is_kept=True,
+        )
+        if state["cancelled"]:
+            task.error = TaskCancelledError()
+        elif state["error"] is not None:
+            task.error = MCPError.from_error_data(types.ErrorData.model_validate(state["error"]))
+        elif state["reply"] is not None:
+            task.result = types.CallToolResult.model_validate(state["reply"])
         return task
 
 
-def _dump(value: types.CallToolResult | types.ErrorData | types.CallToolRequestParams) -> dict[str, Any]:
-    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+def dump(value: BaseModel | None) -> dict[str, Any]:
+    """Return a value of the protocol as JSON shapes."""
+    return {} if value is None else value.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def _milliseconds(time: timedelta) -> int:

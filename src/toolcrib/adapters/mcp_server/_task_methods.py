@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -20,14 +20,14 @@ from mcp_types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
 )
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._served import Served
-from toolcrib.adapters.mcp_server._task import Task
+from toolcrib.adapters.mcp_server._task import Task, dump
 from toolcrib.adapters.mcp_server._tasks import Tasks, TasksFullError
 from toolcrib.adapters.mcp_server._tool_server import CallReply
-from toolcrib.serving import Principal, Principals
+from toolcrib.serving import ClientQuestion, Principal, Principals
 
 __all__ = ["EXTENSION", "TaskMethods", "TaskParams", "capability"]
 
@@ -103,9 +103,9 @@ class TaskMethods:
             return await ctx.lifespan_context.tools.call(ctx, params, principal)
         if task.is_known:
             return {**task.modern(), "resultType": "task"}
-        if task.error is not None:
-            raise MCPError.from_error_data(task.error)
-        return task.reply or types.CallToolResult(content=[])
+        if task.failure is not None:
+            raise MCPError.from_error_data(task.failure)
+        return task.result
 
     async def _call_as_task(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """Begin a task that a client of the revision 2025-11-25 asks for; a middleware."""
@@ -167,7 +167,7 @@ class TaskMethods:
         if not is_stateless(ctx):
             raise MCPError(METHOD_NOT_FOUND, "Method not found", ctx.method)
         task, _ = await self._found(ctx, params.task_id)
-        task.questions.answer(params.input_responses)
+        task.answer(_answers(task, params.input_responses))
         return {}
 
     async def _result(self, ctx: _Context, params: TaskParams) -> dict[str, Any]:
@@ -177,17 +177,15 @@ class TaskMethods:
         task, principal = await self._found(ctx, params.task_id)
         asked: set[str] = set()
         while not task.has_ended:
-            new = [(key, request) for key, request in task.questions.pending.items() if key not in asked]
-            for key, request in new:
+            new = [(key, question) for key, question in task.questions.items() if key not in asked]
+            for key, question in new:
                 asked.add(key)
-                task.questions.answer({key: await _answer(ctx, task, request)})
+                task.answer({key: await _ask(ctx, task, question)})
             if not new:
                 await self._tasks.end_of(task, ctx, principal)
-        if task.error is not None:
-            raise MCPError.from_error_data(task.error)
-        if task.is_cancelled:
-            raise MCPError(INVALID_PARAMS, "the task was cancelled: it has no result")
-        result = task.result()
+        if task.failure is not None:
+            raise MCPError.from_error_data(task.failure)
+        result = dump(task.result)
         result.pop("resultType", None)  # a word of the newer generation
         return {**result, "_meta": {**(result.get("_meta") or {}), _RELATED: {"taskId": task.id}}}
 
@@ -227,20 +225,31 @@ def _missing_capability(why: str) -> MCPError:
     return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, text, needed)
 
 
-_REQUESTS: Mapping[str, tuple[Any, Any]] = {
-    "elicitation/create": (types.ElicitRequest, types.ElicitResult),
-    "sampling/createMessage": (types.CreateMessageRequest, types.CreateMessageResultWithTools),
-    "roots/list": (types.ListRootsRequest, types.ListRootsResult),
-}
+def _answers(task: Task, responses: Mapping[str, Any]) -> dict[str, BaseModel]:
+    """Return the answers to questions of a task; those to none are left out.
+
+    Raises:
+        MCPError: One is not of the kind that its question wants; none of them is taken.
+    """
+    answers: dict[str, BaseModel] = {}
+    for key, question in task.questions.items():
+        if key in responses:
+            try:
+                answers[key] = question.accepts[-1].model_validate(responses[key])
+            except ValidationError as error:
+                text = f"the answer `{key}` is no result of {question.request.method}: {error}"
+                raise MCPError(INVALID_PARAMS, text) from None
+    return answers
 
 
-async def _answer(ctx: _Context, task: Task, request: Mapping[str, Any]) -> Any:
+async def _ask(ctx: _Context, task: Task, question: ClientQuestion) -> Any:
     """Return the answer of an older client to a question of a task, which it gets while it waits for the result."""
-    kind, wanted = _REQUESTS[request["method"]]
-    params = {**request["params"], "_meta": {_RELATED: {"taskId": task.id}}}
-    asked = kind.model_validate({"method": request["method"], "params": params}, by_name=False)
+    shape = dump(question.request)
+    params = {**shape.get("params", {}), "_meta": {_RELATED: {"taskId": task.id}}}
+    kind = cast("type[BaseModel]", type(question.request))
+    request: Any = kind.model_validate({**shape, "params": params}, by_name=False)
     related = ServerMessageMetadata(related_request_id=ctx.request_id)
-    return await ctx.session.send_request(asked, wanted, metadata=related)
+    return await ctx.session.send_request(request, question.accepts[-1], metadata=related)
 
 
 async def _notify(task: Task) -> None:

@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from copy import copy
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from os import urandom
 from typing import Any, Protocol, runtime_checkable
 
-import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult
 
-from toolcrib.adapters.mcp_server._elicitation import Suspension, answers_from_forms, can_elicit, forms_for
+from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._served import Served
-from toolcrib.adapters.mcp_server._task import Task, row_key
+from toolcrib.adapters.mcp_server._task import TASK, Task, TaskCancelledError, row_key
 from toolcrib.adapters.mcp_server._task_options import TaskOptions
-from toolcrib.adapters.mcp_server._task_questions import TaskQuestions
 from toolcrib.adapters.mcp_server._tool_server import REQUEST_META, ToolRequest, ToolServer, request_key
-from toolcrib.approvals import ApprovalEntry, ApprovalStore, Approver, SuspendedCallStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.approvals import ApprovalEntry, ApprovalStore
 from toolcrib.errors import ApprovalError
-from toolcrib.serving import PendingApprovals, Principal
+from toolcrib.serving import OpenCall, OpenCalls, Principal
 
 __all__ = ["Tasks", "TasksFullError"]
 
 _log = logging.getLogger("toolcrib.adapters")
-_MOST_OF_ALL = 10_000  # tasks of all principals
 _LOOK_SECONDS = 5.0  # between two looks whether a person has answered, while a client waits for the result
-_CANCEL_SECONDS = 5.0  # for a call to end when it is cancelled
 
 _Context = ServerRequestContext[Served, Any]
 
@@ -47,58 +40,26 @@ class TasksFullError(MCPError):
         super().__init__(INVALID_PARAMS, f"no more than {most} tasks are kept at a time; cancel some, or wait for them")
 
 
-@dataclass(slots=True)
-class _TaskRequest(ToolRequest):
-    """A request whose progress goes to its task once a client has that."""
-
-    task: Task | None = None
-
-    async def progress(self, message: str | None, done: float | None = None, total: float | None = None) -> None:
-        if self.task is None or not self.task.is_known:
-            await super(_TaskRequest, self).progress(message, done, total)
-            return
-        amount = "" if done is None else f"{done:g}" if total is None else f"{done:g} of {total:g}"
-        self.task.change(": ".join(part for part in (amount, message) if part))
-
-
 class Tasks:
-    """The tasks of one server.
+    """The open calls of one server whose clients have an id of them.
 
     Args:
         options: How calls become tasks.
         served: How the tools are served.
-        store: Keeps the tasks that wait for a person, beside their calls.
+        calls: The open calls; its store has the tasks that wait for a person, beside their calls.
     """
 
-    def __init__(self, options: TaskOptions, served: ServerOptions, store: SuspendedCallStore) -> None:
+    def __init__(self, options: TaskOptions, served: ServerOptions, calls: OpenCalls) -> None:
         self.options = options
-        self._served, self._store = served, store
-        self._tasks: dict[str, Task] = {}
-        self._count: dict[str, int] = {}
-        self._expiry: dict[str, asyncio.TimerHandle] = {}
-        self._errands: set[asyncio.Task[object]] = set()
-        self._waiting_for: dict[tuple[str, ...], str] = {}  # ids of approval requests -> id of the task
+        self._served, self._calls, self._store = served, calls, calls.suspended
         self.on_change: Callable[[Task], Coroutine[Any, Any, None]] | None = None
-
-    @asynccontextmanager
-    async def running(self, tools: ToolServer) -> AsyncGenerator[None]:
-        """Call open tools inside; at the end calls are cancelled, and what waits for a person stays in the store."""
-        try:
-            yield
-        finally:
-            tasks = [task for task in self._tasks.values() if task.tools is tools]
-            jobs = {task.job for task in tasks if task.job is not None}
-            for task in tasks:
-                self._forget(task, ended=False)
-            if waiting := jobs | self._errands:
-                await asyncio.wait(waiting, timeout=_CANCEL_SECONDS)
 
     # --- a task's life
 
     async def begin(
         self,
         ctx: _Context,
-        params: types.CallToolRequestParams,
+        params: CallToolRequestParams,
         principal: Principal,
         *,
         ttl: timedelta | None = None,
@@ -117,51 +78,53 @@ class Tasks:
             TasksFullError: There are too many.
         """
         options = self.options
-        if len(self._tasks) >= _MOST_OF_ALL or self._count.get(principal.name, 0) >= options.most:
+        if self._calls.is_full(principal.name, TASK):
             raise TasksFullError(options.most)
-        kept_for = options.ttl if ttl is None else min(max(ttl, timedelta(milliseconds=1)), options.longest_ttl)
-        plain = params.model_copy(update={"task": None})
-        task = Task(f"task_{urandom(16).hex()}", principal.name, plain, kept_for, options.poll)
-        task.has_own_ttl = ttl is not None
-        task.tools = ctx.lifespan_context.tools
+        task = Task(
+            kind=TASK,
+            principal=principal.name,
+            tool=params.name,
+            owner=ctx.lifespan_context.tools,
+            ctx=ctx if after else None,
+            id=f"task_{urandom(16).hex()}",
+            params=params.model_copy(update={"task": None}),
+            ttl=options.ttl if ttl is None else min(max(ttl, timedelta(milliseconds=1)), options.longest_ttl),
+            poll=options.poll,
+            has_own_ttl=ttl is not None,
+        )
         self._add(task)
         try:
-            self._work(task, ctx, principal, plain)
-            await self._wait(task, after)
+            self._work(task, ctx, principal, task.params)
+            await task.wait(after)
         except BaseException:  # the client has cancelled its request: nobody knows the task
-            self._forget(task)
+            self._calls.forget(task)
             raise
         if task.has_ended and after:
-            self._forget(task)
-            return task
-        task.is_known = True
+            self._calls.forget(task)
+        else:
+            task.ctx = None
         return task
 
     async def find(self, principal: Principal, task_id: str, tools: ToolServer) -> Task:
         """Return a task of a principal; raises MCPError for an unknown one, and for another principal's."""
-        task = self._tasks.get(task_id)
-        if task is None:
-            task = await self._restored(task_id, tools)
-        if task is None or task.principal != principal.name:
+        task = self._calls.find(principal.name, task_id) or await self._restored(principal, task_id, tools)
+        if not isinstance(task, Task):
             raise MCPError(INVALID_PARAMS, "there is no such task: its time may be over")
         return task
 
     def of(self, principal: Principal) -> list[Task]:
         """Return the tasks of a principal that clients know, the oldest first."""
-        return [task for task in self._tasks.values() if task.principal == principal.name and task.is_known]
+        return [task for task in self._all_of(principal.name) if task.is_known]
 
     async def advance(self, task: Task, ctx: _Context, principal: Principal) -> None:
         """Continue a task that waits for a person, if they have answered or what it waits for is settled."""
-        if task.has_ended or task.job is not None or not task.waits_for:
-            return
-        first = self._first_of(task)
-        if first is not task:  # an equal call, which both go on with
-            await self.advance(first, ctx, principal)
+        if task.state != "suspended" or not task.waits_for:
             return
         for request_id in task.waits_for:
             if await _is_pending(principal.pending.store, request_id, ctx.lifespan_context.tools):
                 return
-        if task.job is None and not task.has_ended:
+        goes_on = any(other.job for other in self._equal(task))  # then all of them get its result
+        if task.state == "suspended" and not goes_on:
             named = {**(task.params.meta or {}), REQUEST_META: task.waits_for[0]}
             self._work(task, ctx, principal, task.params.model_copy(update={"meta": named}))
 
@@ -172,7 +135,7 @@ class Tasks:
         if task.has_ended or task.changed is not changed:
             return
         try:
-            async with asyncio.timeout(_LOOK_SECONDS if task.waits_for and task.job is None else None):
+            async with asyncio.timeout(_LOOK_SECONDS if task.state == "suspended" else None):
                 await changed.wait()
         except TimeoutError:
             pass
@@ -181,65 +144,34 @@ class Tasks:
         """Cancel a task and its call, and what its approver is asked; one that has ended stays as it is."""
         if task.has_ended:
             return
-        job, waits_for = task.job, task.waits_for
-        if job is not None:
-            job.cancel()
-            await asyncio.wait({job}, timeout=_CANCEL_SECONDS)
-        if task.reply is not None or task.is_cancelled:  # it ended meanwhile
+        await task.stop()
+        if task.result is not None or isinstance(task.error, TaskCancelledError):  # it ended meanwhile
             return
-        task.error, task.is_cancelled = None, True
-        task.change("it was cancelled; what it had done by then is done")
-        self._release(task)
-        if waits_for and not self._others(task, waits_for):
-            await self._drop_call(task, waits_for, principal.pending.store)
+        task.message = "it was cancelled; what it had done by then is done"
+        task.end(None, TaskCancelledError())
+        if task.waits_for and not self._equal(task):
+            await self._drop_call(task, principal.pending.store)
         if task.is_kept:
-            await self._keep(task)
-        self._notify(task)
+            await self._store.keep(task.row())
 
     # --- inside
 
     def _add(self, task: Task) -> None:
-        self._tasks[task.id] = task
-        self._count[task.principal] = self._count.get(task.principal, 0) + 1
-        self._expire_later(task)
+        task.listener, task.on_forget = partial(self._changed, task), partial(self._forgotten, task)
+        self._calls.add(task, task.seconds_left)
 
-    def _expire_later(self, task: Task) -> None:
-        if (timer := self._expiry.pop(task.id, None)) is not None:
-            timer.cancel()
-        left = (task.created + task.ttl - now()).total_seconds()
-        self._expiry[task.id] = asyncio.get_running_loop().call_later(max(0.0, left), self._forget, task)
+    def _forgotten(self, task: Task) -> None:
+        if task.is_kept:
+            self._calls.spawn(self._store.drop(row_key(task.id), ()))
 
-    def _forget(self, task: Task, *, ended: bool = True) -> None:
-        """Forget a task, and cancel its call; one that is not `ended` stays in the store."""
-        if self._tasks.pop(task.id, None) is None:
-            return
-        left = self._count[task.principal] - 1
-        if left:
-            self._count[task.principal] = left
-        else:
-            del self._count[task.principal]
-        self._expiry.pop(task.id).cancel()
-        self._release(task)
-        if task.job is not None:
-            task.job.cancel()
-        if task.is_kept and ended:
-            self._start(self._store.drop(row_key(task.id), ()))
-
-    def _work(self, task: Task, ctx: _Context, principal: Principal, params: types.CallToolRequestParams) -> None:
+    def _work(self, task: Task, ctx: _Context, principal: Principal, params: CallToolRequestParams) -> None:
         """Start the work on a call."""
-        run, tools, served = principal.run, ctx.lifespan_context.tools, self._served
-        declared = ctx.session.client_capabilities
-        task.questions = questions = TaskQuestions(declared, served.ask_client, partial(self._asked, task))
-        approver = run.approver
-        if served.approve_by == "elicit" and approver is None and can_elicit(ctx):
-            approver = _approver(questions, principal.pending)
-        run = run.view(client=questions, approver=approver)
-        request = _TaskRequest(ctx, params, principal, run, request_key(task.params, principal), task=task)
-        task.message = ""
-        task.job = job = asyncio.create_task(self._job(task, tools, request), name=f"mcp task: {params.name}")
-        job.add_done_callback(partial(self._ended, task))
+        tools, key = ctx.lifespan_context.tools, request_key(task.params, principal)
+        request = ToolRequest(ctx, params, principal, principal.run, key, task)
+        task.start(self._job(task, tools, request), f"mcp task: {params.name}")
 
-    async def _job(self, task: Task, tools: ToolServer, request: ToolRequest) -> None:
+    async def _job(self, task: Task, tools: ToolServer, request: ToolRequest) -> CallToolResult | None:
+        """Return the result of a call; None where it is suspended."""
         result = await tools.perform(request)
         later = copy(task)  # a client is not shown what a restart would take back
         if isinstance(result, Suspension):
@@ -249,102 +181,59 @@ class Tasks:
             if task.ttl < self._served.kept_for and not task.has_own_ttl:
                 later.ttl = self._served.kept_for
         else:
-            later.reply = result
+            later.result = result
         if later.is_kept:
             await self._store.keep(later.row())
-        self._release(task)
-        task.waits_for, task.message, task.ttl = later.waits_for, later.message, later.ttl
-        task.is_kept, task.reply = later.is_kept, later.reply
-        if task.id in self._tasks:
-            self._expire_later(task)
+        task.waits_for, task.message = later.waits_for, later.message
+        task.ttl, task.is_kept = later.ttl, later.is_kept
+        if task.timer is not None:
+            self._calls.keep_for(task, task.seconds_left)
+        return later.result
 
-    def _ended(self, task: Task, job: asyncio.Task[None]) -> None:
-        """Note how the work on a call has ended, for tasks of equal calls that waited for the same person, too."""
-        task.job = None
-        error = None if job.cancelled() else job.exception()
-        if job.cancelled() and not task.has_ended:
-            task.error = types.ErrorData(code=INTERNAL_ERROR, message="the call was broken off")
-        elif isinstance(error, MCPError):
-            task.error = error.error
-        elif error is not None:
-            _log.error("the task of a call of %s failed", task.params.name, exc_info=error)
-            task.error = types.ErrorData(code=INTERNAL_ERROR, message="Internal server error")
-        self._changed(task, keep=error is not None)
-        if task.reply is not None or error is not None:
-            for other in self._others(task, task.waits_for):
-                other.reply, other.error = task.reply, task.error
-                self._changed(other, keep=True)
-
-    def _changed(self, task: Task, *, keep: bool) -> None:
-        task.change()
-        if keep and task.is_kept and task.id in self._tasks:
-            self._start(self._keep(task))
-        self._notify(task)
-
-    def _first_of(self, task: Task) -> Task:
-        """Return the one of the tasks that wait for the same person which goes on with the call."""
-        first = self._tasks.get(self._waiting_for.get(task.waits_for, ""))
-        if first is None:
-            self._waiting_for[task.waits_for] = task.id
-        return first or task
-
-    def _others(self, task: Task, waits_for: tuple[str, ...]) -> list[Task]:
-        """Return the other tasks that wait for the same person."""
-        if not waits_for:
-            return []
-        return [t for t in self._tasks.values() if t is not task and t.waits_for == waits_for and not t.has_ended]
-
-    def _release(self, task: Task) -> None:
-        """Let another task go on with the call."""
-        if self._waiting_for.get(task.waits_for) == task.id:
-            del self._waiting_for[task.waits_for]
-
-    def _asked(self, task: Task) -> None:
-        count = len(task.questions.pending)
-        task.change("" if not count else f"it asks you {count} question{'s' if count > 1 else ''}")
-        self._notify(task)
-
-    async def _wait(self, task: Task, seconds: float) -> None:
-        """Wait until a task has ended, asks or waits for a person, and no longer than so many seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                while task.job is not None and not task.questions.pending:
-                    await task.changed.wait()
-        except TimeoutError:
-            pass
-
-    def _notify(self, task: Task) -> None:
+    def _changed(self, task: Task) -> None:
+        """Notify the client of a new state; a call that was not broken off ends the tasks of equal calls, too."""
+        if task.has_ended and not isinstance(task.error, TaskCancelledError | asyncio.CancelledError):
+            if task.error is not None and not isinstance(task.error, MCPError):
+                _log.error("the task of a call of %s failed", task.tool, exc_info=task.error)
+            if task.is_kept:
+                self._calls.spawn(self._store.keep(task.row()))
+            others = self._equal(task)
+            for other in others:
+                other.result, other.error = task.result, task.error
+            for other in others:
+                other.move()
         if task.is_known and self.on_change is not None and task.session is not None:
-            self._start(self.on_change(task))
+            self._calls.spawn(self.on_change(task))
 
-    def _start(self, errand: Coroutine[Any, Any, object]) -> None:
-        started = asyncio.create_task(errand)
-        self._errands.add(started)
-        started.add_done_callback(self._errands.discard)
+    def _all_of(self, principal: str) -> list[Task]:
+        return [call for call in self._calls.of(principal, TASK) if isinstance(call, Task)]
+
+    def _equal(self, task: Task) -> list[Task]:
+        """Return the other tasks that wait for the same person."""
+        if not task.waits_for:
+            return []
+        others = [other for other in self._all_of(task.principal) if other.waits_for == task.waits_for]
+        return [other for other in others if other is not task and not other.has_ended]
 
     # --- the store
 
-    async def _keep(self, task: Task) -> None:
-        await self._store.keep(task.row())
-
-    async def _restored(self, task_id: str, tools: ToolServer) -> Task | None:
+    async def _restored(self, principal: Principal, task_id: str, tools: ToolServer) -> OpenCall | None:
         """Return a task from the store: it waited for a person when another server kept it."""
         row = await self._store.find(row_key(task_id))
-        if row is None:
+        if row is None or row.principal != principal.name:
             return None
-        task = Task.from_row(row, self.options.poll)
-        if task.created + task.ttl <= now():
+        task = Task.from_row(row, self.options.poll, tools)
+        if task.seconds_left <= 0:
             await self._store.drop(row.key, row.requests)
             return None
-        if task_id in self._tasks:  # another request was quicker
-            return self._tasks[task_id]
-        task.tools = tools
-        self._add(task)
-        return task
+        known = self._calls.find(principal.name, task_id)  # another request was quicker
+        if known is None:
+            self._add(task)
+        return known or task
 
-    async def _drop_call(self, task: Task, waits_for: tuple[str, ...], approvals: ApprovalStore) -> None:
+    async def _drop_call(self, task: Task, approvals: ApprovalStore) -> None:
         """Forget the suspended call of a task, and close its request: no client goes on with it."""
-        call = await self._store.find_request(task.principal, waits_for[0])
+        call = await self._store.find_request(task.principal, task.waits_for[0])
         if call is None or not await self._store.drop(call.key, call.requests):
             return
         if not isinstance(approvals, _ShowsRequests):
@@ -373,15 +262,3 @@ async def _is_pending(store: ApprovalStore, request_id: str, tools: ToolServer) 
     except ApprovalError:  # it is gone; the call says so
         return False
     return entry.state == "pending" and not await tools.is_settled(entry.request)
-
-
-def _approver(questions: TaskQuestions, pending: PendingApprovals) -> Approver:
-    """Return an approver that has the client's user answer by a form, when the client fetches it."""
-
-    async def approver(request: ApprovalRequest) -> Grant | Denial | None:
-        form = forms_for([request])[request.id].model_dump(by_alias=True, mode="json", exclude_none=True)
-        async with pending.form(request):
-            result = await questions.ask("elicitation/create", form["params"], request.id)
-        return next(iter(answers_from_forms([request], {request.id: result})), None)
-
-    return approver

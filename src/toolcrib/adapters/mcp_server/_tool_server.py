@@ -15,13 +15,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from toolcrib.adapters.mcp_server._asking_calls import AskingCall, AskingCalls, call_asked_for
+from toolcrib.adapters.mcp_server._asking_calls import ASKING, AskingCalls, call_asked_for
 from toolcrib.adapters.mcp_server._client_link import LogLevels, McpClientLink, may_ask
 from toolcrib.adapters.mcp_server._elicitation import (
     Suspension,
     answers_from_forms,
     can_elicit,
-    elicitation_approver,
+    form_approver,
     forms_for,
     is_stateless,
     is_suspended_result,
@@ -29,12 +29,12 @@ from toolcrib.adapters.mcp_server._elicitation import (
 )
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean
-from toolcrib.approvals import SuspendedCall, SuspendedCallStore, WaitableApprovalStore, digest
+from toolcrib.approvals import SuspendedCall, WaitableApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, now
 from toolcrib.errors import exception_of
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, trace_activity
-from toolcrib.serving import Flight, Principal, SingleFlight
+from toolcrib.serving import Flight, OpenCall, OpenCalls, Principal, SingleFlight
 from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["REQUEST_META", "AnswerOf", "CallReply", "ToolRequest", "ToolServer", "request_key"]
@@ -62,13 +62,13 @@ class ToolRequest:
     """One request that is answered by a call.
 
     Attributes:
+        call: The call as far as it outlives the request; it knows the request that is open now.
         run: The run of its principal, with the client as the approver where it can be asked during the call.
         key: The same for the same call on behalf of the same principal.
         continues: The approval requests of the suspended call that it continues, if it continues one.
         progressed: Progress so far; it only grows.
         flight: Holds equal calls back until this one is known not to be suspended.
         answer: Makes the reply where it is none of `tools/call`.
-        asking: The call as far as it may ask its client; None where it does not.
         link: The client, as the tool may ask it.
     """
 
@@ -77,22 +77,24 @@ class ToolRequest:
     principal: Principal
     run: Run
     key: str
+    call: OpenCall
     continues: tuple[str, ...] = ()
     progressed: float = 0
     flight: Flight | None = None
     answer: AnswerOf | None = None
-    asking: AskingCall | None = None
     link: McpClientLink | None = None
 
     async def progress(self, message: str | None, done: float | None = None, total: float | None = None) -> None:
-        """Report progress to the client, if it asked for it.
+        """Report progress to the client, if it asked for it and a request is open; to its task else.
 
         Args:
             done: How much is done, where that is known; less than before counts as one step more.
             total: What that grows to.
         """
-        ctx = self.ctx if self.asking is None else self.asking.ctx
-        if ctx is None:  # it waits for the answer of its client, and no request is open
+        ctx = self.call.ctx
+        if ctx is None:
+            amount = "" if done is None else f"{done:g}" if total is None else f"{done:g} of {total:g}"
+            self.call.change(": ".join(part for part in (amount, message) if part))
             return
         grows = done is not None and done > self.progressed
         self.progressed = done if done is not None and grows else self.progressed + 1
@@ -102,10 +104,11 @@ class ToolRequest:
 class ToolServer(ABC):
     """Serves one open toolset to all principals."""
 
-    def __init__(self, options: ServerOptions, suspended: SuspendedCallStore, levels: LogLevels) -> None:
-        self._options, self._suspended, self._levels = options, suspended, levels
+    def __init__(self, options: ServerOptions, calls: OpenCalls, levels: LogLevels) -> None:
+        self._options, self._calls, self._levels = options, calls, levels
+        self._suspended = calls.suspended
         self._flights = SingleFlight()
-        self._asking = AskingCalls(options.max_asking, options.state_seconds)
+        self._asking = AskingCalls(calls, options.state_seconds)
 
     @abstractmethod
     async def list(self, principal: Principal) -> Sequence[types.Tool]:
@@ -173,16 +176,18 @@ class ToolServer(ABC):
         if kept is not None:
             return await self._asking.go_on(kept, params.name, principal.name, ctx, params.input_responses)
         key = request_key(params, principal, None if answer is None else ctx.method)
-        request = ToolRequest(ctx, params, principal, principal.run, key, answer=answer)
-        self._open(request)
+        call = OpenCall(ASKING, principal.name, params.name, self, ctx)
+        request = ToolRequest(ctx, params, principal, principal.run, key, call, answer=answer)
+        self._open(request, by_form=not is_stateless(ctx))
         work = self._traced(request, self._reply_to(request))
-        if request.asking is None or not (is_stateless(ctx) and may_ask(ctx)):
+        if request.link is None or not (is_stateless(ctx) and may_ask(ctx)):
             return await work
-        return await self._asking.run(request.asking, work)
+        return await self._asking.run(call, work)
 
     async def perform(self, request: ToolRequest) -> types.CallToolResult | Suspension:
         """Make a call or continue the equal one that is suspended, for a caller that waits as long as it takes."""
-        result = await self._traced(request, self._performed(request))
+        self._open(request, by_form=True)
+        result = await self._traced(request, self._in_turn(request))
         return cast("types.CallToolResult | Suspension", result)  # a request of `tools/call` has no other
 
     async def _traced(self, request: ToolRequest, reply: Coroutine[Any, Any, T]) -> T:
@@ -190,33 +195,29 @@ class ToolServer(ABC):
         activity = trace_activity("request", method, run, sinks, about=lambda: _request_data(request))
         return await (reply if activity is None else _traced(activity, reply))
 
-    def _open(self, request: ToolRequest) -> None:
-        """Give a request the run that its call is made in, with what may be asked of its client."""
-        ctx, principal, name = request.ctx, request.principal, request.params.name
-        options: dict[str, Any] = {}
-        if self.asks(name):
-            request.asking = AskingCall(name, principal.name, ctx)
-            request.link = options["client"] = McpClientLink(request.asking, self._options.ask_client, self._levels)
-        by_form = self._options.approve_by == "elicit" and principal.run.approver is None and not is_stateless(ctx)
-        if by_form and can_elicit(ctx):
-            options["approver"] = elicitation_approver(ctx, principal.pending)
+    def _open(self, request: ToolRequest, *, by_form: bool) -> None:
+        """Give a request the run that its call is made in, with what may be asked of its client.
+
+        Args:
+            by_form: Whether the client can be asked for approval during the call.
+        """
+        ctx, run, options = request.ctx, request.principal.run, dict[str, Any]()
+        link = McpClientLink(request.call, ctx, self._options.ask_client, self._levels)
+        if self.asks(request.params.name):
+            request.link = options["client"] = link
+        if by_form and self._options.approve_by == "elicit" and run.approver is None and can_elicit(ctx):
+            options["approver"] = form_approver(link, request.principal.pending)
         if options:
-            request.run = principal.run.view(**options)
+            request.run = run.view(**options)
 
     async def close(self) -> None:
-        """Stop the calls that wait for an answer of their clients."""
-        await self._asking.close()
+        """Stop the calls that have outlived their requests."""
+        await self._calls.close(self)
 
     async def _reply_to(self, request: ToolRequest) -> CallReply | types.InputRequiredResult:
         if request.params.request_state is not None:
             return await self._continue_from_state(request, request.params.request_state)
         return await self._reply(request, await self._in_turn(request))
-
-    async def _performed(self, request: ToolRequest) -> CallReply | Suspension:
-        result = await self._in_turn(request)
-        if not isinstance(result, Suspension) and request.continues:
-            await self._suspended.drop(request.key, request.continues)
-        return result
 
     async def _in_turn(self, request: ToolRequest) -> CallReply | Suspension:
         """Make a call, or continue the equal one; of several equal calls one after another where they may wait."""
@@ -227,11 +228,19 @@ class ToolServer(ABC):
             return await self._start_or_resume(request)
 
     async def _start_or_resume(self, request: ToolRequest) -> CallReply | Suspension:
-        """Make a call, or continue the equal one that is suspended; keep the call if it is suspended now."""
+        """Make a call, or continue the equal one that is suspended."""
         found = await self._find_suspended(request)
         result = await (self.start(request) if found is None else self.resume(request, found.state, ()))
+        return await self._stored(request, result)
+
+    async def _stored(self, request: ToolRequest, result: CallReply | Suspension) -> CallReply | Suspension:
+        """Keep a call that is suspended now, and drop one that has ended; return its result."""
         if isinstance(result, Suspension):
-            await self._keep(request, result)
+            name, tool = request.principal.name, request.params.name
+            await self._suspended.keep(SuspendedCall(request.key, name, tool, result.ids, result.state))
+            request.continues = result.ids
+        elif request.continues:  # an equal call, made once more meanwhile, may be suspended under its key by now
+            await self._suspended.drop(request.key, request.continues)
         return result
 
     async def _find_suspended(self, request: ToolRequest) -> SuspendedCall | None:
@@ -267,8 +276,6 @@ class ToolServer(ABC):
             until: The time until which a client waits in several requests; 0 when it begins to wait.
         """
         if not isinstance(result, Suspension):
-            if request.continues:  # an equal call, made once more meanwhile, may be suspended under its key by now
-                await self._suspended.drop(request.key, request.continues)
             return result
         if self._options.approve_by == "elicit" and is_stateless(request.ctx) and can_elicit(request.ctx):
             if may_elicit:
@@ -291,10 +298,6 @@ class ToolServer(ABC):
         text = next(part.text for part in result.content if isinstance(part, types.TextContent))
         raise MCPError(SUSPENDED, text, result.structured_content)
 
-    async def _keep(self, request: ToolRequest, suspension: Suspension) -> None:
-        name, tool = request.principal.name, request.params.name
-        await self._suspended.keep(SuspendedCall(request.key, name, tool, suspension.ids, suspension.state))
-
     # --- answers in the store
 
     async def is_settled(self, asked: ApprovalRequest) -> bool:
@@ -315,12 +318,10 @@ class ToolServer(ABC):
         stateless = is_stateless(request.ctx)
         leg = min(seconds / _LEGS if stateless else seconds, until - time.time())
         if await self._are_answered(request, suspension, leg):
-            result = await self.resume(request, suspension.state, ())
+            result = await self._stored(request, await self.resume(request, suspension.state, ()))
             if not isinstance(result, Suspension):
-                await self._suspended.drop(request.key, suspension.ids)
                 return result
             suspension = result  # the next request of a program
-            await self._keep(request, suspension)
         if stateless and until - time.time() > 0:
             return await self._input_required(suspension, None, until)
         return self._suspended_reply(request, suspension)
@@ -364,9 +365,7 @@ class ToolServer(ABC):
         may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
         answers = answers_from_forms(asked, request.params.input_responses) if may_answer else []
         request.continues = tuple(one.id for one in asked)
-        result = await self.resume(request, state, answers)
-        if isinstance(result, Suspension):
-            await self._keep(request, result)
+        result = await self._stored(request, await self.resume(request, state, answers))
         return await self._reply(request, result, may_elicit=bool(answers), until=sealed["until"])
 
 

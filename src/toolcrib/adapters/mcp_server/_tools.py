@@ -18,11 +18,11 @@ from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean, original_reply, reply_to
 from toolcrib.adapters.mcp_server._tool_server import CallReply, ToolRequest, ToolServer
-from toolcrib.approvals import AgentContext, SuspendedCallStore
+from toolcrib.approvals import AgentContext
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
 from toolcrib.errors import ClientUnavailable, SchemaError, exception_of
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.serving import OriginalResults, Principal, run_reporting, shown_entries
+from toolcrib.serving import OpenCalls, OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["DirectToolServer"]
@@ -46,11 +46,11 @@ class DirectToolServer(ToolServer):
         self,
         pipeline_now: Callable[[], Pipeline],
         options: ServerOptions,
-        suspended: SuspendedCallStore,
+        calls: OpenCalls,
         levels: LogLevels,
         asking: frozenset[str],
     ) -> None:
-        super().__init__(options, suspended, levels)
+        super().__init__(options, calls, levels)
         self._pipeline_now, self._suspending = pipeline_now, {*asking}
         self.renewed()
         self._refreshed = time.monotonic()
