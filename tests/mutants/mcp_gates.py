@@ -22,6 +22,7 @@ _HERE = "tests/adapters/mcp_server"
 _OF_GATES = (f"{_HERE}/test_gates.py",)
 _OF_PENDING = (f"{_HERE}/test_pending.py",)
 _OF_CALLS = ("tests/serving/test_suspended_calls.py",)
+_OF_OPEN_CALLS = ("tests/serving/test_open_calls.py",)
 _OF_STORE = (f"{_HERE}/test_store.py",)
 _OF_ELICIT = (f"{_HERE}/test_elicit.py",)
 _OF_TOOLS = (f"{_HERE}/test_tools.py",)
@@ -224,21 +225,56 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "what the host lets a tool ask its client",
         "adapters/mcp_server/_client_link.py",
-        "        if ctx is None or not lets_through(self._policy, feature):\n",
-        "        if ctx is None:\n",
+        "        if not lets_through(self._policy, feature):\n",
+        "        if False:\n",
         _OF_ASKING,
     ),
     Gate(
         "calls of one principal that wait for their client",
+        "serving/_open_calls.py",
+        "self._counts[principal, kind] >= limit.each or ",
+        "",
+        _OF_ASKING,
+    ),
+    Gate(
+        "open calls of all principals",
+        "serving/_open_calls.py",
+        " or self._counts[None, kind] >= limit.total",
+        "",
+        _OF_OPEN_CALLS,
+    ),
+    Gate(
+        "principal of an open call",
+        "serving/_open_calls.py",
+        "return self._calls.get(principal, {}).get(id)",
+        "return next((calls[id] for calls in self._calls.values() if id in calls), None)",
+        _OF_OPEN_CALLS,
+    ),
+    Gate(
+        "end of an open call whose time is over",
+        "serving/_open_calls.py",
+        "call_later(max(0.0, seconds), self.forget, call)",
+        "call_later(max(0.0, seconds), self.take, call)",
+        _OF_OPEN_CALLS,
+    ),
+    Gate(
+        "open calls of another owner",
+        "serving/_open_calls.py",
+        " for call in calls.values() if call.owner is owner]",
+        " for call in calls.values()]",
+        _OF_OPEN_CALLS,
+    ),
+    Gate(
+        "state of a call that asks, used once",
         "adapters/mcp_server/_asking_calls.py",
-        "        if own < self._most and len(self._waiting) < _MOST:\n",
-        "        if True:\n",
+        "        self._calls.take(call)  # the state was used\n",
+        "",
         _OF_ASKING,
     ),
     Gate(
         "kind of an answer to what a tool asks",
-        "adapters/mcp_server/_asking_calls.py",
-        " or not isinstance(response, _KINDS[type(request)][1])",
+        "serving/_open_calls.py",
+        " or not isinstance(response, question.accepts)",
         "",
         _OF_ASKING,
     ),

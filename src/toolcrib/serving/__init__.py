@@ -1,4 +1,4 @@
-"""State of a server: principals, runs, pending requests, calls that outlive theirs, sessions of front ends; and `serving.http`.
+"""State of a server: principals, runs, approval requests, calls that outlive their request, and `serving.http`.
 
 Servers of every protocol need these; a protocol is an adapter's. Only `serving.http` needs an extra.
 """
