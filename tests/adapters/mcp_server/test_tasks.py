@@ -250,9 +250,9 @@ async def test_a_cancelled_task_stops_its_call(way: Way) -> None:
         task = await begin(client, way, "work")
         await job.begun.wait()
         acknowledged = await send(client, "tasks/cancel", taskId=task["taskId"])
-        now = await status(client, task)
+        now, ended = await status(client, task), job.ended.copy()
 
-    assert (now["status"], job.ended) == ("cancelled", ["cancelled"])
+    assert (now["status"], ended) == ("cancelled", ["cancelled"])
     assert "status" not in acknowledged if way.is_new else acknowledged["status"] == "cancelled"
 
 
@@ -505,6 +505,33 @@ async def test_a_task_asks_its_client_for_approval_by_a_form(way: Way) -> None:
 
     assert (now["status"], asked) == ("input_required", [])
     assert (text, booked) == ("booked Oslo", ["Oslo"])
+
+
+async def test_a_call_that_is_no_task_yet_logs_to_its_client() -> None:
+    heard = list[Any]()
+
+    async def hear(params: Any) -> None:
+        heard.append(params.data)
+
+    @ez_tool
+    async def work(ctx: RunContext[Any]) -> str:
+        """Work."""
+        await ctx.log("error", "out of paper")
+        return "done"
+
+    async with of_tasks(_NEW, build_server([work]), logging_callback=hear) as client:
+        await client.call_tool("work", {}, meta={"io.modelcontextprotocol/logLevel": "error"})
+
+    assert heard == ["out of paper"]
+
+
+async def test_a_task_asks_for_no_more_than_its_client_declares_and_says_what_that_would_be() -> None:
+    async with of_tasks(_NEW, build_server([measure])) as client:
+        task = await begin(client, _NEW, "measure")
+        now = await after_work(client, task)
+
+    assert now["status"] == "failed"
+    assert now["error"]["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
 
 
 # --- which calls
