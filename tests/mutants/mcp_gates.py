@@ -232,7 +232,7 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "calls of one principal that wait for their client",
         "serving/_open_calls.py",
-        "self._counts[principal, kind] >= limit.each or ",
+        "self._counts[principal, kind] >= limit.per_principal or ",
         "",
         _OF_ASKING,
     ),

@@ -76,7 +76,7 @@ class OpenCall:
     timer: asyncio.TimerHandle | None = None
     listener: Callable[[], object] | None = None
     on_forget: Callable[[], object] | None = None
-    _numbers: count[int] = field(default_factory=lambda: count(1))
+    _numbers: count[int] = field(default_factory=lambda: count(1), init=False)
 
     @property
     def state(self) -> OpenCallState:
@@ -182,11 +182,11 @@ class OpenLimit:
     """How many calls of a kind are open at a time.
 
     Attributes:
-        each: Of one principal.
+        per_principal: Of one principal.
         total: Of all principals.
     """
 
-    each: int
+    per_principal: int
     total: int
 
 
@@ -210,7 +210,7 @@ class OpenCalls:
     def is_full(self, principal: str, kind: str) -> bool:
         """Return whether no more calls of a kind may be open for a principal."""
         limit = self.limits[kind]
-        return self._counts[principal, kind] >= limit.each or self._counts[None, kind] >= limit.total
+        return self._counts[principal, kind] >= limit.per_principal or self._counts[None, kind] >= limit.total
 
     def add(self, call: OpenCall, seconds: float) -> None:
         """Add a call under its id; it is forgotten after so many seconds."""

@@ -93,7 +93,7 @@ class AskingCalls:
         if oldest is not None and _clock() - oldest.since >= self._seconds * _GIVES_WAY:
             self._calls.forget(oldest)  # a client that has left does not say so
             return True
-        most = self._calls.limits[ASKING].each
+        most = self._calls.limits[ASKING].per_principal
         why = f"{len(others)} calls of {call.principal} wait for an answer already, and {most} may (max_asking)"
         call.refuse(why)
         return False
