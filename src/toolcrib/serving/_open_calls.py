@@ -18,6 +18,7 @@ from toolcrib.errors import ClientUnavailable
 __all__ = ["ClientQuestion", "OpenCall", "OpenCallState", "OpenCalls", "OpenLimit"]
 
 OpenCallState: TypeAlias = Literal["running", "asking", "suspended", "ended"]
+"""The state of an open call: its work goes on, waits for its client, waits for a person, or has ended."""
 
 _STOP_SECONDS = 5.0  # for calls to end when they are cancelled
 
