@@ -702,3 +702,33 @@ async def test_a_wrapped_store_claims_work_by_the_store_that_it_wraps(store: Sto
     await one.release("program:1", ended=False)
     assert await other.claim("program:1") is None
     await other.release("program:1", ended=False)
+
+
+async def test_a_call_that_asks_the_same_again_waits_by_the_request_that_is_there(store: Store) -> None:
+    before = asked(conversation_id="c1", run_id="run_1")
+    await store.put(before)
+
+    found = await store.take(asked("ask_2", conversation_id="c1", run_id="run_2"))
+
+    assert isinstance(found, ApprovalEntry)
+    assert (found.request.id, found.execution) == ("ask_1", None)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"conversation_id": "c2"},
+        {"call_id": "call_2"},
+        {"digest": "d6"},
+        {"definition": "another tool"},
+        {"approvers": 2},
+        {"in_doubt": True},
+    ],
+    ids=str,
+)
+async def test_a_call_that_asks_something_else_has_a_request_of_its_own(store: Store, other: dict[str, Any]) -> None:
+    await store.put(asked(conversation_id="c1", run_id="run_1"))
+
+    found = await store.take(asked("ask_2", **{"conversation_id": "c1", "run_id": "run_2", **other}))
+
+    assert found is None

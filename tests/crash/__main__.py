@@ -30,7 +30,7 @@ BEHIND = tuple(f"{who}: {when} the effect" for who in ("gateway", "server") for 
 UNASKED = ("pre hook", "event received", *TOOL, "unsaved", "saved")
 JOBS, SERVERS, PAGES = "tests.crash.jobs", "tests.crash.servers", "tests.crash.pages"
 FRAMEWORKS = tuple(
-    Way(name, f"tests.frameworks.crash.{name.replace(' ', '_')}", "run", ASKED, ANSWERED)
+    Way(name, f"tests.frameworks.crash.{name.replace(' ', '_')}", "run", ASKED, ANSWERED, name != "smolagents")
     for name in ("openai agents", "langchain", "google adk", "agent framework", "smolagents", "claude agent sdk")
 )
 WAYS = {
@@ -38,7 +38,7 @@ WAYS = {
     for way in (
         Way("session", JOBS, "session", ASKED, ANSWERED),
         Way("round", JOBS, "plan", ASKED, ANSWERED),
-        Way("program", JOBS, "program", ASKED, ANSWERED),
+        Way("program", JOBS, "program", ASKED, ANSWERED, has_call_ids=False),
         Way("session unasked", JOBS, "session_unasked", UNASKED, ()),
         Way("stored session", JOBS, "session_in_store", ASKED_STORED, ("loaded", *TOOL, "saved")),
         Way("stored unasked", JOBS, "session_in_store_unasked", (*ASKED_STORED[:3], *TOOL, "saved"), ()),

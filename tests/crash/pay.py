@@ -60,7 +60,7 @@ class PromptSink(SqliteSink):
 
 def open_run(*about: Any) -> Run:
     """Return a run as a host opens it whose calls may outlive its process."""
-    return Run(principal="ann", approvals=SqliteApprovalStore(database()), sinks=_sinks())
+    return Run(principal="ann", conversation_id="bill", approvals=SqliteApprovalStore(database()), sinks=_sinks())
 
 
 def open_run_unasked() -> Run:

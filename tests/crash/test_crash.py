@@ -70,3 +70,12 @@ async def test_a_question_without_a_doubt_is_a_problem_after_the_effect(tmp_path
 
     assert "asked without a word of doubt after the effect" in found.row.problems[0]
     assert await store.list(pending=True) == ()
+
+
+async def test_a_second_question_about_one_doubt_is_a_problem(tmp_path: Path) -> None:
+    found = _trial(tmp_path)
+    found.row.asked += ["yes", "yes?", "done?"]
+
+    await found.judge()
+
+    assert found.row.problems == ["asked 2 times about the doubt: yes?, done?"]

@@ -73,6 +73,7 @@ class Way:
             own, and returns what was said at last, or None while a call waits for a person.
         asked: The names of its points in the process whose call is asked about.
         answered: Those in the process that takes up the answer. Points in the store are found by trying.
+        has_call_ids: Whether a call that is made anew has the id that it had; else nothing shows that it is the same.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Way:
     job: str
     asked: tuple[str, ...]
     answered: tuple[str, ...]
+    has_call_ids: bool = True
 
 
 @dataclass
@@ -220,6 +222,11 @@ class Trial:
         row.unused = len(await self._store.answered())
         if row.effects != 1:
             row.problems.insert(0, f"paid {row.effects} times")
+        kinds = {"the call": [said for said in row.asked if said == "yes" and self.way.has_call_ids]}
+        kinds["the doubt"] = [said for said in row.asked if said.endswith("?")]
+        for about, said in kinds.items():
+            if len(said) > 1:
+                row.problems.append(f"asked {len(said)} times about {about}: {', '.join(said)}")
         for text, done in dict.fromkeys(stored_texts(self.folder)):
             row.texts.append(text)
             if done and DONE not in text and ("Rejected" in text or "used before" in text):

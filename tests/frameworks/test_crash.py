@@ -10,7 +10,7 @@ from tests.crash.__main__ import WAYS, trial
 from tests.crash.trial import Point, server
 
 
-@pytest.mark.parametrize("way", ["openai agents", "langchain"])
+@pytest.mark.parametrize("way", ["openai agents", "langchain", "google adk"])
 async def test_a_doubt_is_one_question_whose_answer_is_used(way: str, tmp_path: Path) -> None:
     server.set_forkserver_preload([WAYS[way].module])
 

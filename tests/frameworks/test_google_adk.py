@@ -14,6 +14,7 @@ from google.genai import types
 
 from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
 from toolcrib.adapters.google_adk import GuardPlugin, answers, approval_requests, as_tools, from_tools
+from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
@@ -45,6 +46,13 @@ class Chat:
         message = saying(said) if isinstance(said, str) else said
         run = self._runner.run_async(user_id=self._user, session_id=self._session, new_message=message)
         return [event async for event in run]
+
+    async def events(self) -> list[Any]:
+        """Return all events of the session."""
+        found = await self._runner.session_service.get_session(
+            app_name="app", user_id=self._user, session_id=self._session
+        )
+        return [] if found is None else found.events
 
 
 def outputs(events: list[Any]) -> list[Any]:
@@ -120,6 +128,27 @@ async def test_a_grant_that_is_not_confirmed_is_none() -> None:
     done = await chat.say(said)
 
     assert (ran, "Rejected" in str(outputs(done))) == ([], True)
+
+
+async def test_a_session_asks_one_question_about_a_call_in_doubt_and_its_answer_counts() -> None:
+    ran: list[str] = []
+    store = MemoryApprovalStore()
+    tools = as_tools([booking(ran, requires_approval=True)], run=lambda context: Run(approvals=store))
+    chat = Chat(tools, [("book", {"city": "Oslo"})])
+    asked = await chat.say("go")
+    [before] = approval_requests(asked)
+    grant = before.grant("ann")
+    await store.use(before, grant)
+    await store.begin(before, grant)
+    await store.break_off(before, grant)
+
+    doubt = await chat.say(answers(asked, grant))
+    [request] = approval_requests(doubt)
+    done = await chat.say(answers(doubt, request.done("booked by hand", "ann")))
+
+    assert (request.in_doubt, request.follows) == (True, before.id)
+    assert (outputs(done), ran) == ([{"result": "booked by hand"}], [])
+    assert (approval_requests(await chat.events())[1:], await store.list(pending=True)) == ([request], ())
 
 
 class Twice(BasePlugin):

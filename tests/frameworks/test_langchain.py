@@ -199,6 +199,30 @@ async def test_an_approval_in_a_process_that_lost_the_call_is_none_of_edited_arg
     assert (request.arguments, ran) == ({"city": "Paris"}, [])
 
 
+@pytest.mark.parametrize("plain", [False, True], ids=["named", "plain"])
+async def test_a_graph_asks_one_question_about_a_call_in_doubt_and_its_answer_counts(plain: bool) -> None:
+    ran: list[str] = []
+    store, where = MemoryApprovalStore(), config()
+    tools = as_tools([booking(ran, requires_approval=True)], run=lambda runtime: Run(approvals=store))
+    script = [calling(("book", {"city": "Oslo"})), AIMessage("done")]
+    agent: Any = create_agent(Scripted(responses=script), tools=tools, checkpointer=InMemorySaver())
+    asked = (await agent.ainvoke({"messages": "go"}, where))["__interrupt__"]
+    [before] = approval_requests(asked)
+    grant = before.grant("ann")
+    await store.use(before, grant)
+    await store.begin(before, grant)
+    await store.break_off(before, grant)
+
+    yes = {"type": "approve"} if plain else answers(asked, grant)
+    doubt = (await agent.ainvoke(Command(resume=yes), where))["__interrupt__"]
+    [request] = approval_requests(doubt)
+    done = await agent.ainvoke(Command(resume=answers(doubt, request.done("booked by hand", "ann"))), where)
+
+    assert (request.in_doubt, request.follows) == (True, before.id)
+    assert (done["messages"][-2].content, ran) == ("booked by hand", [])
+    assert await store.list(pending=True) == ()
+
+
 @pytest.mark.parametrize("stored", [False, True], ids=["in memory", "in a store"])
 async def test_a_plain_yes_is_no_answer_about_a_tool_that_has_changed_since(stored: bool) -> None:
     ran: list[Any] = []

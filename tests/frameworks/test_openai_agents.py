@@ -29,7 +29,7 @@ from mcp.types import Tool as McpTool
 
 from toolcrib.adapters.openai_agents import answer, approval_requests, as_tools, from_tools, guard
 from toolcrib.approvals import MemoryApprovalStore
-from toolcrib.calls import Completed, Media, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Completed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
@@ -79,6 +79,14 @@ def booking(ran: list[str], **options: Any) -> Any:
         return f"booked {city}"
 
     return book
+
+
+async def leave_in_doubt(store: MemoryApprovalStore, request: ApprovalRequest) -> None:
+    """Leave a call as a process does that dies while the tool runs."""
+    grant = request.grant("ann")
+    await store.use(request, grant)
+    await store.begin(request, grant)
+    await store.break_off(request, grant)
 
 
 # --- our tools in their agents
@@ -364,6 +372,26 @@ async def test_a_state_that_is_resumed_twice_runs_its_call_once() -> None:
     assert ran == ["Oslo"]
     assert outputs(results[0]) == ["booked Oslo"]
     assert outputs(results[1]) == ["booked Oslo"]
+
+
+async def test_a_state_asks_one_question_about_a_call_in_doubt_and_its_answer_counts() -> None:
+    ran: list[str] = []
+    store = MemoryApprovalStore()
+    tools = as_tools([booking(ran, requires_approval=True)], run=lambda ctx: Run(approvals=store))
+    agent = Agent(name="trips", tools=[*tools], model=saying([("book", {"city": "Oslo"})]))
+    state = (await Runner.run(agent, "go", run_config=UNTRACED)).to_state()
+    [before] = await approval_requests(state)
+    await leave_in_doubt(store, before)
+
+    [request] = await approval_requests(state)
+    await answer(state, before.grant("ann"))
+    state = (await Runner.run(agent, state, run_config=UNTRACED)).to_state()
+    await answer(state, request.done("booked by hand", "ann"))
+    done = await Runner.run(agent, state, run_config=UNTRACED)
+
+    assert (request.in_doubt, request.follows) == (True, before.id)
+    assert (outputs(done), ran) == (["booked by hand"], [])
+    assert await store.list(pending=True) == ()
 
 
 # --- their tools with us

@@ -11,6 +11,7 @@ _GUARD, _MEMBERS = "adapters/google_adk/_guard.py", "adapters/google_adk/_member
 _TESTS = ("tests/frameworks/test_google_adk.py", "tests/frameworks/test_all.py")
 
 GOOGLE_ADK_GATES: tuple[Gate, ...] = (
+    Gate("a further confirmation of ADK", _CALLS, "        if confirmed:\n", "        if False:\n", _TESTS),
     Gate(
         "a confirmation of ADK's for what was shown",
         _CALLS,

@@ -97,4 +97,18 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
         "False",
         _TESTS,
     ),
+    Gate(
+        "a state of the Agents SDK whose call has begun",
+        "serving/_framework_tools.py",
+        "and not await _has_begun(found, run)",
+        "and True",
+        _TESTS,
+    ),
+    Gate(
+        "an answer of before to a call in doubt of the Agents SDK",
+        _ANSWERS,
+        "before in (request.replaces, request.follows)",
+        "before == request.replaces",
+        _TESTS,
+    ),
 )

@@ -26,6 +26,27 @@ _OF_RENDERING = ("tests/calls/test_render.py", *_OF_WAYS)
 _OF_STREAMS = ("tests/pipeline/test_stream.py", *_OF_WAYS)
 
 RECOVERY_GATES: tuple[Gate, ...] = (
+    Gate(
+        "a pending request about another call of an equal id",
+        _LEDGER,
+        'entry.state == "pending" and _is_same_call(entry.request, request) and _asks_same(entry.request, request)',
+        'entry.state == "pending" and _asks_same(entry.request, request)',
+        ("tests/approvals/test_stores.py",),
+    ),
+    Gate(
+        "a pending request that asks something else",
+        _LEDGER,
+        'entry.state == "pending" and _is_same_call(entry.request, request) and _asks_same(entry.request, request)',
+        'entry.state == "pending" and _is_same_call(entry.request, request)',
+        ("tests/approvals/test_stores.py",),
+    ),
+    Gate(
+        "the conversation of a session in a store",
+        "rounds/_session.py",
+        'kept["conversation_id"] = keeper.id',
+        "pass",
+        ("tests/rounds/test_stored_sessions.py",),
+    ),
     # --- a call that began before, as the store knows
     Gate(
         "a call that is executed now",

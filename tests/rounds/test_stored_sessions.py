@@ -57,6 +57,14 @@ async def answer(store: Any) -> None:
     await store.answer(entry.request.grant("ada"))
 
 
+@pytest.mark.parametrize(("run", "conversation"), [(None, "ann 1"), (Run(conversation_id="trip"), "trip")])
+async def test_a_session_in_a_store_is_a_conversation(store: Any, run: Run | None, conversation: str) -> None:
+    await come(store, [], run=run).say("Add.").run()
+
+    (entry,) = await store.list(pending=True)
+    assert entry.request.conversation_id == conversation
+
+
 async def test_the_same_lines_go_on_once_a_person_has_answered(store: Any) -> None:
     ran: list[Any] = []
     first = await come(store, ran).say("Add.").run()

@@ -11,10 +11,13 @@ from google.genai import types
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
-__all__ = ["CONFIRMATION", "KEY", "answers", "approval_requests"]
+__all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests"]
 
 KEY = "toolcrib"
 """The entry of ours in the payload of a confirmation."""
+
+CONFIRMED_BY = "toolcrib_confirmation"
+"""The entry of the payload that has the id of a further confirmation: ADK gives its event to the session alone."""
 
 CONFIRMATION = "adk_request_confirmation"
 """The function by which ADK asks its client for a confirmation."""
@@ -44,12 +47,19 @@ def _part(id: str, response: dict[str, Any]) -> types.Part:
 
 
 def _asked(events: Iterable[Event]) -> list[tuple[str, ApprovalRequest]]:
-    found: list[tuple[str, ApprovalRequest]] = []
+    found: dict[str, ApprovalRequest] = {}
     for event in events:
         for call in event.get_function_calls():
             arguments: Any = call.args or {}
             payload: Any = arguments.get("toolConfirmation", {}).get("payload") if call.name == CONFIRMATION else None
-            if isinstance(payload, Mapping) and KEY in payload:
-                request = ApprovalRequest.from_dict(cast("Mapping[str, Any]", payload)[KEY])
-                found.append((call.id or "", request))
-    return found
+            _add(found, call.id or "", payload)
+        for confirmation in event.actions.requested_tool_confirmations.values():
+            again: Any = confirmation.payload
+            if isinstance(again, Mapping) and CONFIRMED_BY in again:
+                _add(found, str(cast("Mapping[str, Any]", again)[CONFIRMED_BY]), again)
+    return list(found.items())
+
+
+def _add(found: dict[str, ApprovalRequest], id: str, payload: Any) -> None:
+    if isinstance(payload, Mapping) and KEY in payload:
+        found[id] = ApprovalRequest.from_dict(cast("Mapping[str, Any]", payload)[KEY])

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast
+from uuid import uuid4
 
 from google.adk.events import Event
 from google.adk.tools import ToolContext
+from google.adk.tools.tool_confirmation import ToolConfirmation
+from google.genai import types
 
-from toolcrib.adapters.google_adk._answers import CONFIRMATION, KEY
+from toolcrib.adapters.google_adk._answers import CONFIRMATION, CONFIRMED_BY, KEY
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
@@ -43,9 +46,33 @@ async def make(
             # it was asked for by a process whose calls are not known here
             outcome = await tools.call(call, run, answer=answer)
     if isinstance(outcome, Suspended) and theirs.function_call_id:
-        theirs.request_confirmation(hint=outcome.request.text(), payload={KEY: outcome.request.to_dict()})
+        payload = {KEY: outcome.request.to_dict()}
+        if confirmed:
+            payload[CONFIRMED_BY] = await _ask_again(theirs, outcome.request, payload)
+        theirs.request_confirmation(hint=outcome.request.text(), payload=payload)
         theirs.actions.skip_summarization = True
     return outcome
+
+
+async def _ask_again(theirs: ToolContext, request: ApprovalRequest, payload: Mapping[str, Any]) -> str:
+    """Put a further confirmation of a call that was confirmed into the session, as ADK asks once; return its id."""
+    about, id = theirs.get_invocation_context(), f"adk-{uuid4()}"
+    calls = (call for event in theirs.session.events for call in event.get_function_calls())
+    original = next(call for call in calls if call.id == theirs.function_call_id)
+    confirmation = ToolConfirmation(hint=request.text(), payload=payload)
+    shapes = {"originalFunctionCall": original, "toolConfirmation": confirmation}
+    arguments = {name: shape.model_dump(by_alias=True, exclude_none=True) for name, shape in shapes.items()}
+    part = types.Part(function_call=types.FunctionCall(id=id, name=CONFIRMATION, args=arguments))
+    event = Event(
+        invocation_id=about.invocation_id,
+        author=theirs.agent_name,
+        branch=about.branch,
+        isolation_scope=about.isolation_scope,
+        content=types.Content(role="model", parts=[part]),
+        long_running_tool_ids={id},
+    )
+    await about.session_service.append_event(theirs.session, event)
+    return id
 
 
 def record_event(tools: FrameworkTools, event: Event, theirs: ToolContext) -> None:
