@@ -46,7 +46,7 @@ async def make(
             # it was asked for by a process whose calls are not known here
             outcome = await tools.call(call, run, answer=answer)
     if isinstance(outcome, Suspended) and theirs.function_call_id:
-        payload = {KEY: outcome.request.to_dict()}
+        payload: dict[str, Any] = {KEY: outcome.request.to_dict()}
         if confirmed:
             payload[CONFIRMED_BY] = await _ask_again(theirs, outcome.request, payload)
         theirs.request_confirmation(hint=outcome.request.text(), payload=payload)
