@@ -643,10 +643,11 @@ async def test_a_call_of_another_run_with_the_same_id_does_not_get_the_result(st
 
 async def test_a_grant_that_expires_before_its_call_begins_is_not_used(store: Store) -> None:
     await store.put(asked())
-    await store.answer(asked().grant("ann", expires_at=datetime.now(UTC) + timedelta(milliseconds=50)))
+    expiry = datetime.now(UTC) + timedelta(seconds=1)
+    await store.answer(asked().grant("ann", expires_at=expiry))
     grant = await store.take(asked())
     assert isinstance(grant, Grant)
-    await asyncio.sleep(0.06)
+    await asyncio.sleep((expiry - datetime.now(UTC)).total_seconds() + 0.01)
 
     with pytest.raises(ApprovalError, match="expired"):
         await store.begin(asked(), grant)
