@@ -23,7 +23,7 @@ from tests.adapters.mcp_server.clients import (
     text_of,
 )
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
-from toolcrib.adapters.mcp_server._elicitation import answers_from_forms, forms_for
+from toolcrib.adapters.mcp_server._elicitation import Suspension, answers_from_forms, forms_for, suspended_result
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Done, Grant
 from toolcrib.testing import RecordingSink
@@ -74,6 +74,18 @@ def test_each_answer_of_that_form_is_taken(content: Any, kind: type[Any], done: 
 
     assert isinstance(answer, kind)
     assert getattr(answer, "done", None) == done
+
+
+@pytest.mark.parametrize(
+    ("suspension", "goes_on"),
+    [
+        (Suspension((replace(DOUBTED, in_doubt=False),), {}, "it waits"), "and runs once"),
+        (Suspension((DOUBTED,), {}, "it may have been done"), "as they answered"),
+        (Suspension((DOUBTED,), {}, "it is executed now", executed=True), "with its result"),
+    ],
+)
+def test_the_text_for_a_suspended_call_says_how_the_same_call_goes_on(suspension: Suspension, goes_on: str) -> None:
+    assert f"it goes on from here, {goes_on}." in text_of(suspended_result(suspension, "the console"))
 
 
 def test_a_call_that_is_not_in_doubt_is_given_no_result() -> None:

@@ -193,10 +193,12 @@ def suspended_result(suspension: Suspension, answered_in: str, *, because: str =
         because: Why the client itself was not asked.
     """
     is_consent = all(request.consent is not None for request in suspension.requests)
+    is_in_doubt = any(request.in_doubt for request in suspension.requests)
+    goes_on = "with its result" if suspension.executed else "as they answered" if is_in_doubt else "and runs once"
     where = f"{because}A person answers it in {answered_in}; no tool and no command of yours does. "
     text = (
         f"{suspension.text}\n{'' if is_consent or suspension.executed else where}"
-        "Make exactly the same call again after that: it goes on from here, and runs once."
+        f"Make exactly the same call again after that: it goes on from here, {goes_on}."
     )
     asked = [
         {"id": r.id, "tool": r.tool, "arguments": dict(r.arguments), "reason": r.reason, "answered_in": answered_in}
