@@ -272,9 +272,8 @@ class LiveCall:
             InvalidArguments: They do not fit.
             SchemaError: The tool has no schema to check them against.
         """
-        self.args = args = self.args.overridden(arguments)
-        given = args.raw if isinstance(args.raw, dict) else self.args.without_defaults
-        self.received = ToolCall(self.received.name, dict(given), self.id, "model")
+        self.args = self.args.overridden(arguments)
+        self.received = ToolCall(self.received.name, dict(self.args.without_defaults), self.id, "model")
         self._forget_decisions()
 
     def _forget_decisions(self) -> None:
