@@ -369,7 +369,7 @@ async def test_a_value_of_a_stranger_is_asked_about() -> None:
         """Read the mail."""
         return "pay to DE89370400440532013000"
 
-    tools = [*as_tools([pay], run=lambda runtime: Run(provenance=Provenance())), read_mail]
+    tools = [*as_tools([pay], run=lambda runtime: Run(features=[Provenance()])), read_mail]
     paying = ("pay", {"account": "DE89370400440532013000"})
     agent = agent_of(tools, [("read_mail", {})], [paying])
     asked = await agent.ainvoke({"messages": "pay my bill"}, config())

@@ -298,7 +298,7 @@ async def test_a_value_of_a_stranger_is_asked_about() -> None:
         sent.append(account)
         return "paid"
 
-    tools = as_tools([read_mail, pay], run=lambda ctx: Run(provenance=Provenance()))
+    tools = as_tools([read_mail, pay], run=lambda ctx: Run(features=[Provenance()]))
     model = saying([("read_mail", {})], [("pay", {"account": "DE89370400440532013000"})])
     agent = Agent(name="bank", tools=[*tools], model=model)
 
@@ -318,7 +318,7 @@ async def test_what_the_user_said_is_not_asked_about() -> None:
         sent.append(account)
         return "paid"
 
-    tools = as_tools([pay], run=lambda ctx: Run(provenance=Provenance()))
+    tools = as_tools([pay], run=lambda ctx: Run(features=[Provenance()]))
     agent = Agent(name="bank", tools=[*tools], model=saying([("pay", {"account": "DE89370400440532013000"})]))
 
     result = await Runner.run(agent, "pay to DE89370400440532013000", run_config=UNTRACED)

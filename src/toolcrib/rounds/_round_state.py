@@ -8,6 +8,7 @@ from functools import lru_cache
 from toolcrib.errors import RoundError
 from toolcrib.formats import ProviderFormat, WireReply
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import provenance_of
 from toolcrib.rounds._round_call import RoundCall, calls_of_tools
 from toolcrib.toolsets import Toolset, ToolsetLike
 
@@ -47,9 +48,9 @@ class RoundState:
             calls = [RoundCall.received(call, reply, pipeline, run, format=format, strict=strict) for call in asked]
         self.calls = tuple(calls)
         own = {call.id for call in calls}
-        if run.provenance is not None:
+        if (provenance := provenance_of(run)) is not None:
             for call in calls:
-                run.memory.expect(call.id)
+                provenance.memory.expect(call.id)
         self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
         self.dispatched = False

@@ -19,6 +19,7 @@ from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, sha
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import Completed, Failed, ResultReader, ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
+from toolcrib.provenance import provenance_of
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving import CountedRequest, record_usage, run_reporting, shown_entries
@@ -153,7 +154,7 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
             watched = watched and await emit_value(ctx, value)
 
         run = self._in(ctx)
-        if run.provenance is not None:
+        if run.features:
             self._recall(ctx, run, call_id)
         outcome = await run_reporting(self._opened, call, run, report, grant=grant)
         if isinstance(outcome, Completed) and isinstance(outcome.value, ToolReturn):
@@ -196,7 +197,8 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call_id: str) -> None:
         """Have the run know what the messages say since the call before: also results of other toolsets' tools."""
-        run.memory.expect(call_id)
+        if (provenance := provenance_of(run)) is not None:
+            provenance.memory.expect(call_id)
         size = len(self._recalled)
         if self._recalled and (len(ctx.messages) < size or ctx.messages[size - 1] is not self._recalled[-1]):
             size = 0  # a history processor has put others in their place
