@@ -8,8 +8,6 @@ import pytest
 
 import toolcrib.errors
 
-pytestmark = pytest.mark.once
-
 PACKAGE = Path(toolcrib.errors.__file__).parents[1]
 
 

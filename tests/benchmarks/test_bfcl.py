@@ -15,7 +15,7 @@ from benchmarks.bfcl._runs import Raised, Replay, Returned, function_named, run_
 from benchmarks.bfcl._snapshots import Mismatch, mismatch, snapshot
 from benchmarks.bfcl.run import MODES, ROUNDS, main, replay
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.dojo.evasions import ROWS, WAYS, caught
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 PAGE = Path(__file__).parents[2] / "docs" / "provenance.md"
 NOT_CAUGHT = {

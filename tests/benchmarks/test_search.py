@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.bfcl.search import alone, load, recall, toolcrib_search
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 
 def test_tools_are_found_at_least_as_well_as_by_bm25s_alone() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.soak import soaked
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 
 @pytest.mark.timeout(900)

@@ -12,7 +12,7 @@ from tests.openapi.directory import faults_of
 from toolcrib.errors import DocumentError
 from toolcrib.openapi import toolset
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 DOCUMENTS = {
     "@blockfrost/openapi": ("openapi.yaml", 120),

@@ -62,6 +62,7 @@ async def paying(sink: Any, call: Any = None, run: Run | None = None) -> AsyncIt
     await asyncio.wait([task])
 
 
+@pytest.mark.processes
 async def test_what_ran_in_a_process_that_is_gone_is_lost(sink: Any, gone: str) -> None:
     sink.process = gone
 

@@ -20,7 +20,7 @@ from toolcrib.results import SqliteResultStore
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 VALUES: dict[str, Callable[[], Any]] = {
     "text": lambda: "word " * 20_000_000,

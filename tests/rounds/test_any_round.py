@@ -20,7 +20,7 @@ from tests.rounds.replies import FORMATS
 from toolcrib.formats import PROVIDERS
 from toolcrib.rounds import WireFormat
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 ROUNDS = examples(10_000)  # for each provider
 

@@ -25,7 +25,7 @@ from toolcrib.sandbox import (
 )
 
 pytestmark = [
-    pytest.mark.once,
+    pytest.mark.systems,
     pytest.mark.skipif(sys.platform != "linux", reason="its commands are those of Linux"),
 ]
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once
-
 HEAD = """
 from pydantic import BaseModel
 from toolcrib.hooks import HookSet

@@ -12,7 +12,7 @@ from tests.adapters.front_ends import BOOK, WEATHER, Trips, me, site
 from toolcrib.adapters.ag_ui import ag_ui_app
 from toolcrib.calls import ToolCall
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 
 @pytest.fixture(scope="module")

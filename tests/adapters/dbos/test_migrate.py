@@ -23,7 +23,7 @@ from toolcrib.adapters.dbos import (
 from toolcrib.errors import DatabaseError
 from toolcrib.turns import Turn
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pytest
 from tests.adapters.mcp_client.conformance_client import play
 from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 RELAY = Path(__file__).parents[2] / "npm" / "relay.py"
 

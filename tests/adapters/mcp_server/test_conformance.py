@@ -15,7 +15,7 @@ from tests.adapters.mcp_server.http import command_over_http
 from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
 from tests.npm.programs import command
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.systems
 
 TOOLS = Path(__file__).with_name("conformance_tools.py")
 
