@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import toolcrib.errors
 
 PACKAGE = Path(toolcrib.errors.__file__).parents[1]

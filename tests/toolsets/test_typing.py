@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 HEAD = """
 from pydantic import BaseModel
 from toolcrib.hooks import HookSet
