@@ -30,6 +30,7 @@ TIER_OF = {
     "tests/adapters/mcp_server/test_passing_on.py": "processes",
     "tests/adapters/mcp_server/test_programs.py": "processes",
     "tests/adapters/mcp_server/test_proxy.py": "processes",
+    "tests/adapters/mcp_server/test_same_gate.py": "processes",
     "tests/adapters/mcp_server/test_sessions.py": "processes",
     "tests/adapters/mcp_server/test_sign_in.py": "processes",
     "tests/cli": "processes",
