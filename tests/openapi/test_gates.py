@@ -115,6 +115,7 @@ async def test_what_a_server_says_is_untrusted_for_a_policy_of_provenance() -> N
     assert [request.method for request in server.requests] == ["GET"]
 
 
+@pytest.mark.processes
 async def test_a_program_calls_operations_as_functions() -> None:
     server = StandIn(
         document({"/sum": {"get": operation("total", [parameter("a", "query", {"type": "integer"})])}}), checks=False
