@@ -18,6 +18,8 @@ from toolcrib.toolsets.search import searchable
 METHODS = ("get", "head", "options", "put", "post", "patch", "delete")
 ALL = {"/x": {method: operation(method) for method in METHODS}}
 
+NEVER: dict[str, Any] = {"approval": False}
+
 
 def test_safe_methods_read_and_others_write() -> None:
     tools = toolset(document(ALL))
@@ -157,3 +159,12 @@ async def test_2500_operations_are_offered_by_search_in_1100_tokens() -> None:
     assert found.value[0]["name"] == "list_oldlamp1499"
     assert isinstance(called, Completed)
     assert server.last.url.raw_path == b"/v1/oldlamp1499?limit=2"
+
+
+@pytest.mark.parametrize("method", ["get", "head", "options", "post", "put", "patch", "delete"])
+def test_methods_that_are_not_safe_need_approval_unless_the_host_says_otherwise(method: str) -> None:
+    made = document({"/a": {method: operation("act")}})
+
+    needed = [bool(toolset(made, **options)["act"].tool.options.requires_approval) for options in ({}, NEVER)]
+
+    assert needed == [method in ("post", "put", "patch", "delete"), False]
