@@ -63,9 +63,9 @@ class RunProvenance(FeatureState):
             case "value":
                 self._read_value(given.call, given.value)
             case "refusal" if isinstance(given.call.outcome, Rejected) and given.call.outcome.source == "hook":
-                self._read_untrusted(given, given.value)  # what code of the host's says, whoever that has it from
-            case "description":
                 self._read_untrusted(given, given.value)
+            case "description":
+                self._read_untrusted(given, {"description": given.value})
             case "user":
                 memory.hear(given.value)
             case "client":

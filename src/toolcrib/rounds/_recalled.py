@@ -40,8 +40,8 @@ def recall_transcript(
     memory, rules = provenance.memory, PROVIDERS[format] if isinstance(format, str) else format
     for entry in tools.entries.values():
         if entry.tool.source is not None and entry.tool.source.get_listing() is not None and _is_foreign(entry):
-            text = {"description": entry.description, "parameters": entry.parameters}
-            run.read(ModelInput("description", text, entry=entry, key=f"description {entry.name} {entry.description}"))
+            about = {"description": entry.description, "parameters": entry.parameters}
+            run.read(ModelInput("description", about, entry=entry, key=f"description {entry.name} {entry.description}"))
     recalled = recalled_of(transcript)
     for item in recalled.rest_for(memory, transcript):
         shape = json_shape(item)
