@@ -17,7 +17,6 @@ from toolcrib.pipeline._doubt import next_request, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
 __all__ = ["answered", "approve", "ask_about", "begun_before", "override"]
@@ -354,7 +353,7 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
         word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"
     resumed = before.id if before is not None and call.state == "suspended" else None
     for mark in {resumed, own} - {None}:
-        earlier = settled_answers.add(str(mark), word)
+        earlier = approvals.used_answers.add(str(mark), word)
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 

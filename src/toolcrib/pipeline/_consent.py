@@ -15,7 +15,6 @@ from toolcrib.calls import ApprovalRequest, Consent, Denial, Failed, Grant, Outc
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._settled import settled_answers
 
 __all__ = ["consent_given", "consent_lacking", "waits_for_consent"]
 
@@ -138,7 +137,7 @@ async def _used(
         if isinstance(used, Grant):
             await run.approvals.end(request, used)
     else:
-        earlier = settled_answers.add(request.id, "used")
+        earlier = approvals.used_answers.add(request.id, "used")
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
     if call.trace is not None:

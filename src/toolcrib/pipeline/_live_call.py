@@ -29,11 +29,10 @@ from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
 from toolcrib.pipeline._plan import Plan
-from toolcrib.pipeline._questions import ask_approver
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, ask_approver
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["LiveCall"]
