@@ -421,9 +421,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "digest of the final arguments",
-        "pipeline/_approve.py",
-        "        digest=call.args.digest,\n",
-        '        digest="",\n',
+        "pipeline/_live_call.py",
+        '            "digest": self.args.digest,\n',
+        '            "digest": "",\n',
     ),
     Gate(
         "secrets in the digest", "schema/_canonical.py", "[tool, self.values, *unnamed]", "[tool, self.shown, *unnamed]"
