@@ -280,7 +280,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "trust in what a client answers",
-        "pipeline/_call_client.py",
+        "tools/_call_client.py",
         "        self._give_to_features([*sampled.content])\n",
         "",
         ("tests/pipeline/test_call_client.py",),

@@ -44,11 +44,13 @@ if TYPE_CHECKING:
         SuspendedCall,
         SuspendedCallStore,
     )
+    from toolcrib.approvals._used_answers import used_answers
     from toolcrib.schema import digest
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "._used_answers": "used_answers",
             "toolcrib._tables": "Execute",
             "._answers": "answered_fields field_choices field_value",
             "._executions": "Execution ExecutionState",
@@ -111,4 +113,5 @@ __all__ = [
     "misfit",
     "require_approver",
     "stored_approver",
+    "used_answers",
 ]
