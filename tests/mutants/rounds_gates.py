@@ -66,8 +66,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "defaults in the place of nothing",
         "schema/_input_spec.py",
-        "refused = None if nothing and not self._takes_any() else",
-        "refused = None if nothing else",
+        "            if self._takes_any():\n                return None, Inv",
+        "            if False:\n                return None, Inv",
         ("tests/rounds/test_whole_calls.py", "tests/schema/test_problems.py"),
     ),
     Gate(

@@ -10,6 +10,7 @@ from toolcrib.calls import ToolCall
 from toolcrib.errors import RoundError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import provenance_of
 from toolcrib.rounds._call import DecodedCall, readable_call, received_call
 from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset, ToolsetLike
@@ -50,9 +51,9 @@ class RoundState:
             calls = [received(call, reader, reply, pipeline, run) for call in reader.of(reply)]
         self.calls = tuple(calls)
         own = {call.id for call in calls}
-        if run.provenance is not None:
+        if (provenance := provenance_of(run)) is not None:
             for call in calls:
-                run.memory.expect(call.id)
+                provenance.memory.expect(call.id)
         self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
         self.dispatched = False
