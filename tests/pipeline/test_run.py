@@ -41,7 +41,7 @@ async def test_limits_by_tool() -> None:
         ({"principal": 5}, "give a name"),
         ({"available": "pay"}, "give a set of names"),
         ({"requirements": ["save"]}, "must_call"),
-        ({"provenance": True}, "give a policy"),
+        ({"features": [True]}, "give features, as in"),
     ],
     ids=lambda value: "",
 )
