@@ -48,7 +48,7 @@ def test_a_plain_call_loads_no_feature_and_no_database() -> None:
     loaded = modules.split()
     assert value == "3"
     assert [name for name in loaded if name.startswith(tuple(f"toolcrib.{room}." for room in UNUSED))] == []
-    assert {"sqlite3", "toolcrib._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
+    assert {"sqlite3", "toolcrib.database._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
 
 
 def test_a_version_is_printed_without_the_commands() -> None:

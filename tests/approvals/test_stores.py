@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.approvals import (
     ApprovalEntry,
     MemoryApprovalStore,
+    PostgresApprovalStore,
     SqlApprovalStore,
     SqliteApprovalStore,
     WrappedApprovalStore,

@@ -20,14 +20,14 @@ from langgraph.types import Command, interrupt
 
 from tests.frameworks.scripted import Scripted
 from toolcrib.adapters.langchain import GuardMiddleware, answers, approval_requests, as_tools, from_tools, guard
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy, MemorySuspendedCalls
+from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
