@@ -108,7 +108,8 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         texts = [block["text"] for block in blocks if "text" in block]
         if any(len(block) != 1 for block in blocks) or any(map(is_blank, texts)):
             return None
-        return Turn([{"role": "assistant", "content": blocks}], "".join(texts), calls, reply["stopReason"])
+        item: Item = {"role": "assistant", "content": blocks}
+        return Turn([item], "".join(texts), calls, reply["stopReason"], [use["input"] for use in uses])
 
     def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         misread = list[str]()
