@@ -230,6 +230,7 @@ async def test_a_call_that_went_through_several_runs_has_ended_in_the_last_alone
     )
 
 
+@pytest.mark.processes
 async def test_an_id_is_found_by_its_beginning_or_the_nearest_is_named(sink: Any) -> None:
     log = await recorded(sink)
 
