@@ -442,7 +442,13 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "                pass\n            return await self._timed(values, timeout, thread)\n",
         _OF_BEGINNINGS,
     ),
-    Gate("a fence holds a tool back", _EXECUTE, "        await call.run.fence()\n", "        pass\n", _OF_BEGINNINGS),
+    Gate(
+        "a fence holds a tool back",
+        _EXECUTE,
+        "        steps.append(lambda call: fence())\n",
+        "        pass\n",
+        _OF_BEGINNINGS,
+    ),
     # --- the run and its views
     Gate(
         "a view of a run is frozen",
@@ -470,8 +476,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "an inner execution shares its slot",
         _RUN,
-        "if outer is not None and outer.run is self.run:",
-        "if False:",
+        "return outer is not None and outer.run is self.run",
+        "return False",
         ("tests/pipeline/test_run.py", *_OF_WAYS),
     ),
     Gate(
@@ -606,8 +612,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "definition of the tool in a request",
-        _APPROVE,
-        "        definition=plan.definition,\n",
+        "pipeline/_live_call.py",
+        '            "definition": self.plan.definition,\n',
         "",
         ("tests/pipeline/test_approve.py", "tests/approvals"),
     ),

@@ -54,11 +54,13 @@ if TYPE_CHECKING:
         SuspendedCallStore,
         suspended_calls_beside,
     )
+    from toolcrib.approvals._used_answers import used_answers
     from toolcrib.schema import digest
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "._used_answers": "used_answers",
             "._answers": "answered_fields field_choices field_value",
             "._executions": "Execution ExecutionState",
             "._ledger": "EVERYBODY ApprovalEntry is_answer_to meant_by misfit",
@@ -133,4 +135,5 @@ __all__ = [
     "require_approver",
     "stored_approver",
     "suspended_calls_beside",
+    "used_answers",
 ]

@@ -17,8 +17,6 @@ from toolcrib.errors import DatabaseError
 from toolcrib.record import PostgresSink
 from toolcrib.turns import Turn
 
-pytestmark = pytest.mark.once
-
 
 @dataclass(frozen=True)
 class Roles:
