@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
     from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
     from toolcrib.rounds._session import Session
-    from toolcrib.rounds._step import Continue, Finished, NeedsTools, StepKeywords, Stopped
+    from toolcrib.rounds._step import (
+        Continue,
+        Finished,
+        NeedsTools,
+        SessionResult,
+        StepKeywords,
+        Stopped,
+        Waiting,
+    )
     from toolcrib.rounds._transcript import Transcript
     from toolcrib.rounds._unhandled import Unhandled
     from toolcrib.rounds._usage import Usage
@@ -46,7 +54,7 @@ else:
             "._results": "ToolCallIssue ToolResult rejection_reason",
             "._round": "DecodeKeywords ToolRound decode decode_stream",
             "._session": "Session",
-            "._step": "Continue Finished NeedsTools StepKeywords Stopped",
+            "._step": "Continue Finished NeedsTools SessionResult StepKeywords Stopped Waiting",
             "._transcript": "Transcript",
             "._unhandled": "Unhandled",
             "._usage": "Usage",
@@ -70,6 +78,7 @@ __all__ = [
     "RoundHook",
     "RoundHooks",
     "Session",
+    "SessionResult",
     "StepKeywords",
     "Stopped",
     "SuspendedTool",
@@ -80,6 +89,7 @@ __all__ = [
     "Transcript",
     "Unhandled",
     "Usage",
+    "Waiting",
     "WireFormat",
     "client_model",
     "decode",

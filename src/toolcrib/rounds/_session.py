@@ -31,9 +31,11 @@ from toolcrib.rounds._step import (
     Continue,
     Finished,
     NeedsTools,
+    SessionResult,
     StepKeywords,
     StepOptions,
     Stopped,
+    Waiting,
     chunk_listener,
     require_known,
 )
@@ -221,7 +223,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepOptions],
-    ) -> Finished[T] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[T]: ...
     @overload
     async def run(
         self,
@@ -230,7 +232,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[Any]: ...
     async def run(
         self,
         dispatch: Dispatch | None = None,
@@ -238,7 +240,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan:
+    ) -> SessionResult[Any]:
         """Ask the model until it has answered, and execute the calls that it makes.
 
         A session with an open round goes on with that one first: a session that waited for a person, perhaps in another
@@ -253,9 +255,11 @@ class Session(SessionState):
             keywords: As for `step`.
 
         Returns:
-            The answer; a `Stopped`, when a reply ended without one; or the plan of a round that waits for the host:
-            calls are suspended until a person answers, or something is `unhandled`. Where a gate suspended them or
-            something is unhandled, nothing of the round was executed. Run again when there is an answer.
+            The answer, a `Finished`, whose `result` it is; a `Stopped`, when a reply ended without one; or a `Waiting`,
+            the plan of a round that waits for the host: calls are suspended until a person answers, or something is
+            `unhandled`. Where a gate suspended them or something is unhandled, nothing of the round was executed. Run
+            again when there is an answer. Each of them has `result`, which says what to do where there is none, and
+            `waits_for`.
 
         Raises:
             RoundError: The model still asks for tools after so many rounds, and the last round was discarded; an answer
@@ -271,13 +275,13 @@ class Session(SessionState):
 
     async def _run(
         self, dispatch: Dispatch | None, max_rounds: int, hooks: RoundHooks, keywords: StepKeywords
-    ) -> Finished[Any] | Stopped | ToolRoundPlan:
+    ) -> SessionResult[Any]:
         took = Usage()
         waiting = self.open_round
         if waiting is not None:
             plan = await self.follow(waiting.run(self, dispatch, hooks=hooks))
             if not waiting.settled:
-                return plan
+                return Waiting.of(plan)
             await self._save()
         if not self.transcript:
             raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
@@ -292,7 +296,7 @@ class Session(SessionState):
                 continue
             plan = await self.follow(made.round.run(self, dispatch, hooks=hooks))
             if not made.round.settled:
-                return plan
+                return Waiting.of(plan)
             await self._save()
         made = await self._step(None, None, None, keywords)
         if isinstance(made, Finished | Stopped):
@@ -330,7 +334,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepOptions],
-    ) -> Finished[T] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[T]: ...
     @overload
     def run_sync(
         self,
@@ -339,7 +343,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[Any]: ...
     def run_sync(
         self,
         dispatch: Dispatch | None = None,
@@ -347,7 +351,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan:
+    ) -> SessionResult[Any]:
         """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
         work = self.run(dispatch, max_rounds=max_rounds, hooks=hooks, **keywords)
         return run_sync(work, instead="await session.run(...)")
