@@ -24,7 +24,12 @@ settings.register_profile("local", _UNHURRIED)
 settings.register_profile("ci", _UNHURRIED, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-os.environ.pop("COLUMNS", None)  # of the terminal that the tests are started in: commands here write to none
+# Of the terminal that the tests are started in, and of its person: the commands here write to none, for nobody.
+_OURS = ("TOOLCRIB_EFFORT", "TOOLCRIB_PICTURES")
+_THEIRS = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+for _name in [*os.environ]:
+    if _name in _THEIRS or (_name.startswith(("OTEL_", "TOOLCRIB_")) and _name not in _OURS):
+        del os.environ[_name]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)

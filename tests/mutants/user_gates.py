@@ -16,8 +16,8 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "gates of a toolset",
         "toolsets/_gates.py",
-        "return (*scopes, *available, *entry.gates, *approval)",
-        "return (*scopes, *available, *approval)",
+        "return (*consent, *scopes, *available, *entry.gates, *approval)",
+        "return (*consent, *scopes, *available, *approval)",
         _OF_GATES,
     ),
     Gate("gates of a run", "pipeline/_gates.py", "            *run.gate_steps,\n", "", _OF_GATES),

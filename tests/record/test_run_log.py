@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresSink
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, now, outcome_from_dict
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import (
     EventLog,
+    PostgresSink,
     RunFilter,
     SqliteSink,
     TraceNode,

@@ -72,7 +72,7 @@ class LedgerStore(ABC):
             write: Whether `work` writes; no other transaction writes meanwhile.
         """
 
-    async def _write(self, work: Callable[[Ledger], T]) -> T:
+    async def _commit(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work` in a transaction, and wake what waits in this process."""
         result = await self._run(work, write=True)
         self._wake()
@@ -99,7 +99,7 @@ class LedgerStore(ABC):
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
-        await self._write(lambda ledger: keep_request(ledger, request))
+        await self._commit(lambda ledger: keep_request(ledger, request))
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Take a grant or a denial.
@@ -107,7 +107,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
         """
-        await self._write(lambda ledger: keep_answer(ledger, answer))
+        await self._commit(lambda ledger: keep_answer(ledger, answer))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
         """Return the answer to this request, its entry where its call has begun, or one that asks the same already.
@@ -115,7 +115,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is closed.
         """
-        return await self._write(lambda ledger: take_answer(ledger, request))
+        return await self._commit(lambda ledger: take_answer(ledger, request))
 
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
         """Store an answer that came with the call; return the entry by which the call has begun, if it has.
@@ -123,7 +123,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: It was used before, or the request was answered otherwise.
         """
-        return await self._write(lambda ledger: use_answer(ledger, request, answer))
+        return await self._commit(lambda ledger: use_answer(ledger, request, answer))
 
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
@@ -144,7 +144,7 @@ class LedgerStore(ABC):
         active_executions.add(execution.id)  # before another task can read the entry
         begun: ApprovalEntry | None = None
         try:
-            begun = await self._write(lambda ledger: begin_execution(ledger, request, grant, execution, again=again))
+            begun = await self._commit(lambda ledger: begin_execution(ledger, request, grant, execution, again=again))
         except BaseException:
             active_executions.discard(execution.id)
             raise
@@ -158,19 +158,19 @@ class LedgerStore(ABC):
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Note that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
         try:
-            await self._write(partial(end_execution, request=request, grant=grant, result=result))
+            await self._commit(partial(end_execution, request=request, grant=grant, result=result))
         finally:
             self._forget(request.id)
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
         """Note that a call which began here was broken off: it is in doubt."""
         self._forget(request.id)
-        await self._write(partial(end_execution, request=request, grant=grant, broken_off=True))
+        await self._commit(partial(end_execution, request=request, grant=grant, broken_off=True))
 
     async def undo(self, request: ApprovalRequest) -> None:
         """Forget that a call began, which asked for approval before it did anything."""
         self._forget(request.id)
-        await self._write(partial(undo_execution, request=request))
+        await self._commit(partial(undo_execution, request=request))
 
     async def claim(self, key: str) -> Execution | None:
         """Claim a piece of work for this process until `release`; return the claim of who works on it, or ended it."""
@@ -178,7 +178,7 @@ class LedgerStore(ABC):
         active_executions.add(claim.id)
         found: Execution | None = claim
         try:
-            found = await self._write(lambda ledger: claim_work(ledger, key, claim))
+            found = await self._commit(lambda ledger: claim_work(ledger, key, claim))
         finally:
             if found is not None:
                 active_executions.discard(claim.id)
@@ -190,7 +190,7 @@ class LedgerStore(ABC):
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
         """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
         self._forget(f"{_CLAIM}{key}")
-        await self._write(lambda ledger: release_work(ledger, key, ended=ended, result=result))
+        await self._commit(lambda ledger: release_work(ledger, key, ended=ended, result=result))
 
     async def load_session(self, session_id: str) -> SavedSession | None:
         """Return the session of this id; None where there is none."""
@@ -206,11 +206,11 @@ class LedgerStore(ABC):
             ledger.write_session(session)
             return True
 
-        return await self._write(save)
+        return await self._commit(save)
 
     async def delete_session(self, session_id: str) -> bool:
         """Remove a session; return whether there was one. The requests and executions of its calls stay."""
-        return await self._write(lambda ledger: ledger.remove_session(session_id))
+        return await self._commit(lambda ledger: ledger.remove_session(session_id))
 
     def _forget(self, request_id: str) -> None:
         active_executions.discard(self._executing.pop(request_id, ""))
@@ -270,7 +270,7 @@ class LedgerStore(ABC):
 
     async def revoke(self, grant: Grant) -> bool:
         """Take a standing grant back; return whether there was one."""
-        return await self._write(lambda ledger: ledger.revoke(grant))
+        return await self._commit(lambda ledger: ledger.revoke(grant))
 
 
 def _count_pending(ledger: Ledger) -> tuple[int, int]:

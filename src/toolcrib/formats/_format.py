@@ -65,6 +65,7 @@ class ToolFormat(ABC):
         callers: Who may be named as the only callers of a tool; empty where the model itself is the only one.
         strict: Whether it has a mode that holds the model to the schema.
         returns: Whether a definition has a place for the schema of the result.
+        as_it_is: Whether the schema of the arguments goes out as the tool has it, and not as providers take it.
     """
 
     title: ClassVar[str]
@@ -74,6 +75,7 @@ class ToolFormat(ABC):
     callers: ClassVar[frozenset[str]] = frozenset()
     strict: ClassVar[bool] = True
     returns: ClassVar[bool] = False
+    as_it_is: ClassVar[bool] = False
 
     @abstractmethod
     def define(self, tool: Declaration) -> Item:

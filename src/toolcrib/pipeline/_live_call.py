@@ -8,15 +8,15 @@ from copy import copy
 from dataclasses import replace
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import schema
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
     DecisionNote,
+    Failed,
     Grant,
     Outcome,
     Suspended,
@@ -26,14 +26,14 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet, ModelInput
-from toolcrib.pipeline._arguments import Arguments
+from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
+from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._plan import Plan
-from toolcrib.pipeline._questions import ask_approver
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, ask_approver
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["LiveCall"]
@@ -41,20 +41,6 @@ __all__ = ["LiveCall"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
-
-
-class _NoArguments(Arguments):
-    """The arguments of a call that were not read so far."""
-
-    def __init__(self) -> None:
-        super().__init__(cast("Plan", None), {}, {})
-
-    @property
-    def canonical(self) -> schema.CanonicalArguments:
-        return schema.CanonicalArguments({}, {})
-
-
-_NOT_READ: Final = _NoArguments()
 
 
 class LiveCall:
@@ -69,7 +55,7 @@ class LiveCall:
     """
 
     ctx: RunContext[Any] | None = None
-    args: Arguments = _NOT_READ
+    args: Arguments = NOT_READ
     state: CallState = "received"
     begun: bool = False
     value: Any = None
@@ -107,7 +93,7 @@ class LiveCall:
 
     @property
     def raw_arguments(self) -> Any:
-        return self.received.arguments if self.args is _NOT_READ else self.args.raw
+        return self.received.arguments if self.args is NOT_READ else self.args.raw
 
     @property
     def entry(self) -> ToolEntry:
@@ -124,6 +110,10 @@ class LiveCall:
     @property
     def is_recorded(self) -> bool:
         return self.trace is not None
+
+    @property
+    def digest(self) -> str:
+        return self.args.digest
 
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
         return self.approval.origins.get(gate, ())
@@ -261,6 +251,28 @@ class LiveCall:
     def add_reason(self, reason: str, metadata: Mapping[str, Any] = _NOTHING) -> None:
         """Add a reason for which a person has to be asked, and what they are shown besides."""
         self.update_approval(reasons=(*self.approval.reasons, reason), metadata={**self.approval.metadata, **metadata})
+
+    def note_answer(self, answer: dict[str, Any]) -> None:
+        if self.trace is not None:
+            self.trace.answered(answer)
+
+    def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
+        return hook_failure(self.plan, self.id, self.run, kind, hook, raised)
+
+    def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
+        run = self.run
+        fields: dict[str, Any] = {
+            "arguments": self.args.for_approval,
+            "call_id": self.id,
+            "digest": self.args.digest,
+            "requested": self.shown_request(),
+            "run_id": run.id,
+            "principal": run.principal,
+            "agent": run.agent,
+            "conversation_id": run.conversation_id,
+            "definition": self.plan.definition,
+        }
+        return ApprovalRequest(id=id, tool=self.name, reason=reason, **(fields | more))
 
     # --- its arguments
 
@@ -447,9 +459,13 @@ class LiveCall:
             self.update_execution(delivered=delivered)
         return self
 
-    def suspend(self) -> None:
-        """Move to `suspended`: a person has to be asked."""
+    def suspend(self, request: ApprovalRequest) -> Suspended:
+        """Move to `suspended`: a person has to be asked by a request."""
+        self.update_approval(request=request)
+        if self.trace is not None:
+            self.trace.suspended(request)
         self.state = "suspended"
+        return Suspended(request.tool, request.call_id, request, self)
 
     def close(self, outcome: Outcome) -> Outcome:
         """Move to `closed` with the outcome, and make the record."""
@@ -500,6 +516,7 @@ class LiveCall:
             "revealed": self.was_revealed,
             "extra_hooks": bool(self.extra_hooks) or history.hooks_lost,
             "doubts": history.doubts,
+            "waits_for": asked.waits_for,
             "request": None if asked.request is None else asked.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from toolcrib import approvals as _approvals
-from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
+from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import (
     DeliveryLike,
@@ -30,11 +30,10 @@ from toolcrib.hooks import (
     feature_parts,
     gate_steps,
 )
-from toolcrib.pipeline._access import Access
-from toolcrib.pipeline._call_client import LinkedClient
 from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, require_options
 from toolcrib.record import Sink
 from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
+from toolcrib.tools import LinkedClient
 
 __all__ = ["Run", "RunView", "current_run", "run_for"]
 
