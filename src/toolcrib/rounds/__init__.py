@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.rounds._plan import ToolRoundPlan
     from toolcrib.rounds._recalled import recall_transcript
     from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
+    from toolcrib.rounds._retry import Retry
     from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
     from toolcrib.rounds._session import Session
     from toolcrib.rounds._step import (
@@ -52,6 +53,7 @@ else:
             "._plan": "ToolRoundPlan",
             "._recalled": "recall_transcript",
             "._results": "ToolCallIssue ToolResult rejection_reason",
+            "._retry": "Retry",
             "._round": "DecodeKeywords ToolRound decode decode_stream",
             "._session": "Session",
             "._step": "Continue Finished NeedsTools SessionResult StepKeywords Stopped Waiting",
@@ -75,6 +77,7 @@ __all__ = [
     "HandledTool",
     "NeedsTools",
     "RejectedTool",
+    "Retry",
     "RoundHook",
     "RoundHooks",
     "Session",

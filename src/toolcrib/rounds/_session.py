@@ -22,9 +22,11 @@ from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
+from toolcrib.rounds._retry import Retry
 from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, decode_stream
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
+from toolcrib.rounds._session_activity import ModelRequest
 from toolcrib.rounds._session_keeper import session_keeper
 from toolcrib.rounds._session_state import SessionState, asks
 from toolcrib.rounds._step import (
@@ -160,35 +162,67 @@ class Session(SessionState):
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
         self._activity.open(pipeline.sinks)
-        available = asked.get("available")
-        counter = UsageCounter(self.format)
+        listener = chunk_listener(on_chunk, on_text, self.format)
         with self._activity.request(json=request.output is not None) as sent:
-            reading = DecodeKeywords(
-                format=self.format,
-                run=self._activity.run,
-                transcript=self.transcript,
-                strict=asked.get("strict", False),
-            )
-            reply: object = self.model.reply(request)
-            if isawaitable(reply):  # an async generator is a stream as it is
-                reply = await reply
-            try:
-                if isinstance(reply, AsyncIterable):
-                    chunks = counter.counted(cast("AsyncIterable[object]", reply))
-                    listener = chunk_listener(on_chunk, on_text, self.format)
-                    round = await decode_stream(
-                        pipeline, chunks, available, on_chunk=listener, on_call=on_call, **reading
-                    )
-                else:
-                    counter.count(reply)
-                    round = decode(pipeline, reply, available, **reading)
-                sent.round = round
-            finally:
-                self._took = sent.usage = counter.usage()
-                sent.answered_by = counter.model
-                self.usage += self._took
+            self._took = Usage()
+            round = await self._ask(pipeline, request, asked, (listener, on_call), sent)
         self._container = round.container or self._container
         return await self._read(round, asked)
+
+    async def _ask(
+        self,
+        pipeline: Pipeline,
+        request: ChatRequest,
+        asked: StepKeywords,
+        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        sent: ModelRequest,
+    ) -> ToolRound:
+        """Ask the model, again where it fails and the step has a `retry`, and return its reply as a round."""
+        retry, number = asked.get("retry") or Retry(times=0), 0
+        while True:
+            counter, round, failure = UsageCounter(self.format), None, None
+            try:
+                round = sent.round = await self._ask_once(pipeline, request, asked, listeners, counter)
+            except Exception as error:  # the model is the code of others
+                failure = error
+            finally:
+                took = counter.usage()
+                self._took += took
+                self.usage += took
+                sent.usage, sent.answered_by = self._took, counter.model
+            if round is not None and round.stop_kind != "error":
+                return round
+            is_shown = counter.counted_any and any(listeners)
+            pause = None if is_shown else retry.pause_after(failure, number)
+            if pause is None and round is not None:
+                return round
+            if pause is None:
+                raise failure or RuntimeError("the model did not answer")
+            if round is not None:
+                round.discard()
+            number += 1
+            await retry.sleep(pause)
+
+    async def _ask_once(
+        self,
+        pipeline: Pipeline,
+        request: ChatRequest,
+        asked: StepKeywords,
+        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        counter: UsageCounter,
+    ) -> ToolRound:
+        available, (on_chunk, on_call) = asked.get("available"), listeners
+        reading = DecodeKeywords(
+            format=self.format, run=self._activity.run, transcript=self.transcript, strict=asked.get("strict", False)
+        )
+        reply: object = self.model.reply(request)
+        if isawaitable(reply):  # an async generator is a stream as it is
+            reply = await reply
+        if not isinstance(reply, AsyncIterable):
+            counter.count(reply)
+            return decode(pipeline, reply, available, **reading)
+        chunks = counter.counted(cast("AsyncIterable[object]", reply))
+        return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return what a reply wants."""

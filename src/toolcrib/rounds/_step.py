@@ -12,6 +12,7 @@ from toolcrib.errors import NoResult, closest
 from toolcrib.formats import Item, WireFormat, text_delta
 from toolcrib.pipeline import Pipeline
 from toolcrib.rounds._plan import ToolRoundPlan
+from toolcrib.rounds._retry import Retry
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._unhandled import Unhandled
@@ -46,6 +47,7 @@ class StepOptions(TypedDict, total=False):
         strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
         return_schemas: Whether the model is shown what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
+        retry: How often the model is asked again after an error of the server's; not at all when left out.
     """
 
     tools: Pipeline | ToolsetLike
@@ -56,6 +58,7 @@ class StepOptions(TypedDict, total=False):
     strict: bool
     return_schemas: bool
     commit: bool
+    retry: Retry
 
 
 class StepKeywords(StepOptions, total=False):
