@@ -260,6 +260,10 @@ class LedgerStore(ABC):
         entries = await self._run(lambda ledger: ledger.answered(), write=False)
         return tuple(entry for entry in entries if entry.state == "answered")
 
+    async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the requests whose answers are used up."""
+        return frozenset(await self._run(lambda ledger: ledger.used(request_ids), write=False))
+
     async def count_pending(self) -> tuple[int, int]:
         """Return how many requests are pending, and how many of these are about calls in doubt."""
         return await self._run(_count_pending, write=False)
@@ -328,6 +332,10 @@ class _MemoryLedger:
 
     def answered(self) -> Iterable[ApprovalEntry]:
         return [entry for entry in self._entries.values() if entry.answer is not None and entry.used_at is None]
+
+    def used(self, request_ids: Iterable[str]) -> Iterable[str]:
+        found = (self._entries.get(request_id) for request_id in request_ids)
+        return [entry.request.id for entry in found if entry is not None and entry.used_at is not None]
 
     def unended(self) -> Iterable[ApprovalEntry]:
         executions = ((entry, entry.execution) for entry in self._entries.values())

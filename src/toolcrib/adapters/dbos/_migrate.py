@@ -9,7 +9,7 @@ from dbos._migration import get_migration_versions, get_sqlite_migration_version
 from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._work_tables import WORK_TABLES
+from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.approvals import POSTGRES_APPROVAL_TABLES, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES
 from toolcrib.database import Database, Execute, StoreTables, TablesVersion, file_version, transaction
 from toolcrib.errors import DatabaseError
@@ -33,7 +33,7 @@ def _stores(database: Database) -> tuple[StoreTables, ...]:
         own = (POSTGRES_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *POSTGRES_EVENT_TABLES, RESULT_TABLES)
     else:
         own = (SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *sqlite_event_tables(), RESULT_TABLES)
-    return (*own, WORK_TABLES)
+    return (*own, WORK_TABLES, REQUEST_TABLES)
 
 
 def table_versions(database: Database) -> list[TablesVersion]:
