@@ -74,7 +74,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "what is attached to a message is not the user's",
         "rounds/_recalled.py",
         '            run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))\n',
-        "            run.hear(text)\n",
+        "            run.add_user_message(text)\n",
         _RECALLED,
     ),
     Gate(
