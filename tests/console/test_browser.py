@@ -60,8 +60,6 @@ from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
-pytestmark = pytest.mark.once
-
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TOKEN = "a-token-of-the-tests-0123"

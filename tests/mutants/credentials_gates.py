@@ -207,7 +207,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "mode of the database",
-        "credentials/_sqlite.py",
+        "credentials/_stores.py",
         '        if os.name == "posix" and self.path.stat().st_mode & 0o077:\n',
         "        if False:\n",
         _OF_STORES,

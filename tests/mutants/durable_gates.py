@@ -442,8 +442,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     # --- the store on Postgres
     Gate(
         "one writer of approvals at a time",
-        "adapters/dbos/_approvals.py",
-        "_LOCK if write else None",
+        "database/_database.py",
+        "self._lock if write else None",
         "None",
         ("tests/adapters/dbos/test_approvals.py",),
     ),

@@ -88,7 +88,7 @@ async def test_arguments_are_read_after_validate_and_final_at_authorize() -> Non
         return {**args, "times": args["times"] * 2}
 
     tools = Toolset([send], pre_hooks={"send": double}).with_gates(*gates)
-    await Pipeline(tools).run(ToolCall("send", '{"text": "x", "times": "2"}'))
+    await Pipeline(tools).run(ToolCall("send", '{"text": "x", "times": 2}'))
 
     assert [gate.seen for gate in gates] == [[{}], [{"text": "x", "times": 2}], [{"text": "x", "times": 4}]]
 

@@ -193,13 +193,16 @@ class CompiledTool:
             return self.validated(self.tool.bind((), values))
         return self.spec.arguments(self.spec.validate_python(values))
 
-    def read_json(self, values: Mapping[str, Any], *, host: bool = False, reading: Reading = "json") -> dict[str, Any]:
+    def read_json(
+        self, values: Mapping[str, Any], *, host: bool = False, reading: Reading = "json", convert: bool = False
+    ) -> dict[str, Any]:
         """Return the arguments that a JSON form describes; raises what `read` does.
 
         Args:
             host: It may have what only a host gives: fixed and injected arguments, or those of a tool without a schema.
             reading: Whether they are read as JSON, or as the Python values of a host, such as a `str` that a union
                 takes as it is and would read as a date.
+            convert: Whether JSON is converted where pydantic can, as the values of a host are.
         """
         spec = self.spec
         if reading == "python":
@@ -207,7 +210,7 @@ class CompiledTool:
         own = {name: value for name, value in values.items() if host and (name in spec.fixed or name in spec.injected)}
         given = {name: value for name, value in values.items() if name not in own}
         try:
-            return {**spec.arguments(spec.validate_json(json.dumps(given))), **own}
+            return {**spec.arguments(spec.validate_json(json.dumps(given), convert)), **own}
         except SchemaError:
             if not host:
                 raise
