@@ -47,8 +47,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "arguments that cannot all be named",
         _HOST,
-        'summary["id"], fault=fault, flows=flows)',
-        'summary["id"], flows=flows)',
+        'summary["id"], fault=fault)',
+        'summary["id"])',
         _OF_TOOLKIT,
     ),
     Gate(

@@ -395,7 +395,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a value of others behind a flood is found",
         "provenance/_texts.py",
-        '            if len(places) > tries and (" " in value or value in self._places):\n',
+        '            if more is not None and " " in value:\n',
         "            if False:\n",
         _MEMORY,
     ),

@@ -160,6 +160,13 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "            if False:\n",
         ("tests/code/test_claim_log.py",),
     ),
+    Gate(
+        "the claim of who writes a journal is checked",
+        "approvals/_ledger_store.py",
+        'claim.id != self._executing.get(f"{_CLAIM}{key}")',
+        "False",
+        ("tests/code/test_claim_log.py",),
+    ),
     # --- the way back
     Gate(
         "availability on recovery",
