@@ -58,7 +58,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a call that did not come whole",
-        "pipeline/_plan.py",
+        "pipeline/_compiled_tool.py",
         "        if call.fault:\n",
         "        if False:\n",
         ("tests/rounds/test_whole_calls.py",),
@@ -268,14 +268,14 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "one execution of a call that was saved",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         '    call.state = data.get("state", "admitted")\n',
         '    call.state = "admitted"\n',
         ("tests/rounds/test_saved.py", "tests/rounds"),
     ),
     Gate(
         "the doubt about a call that was executing when it was saved",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         '    if call.state == "executing" or (call.history.doubts',
         "    if (call.history.doubts",
         ("tests/rounds/test_saved.py", "tests/pipeline/test_recover.py"),
