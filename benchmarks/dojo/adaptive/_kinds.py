@@ -1,0 +1,12 @@
+"""All kinds of attacks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.dojo.adaptive import _links, _numbers, _private, _values
+
+__all__ = ["KINDS"]
+
+KINDS: Final = (*_values.KINDS, *_numbers.KINDS, *_links.KINDS, *_private.KINDS)
+"""All kinds, in the order of the table."""
