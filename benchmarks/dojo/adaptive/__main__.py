@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from benchmarks.dojo.adaptive._kinds import KINDS
+from benchmarks.dojo.adaptive import _agentdojo
+from benchmarks.dojo.adaptive._kinds import KINDS as OWN
 from benchmarks.dojo.adaptive._trial import Kind, drawn
 
+KINDS = (*OWN, *_agentdojo.KINDS)
 SEED = 20261127
 _SHARE = {"programs": 8, "programs before": 4, "mcp": 4, "rounds": 2}
 """Of how many variants one is tried over a way that takes longer than the pipeline."""

@@ -153,7 +153,7 @@ def drawn(kind: Kind, count: int, number: int, part: Part) -> list[Attack]:
 
     @seed(number)
     @settings(
-        max_examples=count * 2,
+        max_examples=count * 4,
         database=None,
         deadline=None,
         phases=[Phase.generate],

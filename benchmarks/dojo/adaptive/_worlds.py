@@ -159,8 +159,8 @@ class World:
             return "a page"
         if name == "write_file":
             self.texts[str(arguments["path"])] = str(arguments["text"])
-        if name == "add_contact":
-            self.records = [*self.records, dict(arguments)]
+        if name in ("add_contact", "create_event", "write_file"):
+            self.records = [*self.records, {key: value for key, value in arguments.items() if key != "text"}]
         if name == "read_file":
             return self.texts.get(str(arguments["path"]), "")
         return self.records if name == list(WORLDS[self.name])[1] else "done"
