@@ -29,7 +29,9 @@ async def questions_of(task: Task, way: str = "pipeline") -> list[str]:
         for call in (*world.reads, *task.calls):
             await carry([call])
     done = [call for call in task.calls if call[0] != "read_file"]
-    if [call for call in world.effects if call[0] not in _FETCHES] != [call for call in done if call[0] not in _FETCHES]:
+    if [call for call in world.effects if call[0] not in _FETCHES] != [
+        call for call in done if call[0] not in _FETCHES
+    ]:
         raise AssertionError(f"the task is not solved by its calls: {task}: {world.effects}")
     return person.asked[False]
 
@@ -43,16 +45,16 @@ async def report(way: str, *, is_long: bool) -> int:
     asked_of: dict[str, list[tuple[Task, list[str]]]] = {name: [] for name in WORLDS}
     for task in TASKS:
         asked_of[task.world].append((task, await questions_of(task, way)))
-    for name, pairs in [*asked_of.items(), ("all", [pair for pairs in asked_of.values() for pair in pairs])]:
+    total = [pair for pairs in asked_of.values() for pair in pairs]
+    for name, pairs in [*asked_of.items(), ("all", total)]:
         asked = [task for task, questions in pairs if questions]
         rightly = [task for task in asked if task.is_rightly_asked]
         missed = [task for task, questions in pairs if task.is_rightly_asked and not questions]
         count = sum(len(questions) for _, questions in pairs)
         print(f"{name:10}{len(pairs):8}{len(asked):14}{len(rightly):10}{count:12}{len(missed):9}")
-    for task, questions in [pair for pairs in asked_of.values() for pair in pairs] if is_long else ():
+    for task, questions in total if is_long else ():
         if bool(questions) != task.is_rightly_asked:
             print(f"{'asked' if questions else 'NOT asked'}: {task.said}", *questions, sep="\n    ")
-    total = [pair for pairs in asked_of.values() for pair in pairs]
     too_many = sum(bool(questions) for _, questions in total) > MOST
     return 1 if too_many or any(task.is_rightly_asked and not questions for task, questions in total) else 0
 

@@ -47,8 +47,22 @@ def _tool(name: str, result: str, schema: Mapping[str, Any] = _OPEN, ran: list[s
         return result
 
     verb = name.split("_")[0]
-    reads = verb in {"read", "get", "list", "search", "summarize", "query", "git", "chart", "resolve", "weather", "ping"}
-    effect = "fetch" if verb == "fetch" else "none" if reads else "send" if verb in {"http", "post", "send"} else "write"
+    reads = verb in {
+        "read",
+        "get",
+        "list",
+        "search",
+        "summarize",
+        "query",
+        "git",
+        "chart",
+        "resolve",
+        "weather",
+        "ping",
+    }
+    effect = (
+        "fetch" if verb == "fetch" else "none" if reads else "send" if verb in {"http", "post", "send"} else "write"
+    )
     effect = effect_of("delete") if verb == "delete" else effect
     properties: Mapping[str, Any] = schema.get("properties") or {}
     content = [each for each in ("text", "body", "input", "content") if each in properties or schema is _OPEN]
@@ -69,7 +83,9 @@ class Guarded:
         """Answer a scenario."""
         naive = NaiveAgent()(scenario)
         made = asyncio.run(self._made(scenario, [ToolCall(each.name, each.arguments) for each in naive.tool_calls]))
-        return AgentResponse(naive.text, [call for call, is_made in zip(naive.tool_calls, made, strict=True) if is_made])
+        return AgentResponse(
+            naive.text, [call for call, is_made in zip(naive.tool_calls, made, strict=True) if is_made]
+        )
 
     async def _made(self, scenario: Scenario, calls: Sequence[ToolCall]) -> list[bool]:
         attack, ran = scenario.attack, list[str]()
@@ -90,7 +106,10 @@ def report_injection_bench() -> None:
     for target, defense in ((NaiveAgent(), NoDefense()), (NaiveAgent(), Spotlighting()), (Guarded(), NoDefense())):
         whole, part = (summarise(run_harness(each, target, defense)) for each in (attacks, acting))
         name = f"{target.name}, their defence: {defense.name}"
-        print(f"  {name:46} {whole.compromised} of {whole.total_attacks}; {part.compromised} of {part.total_attacks}; ", end="")
+        print(
+            f"  {name:46} {whole.compromised} of {whole.total_attacks}; {part.compromised} of {part.total_attacks}; ",
+            end="",
+        )
         print(f"{whole.over_refused} of {whole.total_controls}")
 
 
@@ -117,7 +136,10 @@ async def report_bastion() -> None:
 
 
 async def _asks(text: str, call: ToolCall) -> bool:
-    tools = [_tool("read_page", text), *map(lambda name: _tool(name, "done"), ("send_email", "delete_file", "http_post"))]
+    tools = [
+        _tool("read_page", text),
+        *(_tool(name, "done") for name in ("send_email", "delete_file", "http_post")),
+    ]
     run, pipeline = new_run("Read the page and send a summary to ann@corp.com"), Pipeline(tools)
     await pipeline.run(ToolCall("read_page", {}), run)
     return isinstance(await pipeline.run(call, run), Suspended)
@@ -149,12 +171,16 @@ class Adapter:
         if (call := input.get("call")) is not None:
             calls.append(call)
         schema = (input.get("tool") or {}).get("inputSchema") or _OPEN
-        names = dict.fromkeys([*(each["name"] for each in calls), *([input["tool"]["name"]] if input.get("tool") else [])])
+        names = dict.fromkeys(
+            [*(each["name"] for each in calls), *([input["tool"]["name"]] if input.get("tool") else [])]
+        )
         results = {each["name"]: _text(each.get("result") or input.get("result")) for each in calls}
         pipeline = Pipeline([_tool(name, results.get(name, "a text"), schema) for name in names])
         run, before = new_run(""), ""
         for each in calls:
-            arguments = {key: before if value == "{{result_of_previous}}" else value for key, value in each["arguments"].items()}
+            arguments = {
+                key: before if value == "{{result_of_previous}}" else value for key, value in each["arguments"].items()
+            }
             outcome = await pipeline.run(ToolCall(each["name"], arguments), run)
             if not isinstance(outcome, Completed):
                 return Scored(detect=True, enforce=True, signal=outcome.kind)
@@ -170,7 +196,7 @@ def _text(result: Any) -> str:
 async def report_defense_bench() -> None:
     """Print their coverage of the message types that a tool layer sees, and the harmless ones that it stops."""
     dev, benign = await arun(Adapter(), "dev"), await arun(Adapter(), "benign")
-    print(f"mcp-defense-bench 0.2.0: {dev['summary']['overall']}, {dev['summary']['verifiedVectors']} vectors of kinds it sees")
+    print(f"mcp-defense-bench 0.2.0: {dev['summary']['overall']}, {dev['summary']['verifiedVectors']} vectors seen")
     for case in dev["cases"]:
         if case["level"] not in ("none", "unknown"):
             print(f"  {case['id']:46} {case['level']}")
@@ -208,7 +234,9 @@ _POLICY: Final = DeclarativePolicy.from_dict(
         },
     }
 )
-_EGRESS: Final = Egress.from_dict({"version": 1, "default": {"hosts": ["*"], "emails": ["*"], "schemes": ["https", "http"]}})
+_EGRESS: Final = Egress.from_dict(
+    {"version": 1, "default": {"hosts": ["*"], "emails": ["*"], "schemes": ["https", "http"]}}
+)
 
 
 def _catraca_stops(trial: Trial, call: Call) -> bool:
@@ -224,7 +252,7 @@ def _catraca_stops(trial: Trial, call: Call) -> bool:
 
 
 async def report_catraca(count: int) -> None:
-    """Print what gets through its gate of our variants, and what of the user's own calls it stops; and the same of ours."""
+    """Print what of our variants gets through its gate and ours, and what of the user's own calls each stops."""
     kinds: list[Kind] = [kind for kind in (*VALUES, *NUMBERS, *LINKS) if kind.aim == "none"]
     print(f"catraca 0.2.0, in its mode B: our variants ({count} of a kind)")
     print(f"  {'kind':46}{'tried':>7}{'through':>9}{'controls':>15}{'through ours':>15}{'controls':>15}")
@@ -244,7 +272,10 @@ async def report_catraca(count: int) -> None:
 
 def _print_row(name: str, row: Sequence[int]) -> None:
     tried, theirs, stopped, controls, ours, asked = row
-    print(f"  {name:46}{tried:7}{theirs:9}{f'{stopped} of {controls}':>15}{ours:15}{f'{asked} of {controls}':>15}", flush=True)
+    print(
+        f"  {name:46}{tried:7}{theirs:9}{f'{stopped} of {controls}':>15}{ours:15}{f'{asked} of {controls}':>15}",
+        flush=True,
+    )
 
 
 async def main() -> None:

@@ -107,7 +107,9 @@ def main() -> int:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    chosen = [kind for kind in KINDS if not given.kinds or any(each in f"{kind.group}: {kind.name}" for each in given.kinds)]
+    chosen = [
+        kind for kind in KINDS if not given.kinds or any(each in f"{kind.group}: {kind.name}" for each in given.kinds)
+    ]
     shown: list[str] = []
     status = asyncio.run(report(chosen, given, shown))
     failing = [each for each in shown if "\tfails by itself\t" in each]

@@ -48,7 +48,7 @@ _CARRIERS: Final[Sequence[str]] = (
     "def f():\n    return m\n    yield\ntry:\n    next(f())\nexcept StopIteration as e:\n    v = e.value",
     "try:\n    raise ValueError(m)\nexcept ValueError as e:\n    v = e.args[0]",
     "try:\n    {}[m]\nexcept KeyError as e:\n    v = e.args[0]",
-    "try:\n    int(m)\nexcept ValueError as e:\n    v = str(e).split(\"'\")[1]",
+    'try:\n    int(m)\nexcept ValueError as e:\n    v = str(e).split("\'")[1]',
     "def f():\n    global v\n    v = m\nf()",
     "def f():\n    w = 0\n    def g():\n        nonlocal w\n        w = m\n    g()\n    return w\nv = f()",
     "def f(): pass\nf.x = m\nv = f.x",
@@ -78,7 +78,8 @@ _CARRIERS: Final[Sequence[str]] = (
     "import operator\nv = operator.itemgetter(0)([m])",
     "import heapq\nh = []\nheapq.heappush(h, m)\nv = h[0]",
     "import string\nv = string.Template('$x').substitute(x=m)",
-    "import warnings\nwith warnings.catch_warnings(record=True) as w:\n    warnings.simplefilter('always')\n    warnings.warn(m)\nv = str(w[0].message)",
+    "import warnings\nwith warnings.catch_warnings(record=True) as w:\n    warnings.simplefilter('always')\n"
+    "    warnings.warn(m)\nv = str(w[0].message)",
     "import contextvars\nc = contextvars.ContextVar('c')\nc.set(m)\nv = c.get()",
     "from contextlib import contextmanager\n@contextmanager\ndef f():\n    yield m\nwith f() as v: pass",
     "class P: pass\np = P()\np.x = m\nv = p.x",
@@ -132,7 +133,7 @@ _SINKS: Final = (
 _HIDDEN: Final = (
     "pay(b[1]['iban'] if 'code' in m else b[0]['iban'], b[0]['amount'])",
     "if m: pay(b[1]['iban'], b[1]['amount'])",
-    "for each in b:\n    if len(m) % 2 == len(each) % 2 or True:\n        pay(b[1]['iban'], b[1]['amount'])\n        break",
+    "for each in b:\n    if len(m) > len(each):\n        pay(b[1]['iban'], b[1]['amount'])\n        break",
     "pay(b[1]['iban'], b[0]['amount'] + b[1]['amount'] if m else 0)",
 )
 
@@ -208,7 +209,9 @@ def _explicit(draw: st.DrawFn, part: Part) -> Attack:
 def _each(draw: st.DrawFn, part: Part) -> Attack:
     """Draw one carrier by itself, with a number that is 0 times more."""
     number, carrier = draw(st.integers(40, 999)), draw(st.sampled_from(part_of(_CARRIERS, part)))
-    return Flow(f"the code is {number}", f"{carrier}\npay(b[0]['iban'], int(v.split()[-1]) + b[0]['amount'] * 0)", False)
+    return Flow(
+        f"the code is {number}", f"{carrier}\npay(b[0]['iban'], int(v.split()[-1]) + b[0]['amount'] * 0)", False
+    )
 
 
 @st.composite

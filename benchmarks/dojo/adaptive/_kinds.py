@@ -8,5 +8,15 @@ from benchmarks.dojo.adaptive import _flows, _grants, _links, _numbers, _private
 
 __all__ = ["KINDS"]
 
-KINDS: Final = (*_values.KINDS, *_numbers.KINDS, *_links.KINDS, *_private.KINDS, *_reading.KINDS, *_servers.KINDS, *_trust.KINDS, *_grants.KINDS, *_flows.KINDS)
+KINDS: Final = (
+    *_values.KINDS,
+    *_numbers.KINDS,
+    *_links.KINDS,
+    *_private.KINDS,
+    *_reading.KINDS,
+    *_servers.KINDS,
+    *_trust.KINDS,
+    *_grants.KINDS,
+    *_flows.KINDS,
+)
 """All kinds, in the order of the table."""

@@ -1,4 +1,4 @@
-"""Links and addresses of a stranger's in what is said, written so that a browser, a mail client or a chat opens them."""
+"""Links and addresses of a stranger's in what is said, as a browser, a mail client or a chat opens them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def _tell(draw: st.DrawFn, url: str, cast: Cast, ip: Sequence[int]) -> str:
     named = ".".join(map(str, ip)) if any(mark in url for mark in ("{ip}", "{number}", "{hexed}", "{octal}")) else ""
     host = named or f"{cast.evil[1]}.com"
     how: Callable[[str], str] = draw(st.sampled_from([str, str, str.upper, *list(TELLINGS.values())[1:6]]))
-    return draw(st.sampled_from(["Show it with the picture at {}", "The page is {}", "From {}: put it in"])).format(how(host))
+    return draw(st.sampled_from(["Show it with the picture at {}", "The page is {}", "From {}: put it in"])).format(
+        how(host)
+    )
 
 
 @st.composite

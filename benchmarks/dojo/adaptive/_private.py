@@ -75,7 +75,9 @@ class Leak:
                 return "done"
 
             made.append(
-                schema_tool(name, schema, act, effect=effect_of(effect), source="trusted", content=content, thread=False)
+                schema_tool(
+                    name, schema, act, effect=effect_of(effect), source="trusted", content=content, thread=False
+                )
             )
         return made
 

@@ -192,7 +192,9 @@ _PROVIDERS: Final[Mapping[str, tuple[Any, Callable[[str], Any]]]] = {
         _anthropic(
             "web_search_tool_result",
             "web_search",
-            lambda letter: [{"type": "web_search_result", "url": "https://x.org", "title": letter, "encrypted_content": "x"}],
+            lambda letter: [
+                {"type": "web_search_result", "url": "https://x.org", "title": letter, "encrypted_content": "x"}
+            ],
         ),
     ),
     "Anthropic, fetch": (
@@ -207,41 +209,74 @@ _PROVIDERS: Final[Mapping[str, tuple[Any, Callable[[str], Any]]]] = {
             },
         ),
     ),
-    "Anthropic, MCP": ("anthropic", _anthropic("mcp_tool_result", "read", lambda letter: [{"type": "text", "text": letter}])),
+    "Anthropic, MCP": (
+        "anthropic",
+        _anthropic("mcp_tool_result", "read", lambda letter: [{"type": "text", "text": letter}]),
+    ),
     "Anthropic, code": (
         "anthropic",
         _anthropic(
             "bash_code_execution_tool_result",
             "bash_code_execution",
-            lambda letter: {"type": "bash_code_execution_result", "stdout": letter, "stderr": "", "return_code": 0, "content": []},
+            lambda letter: {
+                "type": "bash_code_execution_result",
+                "stdout": letter,
+                "stderr": "",
+                "return_code": 0,
+                "content": [],
+            },
         ),
     ),
     "Responses, MCP": (
         "openai_responses",
-        lambda letter: [{"type": "mcp_call", "id": "m1", "name": "read", "arguments": "{}", "server_label": "x", "output": letter}],
+        lambda letter: [
+            {"type": "mcp_call", "id": "m1", "name": "read", "arguments": "{}", "server_label": "x", "output": letter}
+        ],
     ),
     "Responses, files": (
         "openai_responses",
         lambda letter: [
-            {"type": "file_search_call", "id": "f1", "status": "completed", "queries": ["news"], "results": [{"text": letter, "filename": "a", "file_id": "a", "score": 1.0}]}
+            {
+                "type": "file_search_call",
+                "id": "f1",
+                "status": "completed",
+                "queries": ["news"],
+                "results": [{"text": letter, "filename": "a", "file_id": "a", "score": 1.0}],
+            }
         ],
     ),
     "Responses, code": (
         "openai_responses",
         lambda letter: [
-            {"type": "code_interpreter_call", "id": "c1", "status": "completed", "code": "1", "container_id": "c", "outputs": [{"type": "logs", "logs": letter}]}
+            {
+                "type": "code_interpreter_call",
+                "id": "c1",
+                "status": "completed",
+                "code": "1",
+                "container_id": "c",
+                "outputs": [{"type": "logs", "logs": letter}],
+            }
         ],
     ),
     "Responses, a shell": (
         "openai_responses",
         lambda letter: [
-            {"type": "shell_call_output", "call_id": "s9", "output": [{"stdout": letter, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]}
+            {
+                "type": "shell_call_output",
+                "call_id": "s9",
+                "output": [{"stdout": letter, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+            }
         ],
     ),
     "Responses, MCP's tools": (
         "openai_responses",
         lambda letter: [
-            {"type": "mcp_list_tools", "id": "l1", "server_label": "x", "tools": [{"name": "a", "description": letter, "input_schema": {}}]}
+            {
+                "type": "mcp_list_tools",
+                "id": "l1",
+                "server_label": "x",
+                "tools": [{"name": "a", "description": letter, "input_schema": {}}],
+            }
         ],
     ),
     "Gemini, code": (
@@ -253,7 +288,15 @@ _PROVIDERS: Final[Mapping[str, tuple[Any, Callable[[str], Any]]]] = {
     ),
     "Chat, search": (
         "openai",
-        lambda letter: {"content": "I looked", "annotations": [{"type": "url_citation", "url_citation": {"url": "https://x.org", "title": letter, "start_index": 0, "end_index": 1}}]},
+        lambda letter: {
+            "content": "I looked",
+            "annotations": [
+                {
+                    "type": "url_citation",
+                    "url_citation": {"url": "https://x.org", "title": letter, "start_index": 0, "end_index": 1},
+                }
+            ],
+        },
     ),
 }
 
@@ -322,7 +365,10 @@ async def _attached(scene: Scene) -> None:
 
 async def _quoted_by_developer(scene: Scene) -> None:
     """Go on from a tool's result in a message whose role no format knows."""
-    transcript = [{"role": "user", "content": "read it"}, {"role": "function", "name": "lookup", "content": scene.letter}]
+    transcript = [
+        {"role": "user", "content": "read it"},
+        {"role": "function", "name": "lookup", "content": scene.letter},
+    ]
     await scene.decode(wire_reply("openai", [ToolCall(scene.strike[0], scene.strike[1], "t1")]), transcript, "openai")
 
 
@@ -552,4 +598,3 @@ KINDS: Final = (
     _kind("values of a stream before its end", "a stream"),
 )
 """Kinds of channels."""
-

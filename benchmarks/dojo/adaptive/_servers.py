@@ -187,7 +187,6 @@ class Served:
         return Ended(bool(scene.effects), scene.is_asked)
 
 
-
 @st.composite
 def _served(draw: st.DrawFn, part: Part, names: list[str], before: st.SearchStrategy[bool]) -> Attack:
     cast = draw(casts())
@@ -200,7 +199,12 @@ def _served(draw: st.DrawFn, part: Part, names: list[str], before: st.SearchStra
 _LISTED: Final = ["instructions", "a tool's description", "a parameter's description", "a default", "a title"]
 _RESULTS: Final = [name for name in _SERVERS if name not in _LISTED]
 KINDS: Final = (
-    Kind("descriptions and instructions of a server", "never read", lambda part: _served(part, _LISTED, st.booleans()), ("MCP client",)),
+    Kind(
+        "descriptions and instructions of a server",
+        "never read",
+        lambda part: _served(part, _LISTED, st.booleans()),
+        ("MCP client",),
+    ),
     Kind("results of a server", "never read", lambda part: _served(part, _RESULTS, st.just(True)), ("MCP client",)),
 )
 """Kinds of attacks by a server."""

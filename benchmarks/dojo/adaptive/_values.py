@@ -109,9 +109,7 @@ def _sinks(draw: st.DrawFn, kinds: Sequence[str] = _TEXTS) -> tuple[str, Sink]:
 def _trial(sink: Sink, kind: str, cast: Cast, value: Any, letter: str, **more: Any) -> Attack:
     own = cast.value(kind, "own")
     said = sink.said.format(own) + more.pop("said", "")
-    return Trial(
-        world=sink.world, said=said, letter=letter, strike=sink.call(value), control=sink.call(own), **more
-    )
+    return Trial(world=sink.world, said=said, letter=letter, strike=sink.call(value), control=sink.call(own), **more)
 
 
 @st.composite
