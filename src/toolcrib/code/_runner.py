@@ -17,7 +17,6 @@ from toolcrib.code._activity import ProgramActivity, open_activity, record_refus
 from toolcrib.code._check import Finding
 from toolcrib.code._claim import ProgramClaim, claimed
 from toolcrib.code._file_journal import program_with
-from toolcrib.code._flows import ProgramFlows, flows_of
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalLog
 from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_program
@@ -201,15 +200,13 @@ class ProgramRunner:
                     host = JournalHost(self._pipeline, run, self.tools, None, unmade, activity)
                     paused = paused_program(program, sandbox, host, {})
                 return await self._not_begun(refused, paused, activity, records, options)
-            flows = self._flows(code, run)
+            _intend(code, run)
             if not _is_resumable(sandbox):
                 host = ProgramHost(self._pipeline, run, self.tools, options.on_output, activity)
-                host.flows = flows
                 ended = await sandbox.run(program, self._with_lookup(host, run))
                 return activity.close(_result(ended, host, records))
             opened = JournalOptions(Journal(replays=sandbox.replays), log=options.journal)
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
-            host.flows = flows
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
             program = host.kept(program)
@@ -268,9 +265,8 @@ class ProgramRunner:
                 if refused is not None:
                     return await self._not_begun(refused, paused, activity, records, options)
                 paused = replace(paused, question=None)
-            flows = self._flows(paused.code, run)  # its counters say whether the run had read text of others by then
+            _intend(paused.code, run)  # its counters say whether the run had read text of others by then
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
-            host.flows = flows
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
             program = host.kept(program)
@@ -372,10 +368,6 @@ class ProgramRunner:
             )
         return await asyncio.to_thread(read_files, files, self.limits.bytes_in)
 
-    def _flows(self, code: str, run: Run) -> ProgramFlows:
-        """Return what may come into the arguments of a program's calls, where the run has a policy of provenance."""
-        return ProgramFlows() if run.provenance is None else flows_of(code, self.tools, is_early=run.intend(code))
-
     # --- what the sandbox is given
 
     def _with_lookup(self, host: ProgramHost, run: Run) -> Host:
@@ -434,3 +426,9 @@ def _result(
         paused=paused,
         artifacts=ended.artifacts,
     )
+
+
+def _intend(code: str, run: Run) -> None:
+    """Note what a program says as the user's, where the run has a policy and has read nothing of others yet."""
+    if run.provenance is not None:
+        run.intend(code)
