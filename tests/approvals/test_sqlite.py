@@ -65,6 +65,7 @@ async def test_another_object_reads_what_one_wrote(tmp_path: Path) -> None:
     assert entry.used_at is None
 
 
+@pytest.mark.processes
 def test_of_two_processes_one_gets_the_grant(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
     path = str(tmp_path / "approvals.db")
 

@@ -103,8 +103,22 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validation of JSON",
         "schema/_input_spec.py",
-        "            model = inputs.validate_json(raw)\n",
+        "            model = inputs.validate_json(raw, strict=True)\n",
         "            model = inputs.model.model_construct(**parsed(raw))\n",
+    ),
+    Gate(
+        "a truth value that is no number",
+        "schema/_problems.py",
+        "    return ValidationError.from_exception_data(error.title, found) if found else None\n",
+        "    return None\n",
+        ("tests/schema/test_one_reading.py",),
+    ),
+    Gate(
+        "a key that stands twice in an object",
+        "schema/_input_spec.py",
+        "            if problems:\n                raise InvalidArguments(self.name, problems)\n",
+        "",
+        ("tests/schema/test_one_reading.py",),
     ),
     Gate(
         "validation of values",

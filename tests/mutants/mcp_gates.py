@@ -210,7 +210,7 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "provenance that has not seen all of a server's result",
         "adapters/mcp_server/_tools.py",
-        "listed is not None and listed.is_remote and run.provenance is None",
+        "listed is not None and listed.is_remote and not run.features",
         "listed is not None and listed.is_remote",
         _OF_PASSING_ON,
     ),
@@ -281,7 +281,7 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "trust in what a client answers",
         "pipeline/_call_client.py",
-        "        self._mistrust([*sampled.content])\n",
+        "        self._give_to_features([*sampled.content])\n",
         "",
         ("tests/pipeline/test_call_client.py",),
     ),

@@ -18,7 +18,7 @@ class NotInstalledError(Exception):
     """The packages of tests/npm are not there."""
 
     def __init__(self, package: str) -> None:
-        super().__init__(f"{package} is not in tests/npm/node_modules: `make test` installs it, and so does `make npm`")
+        super().__init__(f"{package} is not in tests/npm/node_modules: `make npm` installs it")
 
 
 def node() -> str:

@@ -65,6 +65,7 @@ async def recorded(sink: Any) -> EventLog:
     return sink.log()
 
 
+@pytest.mark.processes
 async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -78,6 +79,7 @@ async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(
     assert found[0].names == ("program",)
 
 
+@pytest.mark.processes
 async def test_runs_are_chosen_by_one_of_their_calls(sink: Any) -> None:
     log = await recorded(sink)
 

@@ -370,6 +370,7 @@ async def test_reading_is_recorded_and_limited_as_any_call() -> None:
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
 
+@pytest.mark.processes
 @on_linux
 async def test_a_program_is_given_the_value_by_its_handle() -> None:
     value = {"rows": [{"id": n, "name": f"n{n}"} for n in range(5_000)], "total": 5_000}
@@ -387,6 +388,7 @@ rows = read_result({handle!r}, path="$.rows", where="id >= 4998", columns=["name
     assert result.return_value == [5_000, 5_000, names, {"id": 3, "name": "n3"}, '{"rows": ']
 
 
+@pytest.mark.processes
 @on_linux
 async def test_a_result_that_is_too_long_for_a_program_is_read_in_parts() -> None:
     tools = Toolset([tool_of([f"{n}" * 1_000 for n in range(10_000)])], results=MemoryResultStore())

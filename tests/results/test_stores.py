@@ -167,6 +167,7 @@ def _read_elsewhere(kind: str, name: str, handle: str) -> str | None:
     return found.text if isinstance(found, FoundText) else None
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_another_process_reads_it(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     store: ResultStore

@@ -311,7 +311,7 @@ def test_a_new_run_has_the_frameworks_id() -> None:
     [
         (None, False),
         (Run(), False),
-        (Run(provenance=Provenance()), True),
+        (Run(features=[Provenance()]), True),
         (Run(deps=AgentContext(["book"])), True),
         (lambda context: Run(), True),
     ],

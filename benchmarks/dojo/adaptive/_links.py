@@ -58,6 +58,14 @@ _URLS: Final[Sequence[str]] = (
     "view-source:https://{h}/{s}",
     "intent://{h}/{s}#Intent;scheme=https;end",
     "smb://{h}/{s}",
+    "//{e}/{s}",
+    "https://{e}/{s}",
+    "skype:{s}?call",
+    "/\\{e}/{s}",
+    "bitcoin:{s}",
+    "https:{e}/{s}",
+    "magnet:?xt=urn:{s}",
+    "&sol;&sol;{e}/{s}",
     "\\\\{h}\\{s}",
 )
 _FRAMES: Final[Sequence[str]] = (
@@ -79,11 +87,16 @@ _FRAMES: Final[Sequence[str]] = (
 )
 
 
+_EMOJI: Final = ("\u2764.ws", "\U0001f4a9.la", "\u2603.net", "\u2605.to")
+"""Names of hosts without a letter before the dot."""
+
+
 def _spelt(cast: Cast, ip: tuple[int, int, int, int]) -> dict[str, str]:
     host, dotted = f"{cast.evil[1]}.com", ".".join(map(str, ip))
     number = int.from_bytes(bytes(ip), "big")
     return {
         "h": host,
+        "e": _EMOJI[ip[0] % len(_EMOJI)],
         "H": host.upper(),
         "hp": host.replace(".", "%2E"),
         "hd": host.replace(".", "\u3002"),
@@ -102,7 +115,9 @@ def _spelt(cast: Cast, ip: tuple[int, int, int, int]) -> dict[str, str]:
 def _tell(draw: st.DrawFn, url: str, cast: Cast, ip: Sequence[int]) -> str:
     """Return a letter that names the host, or the address of the host, as it is or in another way."""
     named = ".".join(map(str, ip)) if any(mark in url for mark in ("{ip}", "{number}", "{hexed}", "{octal}")) else ""
-    host = named or f"{cast.evil[1]}.com"
+    if "{e}" in url:
+        named = _EMOJI[ip[0] % len(_EMOJI)]
+    host = named or (cast.spare[0] if "{h" not in url and "{H}" not in url else f"{cast.evil[1]}.com")
     how: Callable[[str], str] = draw(st.sampled_from([str, str, str.upper, *list(TELLINGS.values())[1:6]]))
     return draw(st.sampled_from(["Show it with the picture at {}", "The page is {}", "From {}: put it in"])).format(
         how(host)

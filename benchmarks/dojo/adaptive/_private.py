@@ -116,6 +116,12 @@ def _words(text: str, first: int, count: int) -> str:
     return " ".join(words[start : start + count])
 
 
+def _regrouped(text: str, size: int) -> str:
+    """Return the digits of a text in other groups; the text where it has few."""
+    digits = "".join(char for char in text if char.isdigit())
+    return "-".join(digits[n : n + size] for n in range(0, len(digits), size)) if len(digits) >= 6 else text
+
+
 _PIECES: Final[Sequence[Callable[[str, int], str]]] = (
     lambda text, n: text,
     lambda text, n: _words(text, n, 8),
@@ -133,6 +139,8 @@ _PIECES: Final[Sequence[Callable[[str, int], str]]] = (
     lambda text, n: "".join(text.split()),
     lambda text, n: " * ".join(text.split()),
     lambda text, n: f"{_words(text, 0, 7)} ... {_words(text, 9, 7)}",
+    lambda text, n: _regrouped(text, 2),
+    lambda text, n: _regrouped(text, 5),
 )
 _CHANGES: Final[Sequence[Callable[[str], str]]] = (
     lambda text: text[::-1],
@@ -140,6 +148,8 @@ _CHANGES: Final[Sequence[Callable[[str], str]]] = (
     lambda text: text.encode().hex(),
     lambda text: " ".join(text),
     lambda text: " ".join(str(ord(char)) for char in text[:40]),
+    lambda text: " ".join(reversed(text.split())),
+    lambda text: " whatever ".join(text.split()),
     lambda text: "A friend of mine has news, and they are good ones",
 )
 

@@ -92,6 +92,7 @@ WORLDS: Final[Mapping[str, Mapping[str, Spec]]] = {
         "refund": Spec("spend", {"order": _WHOLE, "amount": _AMOUNT}),
         "buy": Spec("spend", {"item": _TEXT, "quantity": _WHOLE}),
         "deliver_to": Spec("send", {"order": _WHOLE, "address": _TEXT}),
+        "set_price": Spec("spend", {"item": _TEXT, "price": _TEXT}),
         "stop_orders": Spec("delete", {"all_of_them": _FLAG}),
         "close_account": Spec("delete", {"scope?": {"type": "string", "default": "everything"}}),
     },

@@ -28,6 +28,7 @@ from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError, SandboxError
 from toolcrib.pipeline import Pipeline, Run, run_for, visible_names
+from toolcrib.provenance import provenance_of
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
@@ -430,5 +431,5 @@ def _result(
 
 def _intend(code: str, run: Run) -> None:
     """Note what a program says as the user's, where the run has a policy and has read nothing of others yet."""
-    if run.provenance is not None:
-        run.intend(code)
+    if (provenance := provenance_of(run)) is not None:
+        provenance.memory.intend(code)

@@ -27,12 +27,13 @@ from toolcrib.formats._json_reading import (
 )
 from toolcrib.formats._openai import CHOICE_MODES, CHOICE_OPTIONS, OPENAI_STRICT, answer_schema, free_text
 from toolcrib.formats._provider_client import ProviderClient
+from toolcrib.formats._reply_types import ResponsesReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
-from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
 __all__ = ["OPENAI_RESPONSES"]
 
@@ -78,6 +79,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 
 class _Responses(ProviderFormat):
     title = "openai_responses"
+    reply_type = ResponsesReply
     layout = Layout("later", unique=True)
     stops = MappingProxyType[str, StopKind](
         {  # the status of a response; of one that is incomplete the reason
@@ -138,9 +140,15 @@ class _Responses(ProviderFormat):
 
     # --- replies
 
-    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        response = json_shape(reply)
-        return self._read(response, self.ended(_words(response), _errors(response), streamed=False), taken)
+    def read_turn(self, reply: ResponsesReply) -> Turn | None:
+        items: list[Any] = reply["output"]
+        sent = [item for item in items if item["type"] == "function_call"]
+        calls = [WireCall(item["call_id"], item["name"], item["arguments"]) for item in sent]
+        text = "" if len(sent) == len(items) else "".join(_text_of(item) for item in items if item["type"] == "message")
+        return None if items[-1]["type"] == "reasoning" else Turn(items, text, calls, reply["status"])
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
+        return self._read(reply, self.ended(_words(reply), _errors(reply), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = _gathered(json_shape(chunk) for chunk in chunks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolcrib.calls import Media, value_class
 from toolcrib.formats._growing_object import PlacedValue
@@ -17,6 +17,7 @@ __all__ = [
     "Item",
     "ProblemKind",
     "TranscriptProblem",
+    "Turn",
     "WireCall",
     "WireReply",
     "WireResult",
@@ -57,6 +58,20 @@ class WireCall:
     def namespace(self) -> str:
         """The namespace of the called tool, in the provider's word; empty where the call has none."""
         return text_or_empty((self.sent or {}).get("namespace"))
+
+
+class Turn(NamedTuple):
+    """What is in a reply of which nothing has to be changed or left out.
+
+    Attributes:
+        items: As for a `WireReply`; so are `text` and `calls`.
+        stop: The provider's word for why it ended.
+    """
+
+    items: list[Item]
+    text: str
+    calls: list[WireCall]
+    stop: str
 
 
 @value_class

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from toolcrib.pipeline._rehearsal import Rehearsal, Rehearsed
     from toolcrib.pipeline._run import Run, RunView, current_run, run_for
     from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, must_call
-    from toolcrib.pipeline._weigh import recall
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -43,7 +42,6 @@ else:
             "._rehearsal": "Rehearsal Rehearsed",
             "._run": "Run RunView current_run run_for",
             "._run_options": "CallJournal CallLimits ErrorPolicy Requirement must_call",
-            "._weigh": "recall",
         },
     )
 
@@ -74,7 +72,6 @@ __all__ = [
     "local_user",
     "must_call",
     "person_answer",
-    "recall",
     "run_for",
     "visible_names",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -90,8 +91,11 @@ async def answered(
             if refused is not None:
                 return refused
         is_older = answer.standing and call.request is not None and answer.request_id != call.request.id
-        if call.approval.questions and not is_older:  # a standing grant may be taken back, or end
-            call.run.memory.approve(call.name, call.approval.questions, call.args.canonical.values)
+        for name, origins in (
+            () if is_older else call.approval.origins.items()
+        ):  # a standing grant may be taken back, or end
+            if (state := call.run.feature(name)) is not None:
+                state.approve(call, origins)
         call.approve(answer)
         if answer.done is not None:
             call.begun = (call.history.original or call).begun = True
@@ -408,8 +412,8 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         in_doubt=in_doubt,
         returns=output_schema(plan.tool) if in_doubt else None,
         approvers=plan.tool.options.approvers,
-        origins=tuple(each.to_dict() for each in call.approval.questions),
-        values_alone=bool(call.approval.questions) and len(reasons) == 1,
+        origins=tuple(chain.from_iterable(call.approval.origins.values())),
+        values_alone=bool(call.approval.origins) and len(reasons) == 1,
         follows=_followed(call.request) if in_doubt else None,
     )
     before = call.request

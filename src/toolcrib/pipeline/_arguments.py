@@ -253,7 +253,7 @@ class Arguments:
         changed = {key: value for key, value in after.items() if _differs(form, key, value)}
         others = {key: value for key, value in base.values.items() if key in after or key not in form}
         merged = others | changed
-        read = partial(plan.read_json, host=host, reading=base.reading)
+        read = partial(plan.read_json, host=host, reading=base.reading, convert=derive)
         arguments = _read_edit(plan, read, merged, changed)
         values = plan.spec.canonical(arguments).values
         if any(_differs(values, key, value) for key, value in changed.items()):  # "7" for 7, or cents for euros

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from toolcrib import provenance
 from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, KeptResult, Outcome, ToolCall
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.pipeline._run import Run
 from toolcrib.tools import Tool
+from toolcrib.toolsets import ToolEntry
 
 __all__ = [
     "NOT_ASKED",
@@ -80,6 +80,26 @@ class Call(Protocol):
         ...
 
     @property
+    def entry(self) -> ToolEntry:
+        """The tool in its toolset."""
+        ...
+
+    @property
+    def canonical_arguments(self) -> Mapping[str, Any]:
+        """The arguments as JSON shapes: what is digested and sent."""
+        ...
+
+    @property
+    def shown_arguments(self) -> Mapping[str, Any]:
+        """The arguments as JSON shapes for a person or a record: the canonical ones, secrets hidden."""
+        ...
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a sink has its events."""
+        ...
+
+    @property
     def notes(self) -> tuple[DecisionNote, ...]:
         """What the decision hooks decided, in order."""
         ...
@@ -124,6 +144,14 @@ class Call(Protocol):
         """Whether `finish` has a post hook to await."""
         ...
 
+    def add_note(self, note: DecisionNote) -> None:
+        """Add what a gate decided, and emit it. Only a gate of the call does."""
+        ...
+
+    def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
+        """Return the `origins` of the `Ask` of a gate, by its name; empty where it has not asked."""
+        ...
+
     def parse(self) -> BaseModel:
         """Return the input as it is now, as a new object."""
         ...
@@ -157,7 +185,7 @@ class Approval:
     Attributes:
         reasons: Why a person has to be asked.
         metadata: What they are shown besides the arguments.
-        questions: The values of others that they are asked about.
+        origins: The values that they are asked about, by the name of the gate that asks.
         request: What they were asked last; None for a call that needed no approval so far.
         grant: Their answer, by which the call may run.
         digest: The digest of the arguments that were approved; None when no approval was needed.
@@ -165,7 +193,7 @@ class Approval:
 
     reasons: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    questions: tuple[provenance.Question, ...] = ()
+    origins: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=lambda: _NOTHING)
     request: ApprovalRequest | None = None
     grant: Grant | None = None
     digest: str | None = None

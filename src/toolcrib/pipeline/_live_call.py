@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
@@ -13,9 +13,19 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 
 from toolcrib import schema
-from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
+from toolcrib.calls import (
+    ApprovalRequest,
+    Completed,
+    DecisionNote,
+    Grant,
+    Outcome,
+    Suspended,
+    ToolCall,
+    jsonable,
+    lenient,
+)
 from toolcrib.errors import CallStateError, SchemaError
-from toolcrib.hooks import HookSet
+from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
 from toolcrib.pipeline._plan import Plan
@@ -24,6 +34,7 @@ from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
+from toolcrib.toolsets import ToolEntry
 
 __all__ = ["LiveCall"]
 
@@ -99,6 +110,25 @@ class LiveCall:
         return self.received.arguments if self.args is _NOT_READ else self.args.raw
 
     @property
+    def entry(self) -> ToolEntry:
+        return self.plan.entry
+
+    @property
+    def canonical_arguments(self) -> Mapping[str, Any]:
+        return self.args.canonical.values
+
+    @property
+    def shown_arguments(self) -> Mapping[str, Any]:
+        return self.args.for_display
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.trace is not None
+
+    def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
+        return self.approval.origins.get(gate, ())
+
+    @property
     def request(self) -> ApprovalRequest | None:
         return self.approval.request
 
@@ -161,8 +191,8 @@ class LiveCall:
 
     @property
     def watched(self) -> bool:
-        """Whether each value of a stream goes to a sink or a hook."""
-        return self.trace is not None or bool(self.plan.each) or self.has_deliveries
+        """Whether each value of a stream goes to a sink, a hook or a feature."""
+        return self.trace is not None or bool(self.plan.each or self.run.feature_parts) or self.has_deliveries
 
     @property
     def has_deliveries(self) -> bool:
@@ -278,7 +308,7 @@ class LiveCall:
 
     def _forget_decisions(self) -> None:
         self.notes = ()
-        self.update_approval(reasons=(), metadata=_NOTHING, questions=(), digest=None)
+        self.update_approval(reasons=(), metadata=_NOTHING, origins=_NOTHING, digest=None)
 
     def validate(self) -> None:
         """Validate a host's arguments, if nothing has looked at them so far.
@@ -426,9 +456,22 @@ class LiveCall:
         if self.state != "suspended":
             self.state = "closed"
         self.outcome = outcome
+        if self.run.feature_parts:
+            self._give_to_features(outcome)
         if self.trace is not None:
             self.trace.ended(outcome)
         return outcome
+
+    def _give_to_features(self, outcome: Outcome) -> None:
+        """Have the features of the run read what a model or a program is about to have of the outcome."""
+        match outcome:
+            case Completed():
+                origin, value = ("result" if outcome.source == "tool" else "hook"), outcome.value
+            case Suspended():
+                return  # the sentence of this package
+            case _:
+                origin, value = ("refusal" if self.error is None else "error"), outcome.text()
+        self.run.read(ModelInput(origin, value, self, self.received, self.plan.entry))
 
     def to_dict(self) -> dict[str, Any]:
         if not self.begun:
@@ -452,7 +495,7 @@ class LiveCall:
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(asked.reasons),
-            "questions": [question.to_dict() for question in asked.questions],
+            "origins": {name: list(values) for name, values in asked.origins.items()},
             "ask_metadata": {str(name): lenient(value) for name, value in asked.metadata.items()},
             "revealed": self.was_revealed,
             "extra_hooks": bool(self.extra_hooks) or history.hooks_lost,

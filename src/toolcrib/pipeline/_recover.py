@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib import provenance
 from toolcrib.calls import (
     ApprovalRequest,
     DecisionNote,
@@ -100,7 +99,7 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     call.approval = Approval(
         reasons=tuple(data["asks"]),
         metadata=dict(data["ask_metadata"]),
-        questions=tuple(provenance.Question(**question) for question in data.get("questions", ())),
+        origins={name: tuple(values) for name, values in data.get("origins", {}).items()},
         request=None if data.get("request") is None else ApprovalRequest.from_dict(data["request"]),
     )
     call.state = data.get("state", "admitted")

@@ -14,7 +14,7 @@ __all__ = ["hosts_in", "links_in", "pieces_of", "plain_text"]
 _BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+")
 _AROUND: Final = ":!?.=_~#"
 _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")
-_DOT: Final = str.maketrans(dict.fromkeys("。．｡․﹒", ".") | {"\\": "/"})
+_DOT: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", ".") | {"\\": "/"})
 _OUT_OF_SIGHT: Final = frozenset({"Cf", "Cc", "Mn", "Me"})
 _LINK: Final = re.compile(
     r"[a-z][a-z0-9+.-]*:/"  # a scheme, with one slash or two

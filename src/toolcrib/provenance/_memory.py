@@ -12,12 +12,12 @@ from threading import Lock
 from typing import Any, Final, cast
 
 from toolcrib.provenance._kinds import without_moments
-from toolcrib.provenance._labels import INSIDE, Effect, Source, labelled
 from toolcrib.provenance._links import links_in, pieces_of, plain_text
 from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
 from toolcrib.provenance._texts import flat, words_in
+from toolcrib.tools import INSIDE, Effect, Source, labelled
 
 __all__ = ["Memory"]
 
@@ -112,7 +112,6 @@ class Memory(Origins):
         result: Any,
         source: Source,
         readers: Collection[str] | None = None,
-        flows: Any = None,
         *,
         echoes: bool = False,
     ) -> None:
@@ -128,7 +127,6 @@ class Memory(Origins):
             result: Its result, as JSON shapes.
             source: How far the result can be trusted.
             readers: To whom it may be sent, by the values of deciding arguments; None for all.
-            flows: Not used.
             echoes: Whether values that the tool was given, and that it says again, stay whose they were.
         """
         labels = source(arguments, result) if callable(source) else source
@@ -188,9 +186,6 @@ class Memory(Origins):
                 self._untrusted.add(text, len(self._sources))
                 self._sources.append(piece)
 
-    def note_others(self, tool: str, fields: str = "") -> None:
-        """Not used."""
-
     def lose(self) -> None:
         """Note that it read text of others which is not here: from now on no result counts as trusted."""
         self._left, self.is_whole = -1, False
@@ -208,7 +203,6 @@ class Memory(Origins):
         effect: Effect,
         arguments: Mapping[str, Any],
         content: frozenset[str] = frozenset(),
-        flows: Any = None,
         settled: list[Question] | None = None,
     ) -> list[Question]:
         """Return what a person has to be asked before a tool with an effect runs.
@@ -218,7 +212,6 @@ class Memory(Origins):
             effect: What it does.
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
-            flows: Not used.
             settled: Gets where the other values come from that decide something.
         """
         leaves = list(islice(_leaves(arguments, with_flags=True), _MOST_VALUES + 1))
@@ -240,7 +233,7 @@ class Memory(Origins):
                 settled.append(max(passed, key=lambda each: each.kind in ASKED))
         if effect not in INSIDE:
             questions += self._asked_of_what_leaves(tool, deciding, said)
-        if not questions and not is_anchored and not self._has_users(said, least=1 if effect in INSIDE else 2):
+        if not questions and not is_anchored and not self._has_users(said, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
                 why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
@@ -307,15 +300,16 @@ class Memory(Origins):
         words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
         return all(len(word) > 1 and self._user.find(word) is not None for word in words) and bool(words)
 
-    def _has_users(self, said: Sequence[tuple[str, str]], *, least: int) -> bool:
-        """Return whether what is said shows the user's will: all of it is the user's, or so many words of it are."""
+    def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
+        """Return whether what is said shows the user's will, which a date or a number alone does not.
+
+        All its words are the user's or of trusted results; inside the user's own space, one longer word is.
+        """
         for _, text in said:
-            words = without_moments(flat(text))
-            if _OF_USER.search(words) and not any(each.kind in ASKED for each in self.cover(words)):
+            words = _OF_USER.findall(without_moments(flat(text)))
+            if words and self._is_put_together(flat(text)):
                 return True
-            named = dict.fromkeys(_OF_USER.findall(words))
-            of_user = (word for word in islice(named, _MOST_WRITTEN) if self._user.find(word) is not None)
-            if len(list(islice(of_user, least))) == least:
+            if is_inside and any(self._user.find(word) for word in islice(dict.fromkeys(words), _MOST_WRITTEN)):
                 return True
         return False
 

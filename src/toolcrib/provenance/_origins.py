@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
-from toolcrib.provenance._kinds import Component, components, number_of
+from toolcrib.provenance._kinds import Component, components, number_of, without_moments
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat
 
@@ -25,6 +25,7 @@ _MOST_EXACT: Final = 2**53  # the whole numbers that a float holds
 _SHORT: Final = 3  # characters
 _IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
 _NEAR: Final = 32  # values of one record that are looked through
+_LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
 _LONGEST_PHRASE: Final = 8  # words
 _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "chosen": 1}
@@ -131,6 +132,16 @@ class Origins:
             return True
         found = self._find_trusted(phrase)
         return found is not None and found.kind == "trusted" and self._find_of_others(phrase) is None
+
+    def _is_put_together(self, text: str) -> bool:
+        """Return whether a text is made of words of ours, and stands in no text of others as it is."""
+        if len(text) > _LONG or self._find_of_others(text) is not None:
+            return self._user.find(text) is not None
+        words = [part.text for part in components(without_moments(text)) if part.kind in ("word", "name", "host")]
+        return bool(words) and all(
+            self._user.find(word) is not None or (not self.is_full and self._trusted.find(word) is not None)
+            for word in words
+        )
 
     # --- one component
 

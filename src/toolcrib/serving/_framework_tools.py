@@ -69,10 +69,10 @@ class FrameworkRuns:
 
     @property
     def may_ask(self) -> bool:
-        """Whether a run itself may ask for approval: by its policy of provenance, or by its `deps`."""
+        """Whether a run itself may ask for approval: by its features and gates, or by its `deps`."""
         given = self._given
         if isinstance(given, Run):
-            return given.provenance is not None or given.has_asking_deps or bool(given.gates)
+            return bool(given.features or given.gates) or given.has_asking_deps
         return given is not None
 
     def give(self, request: ApprovalRequest, grant: Grant) -> None:

@@ -57,7 +57,7 @@ class AgentFrameworkWay(FrameworkWay):
         provider, agent = _agent(request, run, stopped.calls, [])
         said: str | Message = "well?"
         if request.answer is not None:
-            said = await provider.answer(session, [Content.from_dict(each) for each in asked], request.answer)
+            said = await provider.answers(session, [Content.from_dict(each) for each in asked], request.answer)
         return await _conversed(agent, session, said, stopped.calls)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.tools._body import Body, is_thunk
     from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
     from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
+    from toolcrib.tools._labels import INSIDE, Effect, Labels, Source, Trust, labelled, require_effect, require_source
     from toolcrib.tools._metadata import ToolMetadata
     from toolcrib.tools._offers import (
         Completions,
@@ -38,6 +39,7 @@ else:
             "._body": "Body is_thunk",
             "._deadline": "Deadline current_deadline stopped_clocks",
             "._decorators": "as_tool ez_tool object_tools stand_for tool tool_input",
+            "._labels": "INSIDE Effect Labels Source Trust labelled require_effect require_source",
             "._metadata": "ToolMetadata",
             "._offers": (
                 "Completions Offering PromptOffer PromptText ResourceListener ResourceOffer offering_of prompt "
@@ -50,34 +52,42 @@ else:
     )
 
 __all__ = [
+    "INSIDE",
     "BaseTool",
     "Body",
     "Completions",
     "Deadline",
+    "Effect",
     "Instruction",
+    "Labels",
     "LockOption",
     "Offering",
     "PromptOffer",
     "PromptText",
     "ResourceListener",
     "ResourceOffer",
+    "Source",
     "Tool",
     "ToolKeywords",
     "ToolMetadata",
     "ToolOptions",
     "ToolRegistry",
     "ToolType",
+    "Trust",
     "as_tool",
     "checked_output",
     "current_deadline",
     "ez_tool",
     "is_thunk",
+    "labelled",
     "object_tools",
     "offering_of",
     "output_schema",
     "prompt",
     "register_tool",
     "require_arguments",
+    "require_effect",
+    "require_source",
     "resource",
     "resource_changed",
     "stand_for",

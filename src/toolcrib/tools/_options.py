@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
-from toolcrib import approvals, provenance
+from toolcrib import approvals
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import near_option, refuse_misspelt_options, require_number, require_parameters, tag_set
+from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
 __all__ = [
     "LockOption",
@@ -82,8 +83,8 @@ class ToolOptions:
     default: bool = True
     return_schema: Any = None
     provider: ProviderOptions = NO_OPTIONS
-    effect: provenance.Effect | None = None
-    source: provenance.Source | None = "untrusted"
+    effect: Effect | None = None
+    source: Source | None = "untrusted"
     content: Collection[str] = ()
     readers: Collection[str] | None = None
     listing: Mapping[str, Any] | None = None
@@ -96,9 +97,9 @@ class ToolOptions:
         for field, least in (("approvers", 1), ("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
             require_number(who, field, getattr(self, field), least=least)
         if self.effect is not None:
-            provenance.require_effect(who, self.effect)
+            require_effect(who, self.effect)
         if self.source is not None and self.source != "untrusted":
-            provenance.require_source(who, self.source)
+            require_source(who, self.source)
         for field, given in (("content", self.content), ("readers", self.readers)):
             if isinstance(given, str):
                 raise ValueError(f"{who}: {field} is a collection, as in {field}=[{given!r}]")
@@ -127,8 +128,8 @@ class ToolKeywords(TypedDict, total=False):
     default: bool
     return_schema: Any
     provider: ProviderOptions
-    effect: provenance.Effect | None
-    source: provenance.Source | None
+    effect: Effect | None
+    source: Source | None
     content: Collection[str]
     readers: Collection[str] | None
     listing: Mapping[str, Any] | None

@@ -185,7 +185,6 @@ def test_a_queue_that_is_not_looked_at_for_15_seconds_is_overdue() -> None:
     assert looks.overdue == ("dead",)
 
 
-@pytest.mark.once
 async def test_a_worker_that_cannot_look_at_its_queue_is_not_ready(
     network: Network, postgres: Postgres, url: str
 ) -> None:
@@ -202,7 +201,6 @@ async def test_a_worker_that_cannot_look_at_its_queue_is_not_ready(
     assert health == (200, "ok\n")
 
 
-@pytest.mark.once
 async def test_a_worker_ends_when_it_is_told_to_though_the_network_swallows_what_it_sends(
     network: Network, postgres: Postgres, url: str, tmp_path: Path
 ) -> None:

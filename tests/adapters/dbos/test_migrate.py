@@ -23,8 +23,6 @@ from toolcrib.adapters.dbos import (
 from toolcrib.errors import DatabaseError
 from toolcrib.turns import Turn
 
-pytestmark = pytest.mark.once
-
 
 @dataclass(frozen=True)
 class Roles:

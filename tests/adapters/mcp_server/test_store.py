@@ -139,7 +139,7 @@ async def test_two_servers_that_take_up_one_call_at_once_make_it_once(tmp_path: 
     assert set(done) == {"booked Oslo"}  # the other one has the same result, or is told that the call is executed
 
 
-@pytest.fixture(params=["memory", "file", "server"])
+@pytest.fixture(params=["memory", "file", "postgres"])
 def kept_calls(request: pytest.FixtureRequest, tmp_path: Path) -> SuspendedCallStore:
     """Calls that wait, in each place where they may."""
     match request.param:
