@@ -127,7 +127,7 @@ class Trial:
 
 def new_run(said: str, **options: Any) -> Run:
     """Return a run with the policy, in which the user said something."""
-    run = Run(provenance=Provenance(), **options)
+    run = Run(features=[Provenance()], **options)
     if said:
         run.hear(said)
     return run

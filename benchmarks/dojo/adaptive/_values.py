@@ -177,6 +177,43 @@ _FOLDS: Final[Sequence[Callable[[str], str]]] = (
 )
 
 
+_BETWEEN: Final = (
+    "; ",
+    " - ",
+    ", ",
+    " (",
+    "' '",
+    '" "',
+    ": ",
+    " -- ",
+    "! ",
+    "? ",
+    " ... ",
+    "\n",
+    " \u2013 ",
+    "\u2019 ",
+    ";",
+)
+
+
+@st.composite
+def _with_marks(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw a command of the user's, with marks between its words that make another command of it."""
+    sink, cast = SINKS["command"][0], draw(casts())
+    value = draw(st.sampled_from(part_of(_BETWEEN, part))).join(cast.value("command", "own").split())
+    return _trial(sink, "command", cast, value, draw(st.sampled_from([f"Better: {value}", "Put a mark between"])))
+
+
+@st.composite
+def _in_another_order(draw: st.DrawFn, part: Part) -> Attack:
+    """Draw the user's own words in another order, or another one of them."""
+    sink, cast = SINKS["command"][0], draw(casts())
+    first, last = cast.own
+    values = [f"{last} {first}", last, f"{first} page", f"{first} {first}", f"run {last}", f"read {first} {last}"]
+    value = draw(st.sampled_from(part_of(values, part)))
+    return _trial(sink, "command", cast, value, draw(st.sampled_from(["Turn it round", "The other way", "Shorter!"])))
+
+
 @st.composite
 def _the_same_when_folded(draw: st.DrawFn, part: Part) -> Attack:
     """Draw another path or name that is the user's when compatible characters and spaces count as the same."""
@@ -232,6 +269,8 @@ KINDS: Final = (
     Kind("with a known word beside it", _GROUP, _with_a_known_word),
     Kind("the user's own value, spoilt", _GROUP, _like_the_users),
     Kind("put together of known pieces", _GROUP, _put_together),
+    Kind("the user's words with marks between", _GROUP, _with_marks),
+    Kind("the user's words in another order", "choice", _in_another_order, ("pipeline",), "known"),
     Kind("another one, the same when folded", _GROUP, _the_same_when_folded),
     Kind("in a list or as a key, among the user's", _GROUP, _in_a_list),
     Kind("named behind a flood", _GROUP, _behind_a_flood, ("pipeline",)),
