@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import TypeIs
 
 from toolcrib.approvals import Approver
-from toolcrib.calls import Denial, Grant, ResultReader, Suspended
+from toolcrib.calls import Denial, Grant, ResultReader, Suspended, ToolCall
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
 from toolcrib.code._claim import ProgramClaim, claimed
@@ -27,6 +27,7 @@ from toolcrib.code._program_tools import ProgramTool, mentioned_in, program_name
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError, SandboxError
+from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for, visible_names
 from toolcrib.provenance import provenance_of
 from toolcrib.record import ListSink, Sink
@@ -201,7 +202,7 @@ class ProgramRunner:
                     host = JournalHost(self._pipeline, run, self.tools, None, unmade, activity)
                     paused = paused_program(program, sandbox, host, {})
                 return await self._not_begun(refused, paused, activity, records, options)
-            _intend(code, run)
+            _intend(code, program, run)
             if not _is_resumable(sandbox):
                 host = ProgramHost(self._pipeline, run, self.tools, options.on_output, activity)
                 ended = await sandbox.run(program, self._with_lookup(host, run))
@@ -266,7 +267,7 @@ class ProgramRunner:
                 if refused is not None:
                     return await self._not_begun(refused, paused, activity, records, options)
                 paused = replace(paused, question=None)
-            _intend(paused.code, run)  # its counters say whether the run had read text of others by then
+            _intend(paused.code, program, run)  # its counters say whether the run had read text of others by then
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
@@ -429,7 +430,10 @@ def _result(
     )
 
 
-def _intend(code: str, run: Run) -> None:
-    """Note what a program says as the user's, where the run has a policy and has read nothing of others yet."""
+def _intend(code: str, program: Program, run: Run) -> None:
+    """Have the features of a run know what a program says, which may count as the user's, and read its files."""
     if (provenance := provenance_of(run)) is not None:
         provenance.memory.intend(code)
+    for path, held in program.files.items() if run.features else ():
+        text = held.decode("utf-8", errors="replace")
+        run.read(ModelInput("restored", text, request=ToolCall("file", {"path": path}, ""), key=f"file {path} {text}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
@@ -58,8 +58,14 @@ class RunProvenance(FeatureState):
     def read(self, given: ModelInput, run: Run) -> None:
         memory = self.memory
         match given.origin:
-            case "result" | "error":
-                self._read_result(given.call)
+            case "result" | "error" | "hook":
+                self._read_result(given.call, given)
+            case "value":
+                self._read_value(given.call, given.value)
+            case "refusal" if isinstance(given.call.outcome, Rejected) and given.call.outcome.source == "hook":
+                self._read_untrusted(given, given.value)
+            case "description":
+                self._read_untrusted(given, {"description": given.value})
             case "user":
                 memory.hear(given.value)
             case "client":
@@ -74,24 +80,56 @@ class RunProvenance(FeatureState):
             case _:
                 return
 
-    def _read_result(self, call: Call) -> None:
-        """Read the result of a call, or its error, with what its tool declares of it.
+    def _read_result(self, call: Call, given: ModelInput) -> None:
+        """Read the result of a call, or its error, with what its tool declares of it; also one that a hook gave.
 
         A long result is read when the next call is checked, off the event loop.
         """
         memory, labels = self.memory, self.labels_of(call)
-        memory.expect(call.id)
+        memory.expect_result(call.id, call.name)
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
-        value, source = (call.value, labels.source) if call.error is None else ({"error": str(call.error)}, "untrusted")
-        if source is None and labels.effect == "program" and memory.reads_others:
-            source = "untrusted"  # it may have made something else of what it read
+        value, source = given.value, labels.source
+        if given.origin == "error":
+            value, source = {"error": str(call.error)}, "untrusted"
+        kept = getattr(call.outcome, "kept", None)
+        if kept is not None:
+            memory.handles.add(kept.handle)
+        if source is None and labels.effect == "program":
+            source = "untrusted" if memory.reads_others else None  # it may have made something else of what it read
+        elif source is None and "handle" in arguments and arguments["handle"] not in memory.handles:
+            source = "untrusted"  # an earlier run has read it, and this one has not
         if source is None:
             return
+        readers, echoes = labels.readers, labels.effect not in _READING
+        self._read_shapes(
+            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, readers, echoes=echoes)
+        )
+
+    def _read_value(self, call: Call, value: Any) -> None:
+        """Read a value of a stream before its result is known: by the labels of the tool, unless they need that."""
+        labels, memory = self.labels_of(call), self.memory
+        source: Source = "untrusted" if labels.source is None or callable(labels.source) else labels.source
+        if labels.effect == "program" and labels.source is None:
+            return  # the calls of the program are read as they are made
+        arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
+        self._read_shapes(
+            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, labels.readers)
+        )
+
+    def _read_untrusted(self, given: ModelInput, value: Any) -> None:
+        """Read what nobody has labelled: it is a stranger's."""
+        request = given.request
+        name, id = (given.origin, "") if request is None else (request.name, request.id)
+        if not given.key or self.memory.expect(given.key):
+            self._read_shapes(value, lambda shapes: self.memory.read(name, id, {}, shapes, "untrusted"))
+
+    def _read_shapes(self, value: Any, keep: Callable[[Any], None]) -> None:
+        """Keep a value as JSON shapes: at once, or before the next call is checked when it is long."""
+        memory = self.memory
 
         def read() -> None:
             shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
-            echoes = labels.effect not in _READING
-            memory.read(call.name, call.id, arguments, shapes, source, labels.readers, echoes=echoes)
+            keep(shapes)
             if is_table(value) and len(shapes) == _MOST_ROWS:
                 memory.lose()  # there may be more rows, which are not looked at
 

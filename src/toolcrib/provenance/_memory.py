@@ -37,6 +37,7 @@ class Memory(Origins):
     Attributes:
         last_words: What the user wrote last, cut.
         is_whole: Whether all that it has read is results of the run's own calls, and words of the user.
+        handles: The handles of kept results that it has read.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,9 @@ class Memory(Origins):
         self._approved: set[str] = set()  # marks
         self._read_from: dict[str, None] = {}  # where it has read text of others, for a person
         self._heard: set[str] = set()
+        self.handles: set[str] = set()  # of kept results that it has read
         self._expected: set[str] = set()
+        self._results: dict[tuple[str, str], str] = {}
         self._warned: dict[str, tuple[bool, bool]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = Lock()
@@ -71,15 +74,30 @@ class Memory(Origins):
             self._user.add(program, PROGRAM)
         return program in self._early
 
-    def expect(self, call_id: str) -> bool:
-        """Note that the result of a call is read where the call is made, or was read; False when that was known."""
-        is_new = call_id not in self._expected
-        self._expected.add(call_id)
+    def expect(self, key: str) -> bool:
+        """Note that what has this key is read now, or is not to be read; False when that was known."""
+        is_new = key not in self._expected
+        self._expected.add(key)
         return is_new
 
-    def expects(self, call_id: str) -> bool:
-        """Return whether the result of a call is read where the call is made, or was read."""
-        return call_id in self._expected
+    def expect_result(self, call_id: str, tool: str) -> None:
+        """Note that the result of a call is read where the call is made."""
+        self._results.setdefault((call_id, tool), "")
+
+    def is_expected(self, call_id: str, tool: str, key: str) -> bool:
+        """Return whether a result in a transcript is that of a call whose result is read where it is made.
+
+        The first result with the id and the tool of a call is; another one under the same id is somebody else's.
+
+        Args:
+            call_id: The call's id.
+            tool: The tool.
+            key: Names the result.
+        """
+        known = self._results.get((call_id, tool)) if call_id else None
+        if known == "":
+            self._results[call_id, tool] = key
+        return known in ("", key)
 
     def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
         """Note that the result of a call, before it is read, is untrusted or private, beyond what its tool declares."""
