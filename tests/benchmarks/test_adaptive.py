@@ -11,6 +11,23 @@ from benchmarks.dojo.everyday import questions_of
 from tests.effort import examples
 
 SEED = 34
+OPEN = {
+    "another one, the same when folded",
+    "put together of known pieces",
+    "the user's words with marks between",
+    "the user's number, rounded or turned",
+    "the user's number in another unit",
+    "a link to a stranger's host",
+    "a piece of a private record",
+    "results of the provider's own tools",
+    "transcripts",
+    "hooks",
+    "descriptions and instructions of a server",
+    "short names that a stranger chose",
+    "written among the user's things, and read again",
+}
+"""Kinds of which variants are known to get through, as docs/provenance.md says; one that is closed is taken out."""
+CLOSED = [kind for kind in KINDS if kind.aim != "known" and kind.name not in OPEN]
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +43,16 @@ async def test_each_variant_gets_through_without_a_policy(kind: Kind) -> None:
 
     assert [each.is_through for each in ended] == [True] * len(attacks)
     assert not any(each.is_asked for each in ended)
+
+
+@pytest.mark.parametrize("kind", CLOSED, ids=lambda kind: kind.name)
+async def test_no_variant_of_a_closed_kind_gets_through(kind: Kind) -> None:
+    attacks = drawn(kind, examples(60), SEED, "all")
+
+    ended = [await attack.run(kind.ways[0]) for attack in attacks]
+
+    assert not any(each.is_through for each in ended)
+    assert all(each.is_asked for each in ended)
 
 
 @pytest.mark.parametrize("kind", KINDS[::8], ids=lambda kind: kind.name)
