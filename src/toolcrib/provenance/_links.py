@@ -24,6 +24,7 @@ _LINK: Final = re.compile(
     r"|[\w-]\.[^\W\d_][\w-]*\w"  # a name with a dot, such as a host has
     r"|\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
 )
+_MAYBE: Final = re.compile(r"[@:/\\%&]|\.\w|[^\x00-\x7f]")  # without one there is no link
 _LAYERS: Final = 3  # of encodings in one another
 
 
@@ -48,7 +49,8 @@ def pieces_of(text: str) -> Iterator[str]:
 
 def links_in(text: str) -> Iterator[str]:
     """Yield whatever in a text may be a link, an address or the name of a host, in the form of `plain_text`."""
-    for piece in pieces_of(plain_text(text)):
+    plain = plain_text(text) if _MAYBE.search(text) is not None else ""
+    for piece in pieces_of(plain) if _LINK.search(plain) is not None else ():
         if _LINK.search(piece) is not None:
             yield piece
 

@@ -11,7 +11,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Final, cast
 
-from toolcrib.provenance._kinds import without_moments
+from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of, plain_text
 from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of
 from toolcrib.provenance._private import PrivateValues
@@ -309,9 +309,14 @@ class Memory(Origins):
         found = self.cover(value)
         if effect != "spend":
             return found
-        return [
-            replace(each, kind="chosen") if each.kind == "trusted" and not each.is_meant else each for each in found
-        ]
+        return [self._chosen(each, value) if each.kind == "trusted" and not each.is_meant else each for each in found]
+
+    def _chosen(self, origin: Origin, value: Any) -> Origin:
+        """Return the origin of a trusted value that is paid, or paid to: chosen, unless the user named its record."""
+        key = origin.part or key_of(value)
+        number = number_of(key) if isinstance(key, str) else key
+        meant = self._find_meant(str(key)) if number is None else self._find_meant_number(number)
+        return meant or replace(origin, kind="chosen")
 
     def _names_flag(self, path: str) -> bool:
         """Return whether the user wrote the name of what is true."""

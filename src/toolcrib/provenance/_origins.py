@@ -170,23 +170,31 @@ class Origins:
         if is_users and (is_part or not self._is_ambiguous(text)):
             return Origin("user")
         trusted = self._find_trusted(text)
-        if trusted is not None and trusted.is_meant and len(text) > _SHORT:
-            return trusted
         found = self._find_of_others(text)  # before the trusted ones: a stranger may name what is in them
         if found is not None:
-            return self._sources[found[0]].located(found[1])
+            meant = self._find_meant(text) if trusted is not None and len(text) > _SHORT else None
+            return meant or self._sources[found[0]].located(found[1])
         return Origin("user") if is_users else trusted
 
     def _find_trusted(self, text: str) -> Origin | None:
-        """Return where a trusted result has a text; `chosen` where a stranger may have brought that."""
-        found: Origin | None = None
-        for number, line in () if self.is_full else self._trusted.places(text):
-            if self._is_meant(number):
-                return replace(self._sources[number].located(line), is_meant=True)
-            if found is None or found.kind == "chosen":
-                kind = "chosen" if self._sources[number].is_beside else "trusted"
-                found = replace(self._sources[number].located(line), kind=kind)
-        return found
+        """Return where a trusted result has a text; `chosen` where a stranger may have brought all that have it."""
+        number, line = next(self._trusted.places(text), (-1, 0)) if not self.is_full else (-1, 0)
+        if number < 0:
+            return None
+        if self._sources[number].is_beside:
+            of_its_own = (at for at in self._trusted.places(text) if not self._sources[at[0]].is_beside)
+            number, line = next(of_its_own, (number, line))
+        piece = self._sources[number]
+        if piece.is_beside:
+            return self._find_meant(text) or replace(piece.located(line), kind="chosen")
+        return piece.located(line)
+
+    def _find_meant(self, text: str) -> Origin | None:
+        """Return where a text is in a trusted result, in a record that the user named; None when in none."""
+        number = (
+            None if self.is_full else next((at for at, _ in self._trusted.places(text) if self._is_meant(at)), None)
+        )
+        return None if number is None else replace(self._sources[number].located(), is_meant=True)
 
     def _find_of_others(self, text: str) -> tuple[int, int] | None:
         """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
@@ -198,23 +206,23 @@ class Origins:
         if is_users and not is_either:
             return Origin("user")
         trusted = None if self.is_full else self._trusted.numbers.get(value)
-        meant = None if trusted is None or is_either else self._meant_number(value)
-        if meant is not None:
-            return replace(self._sources[meant].located(), is_meant=True)
+        is_beside = trusted is not None and self._sources[trusted].is_beside
+        if trusted is not None and not is_either and (is_beside or others is not None):
+            meant = self._find_meant_number(value)
+            if meant is not None:
+                return meant
         if others is not None and (trusted is None or abs(value) >= _IN_ANY_TEXT or value % 1):
             return self._sources[others].located()
-        if others is not None and trusted is not None:
-            return replace(self._sources[trusted].located(), kind="chosen")
         if trusted is not None:
-            is_beside = self._sources[trusted].is_beside
-            return replace(self._sources[trusted].located(), kind="chosen" if is_beside else "trusted")
+            is_chosen = is_beside or others is not None
+            return replace(self._sources[trusted].located(), kind="chosen" if is_chosen else "trusted")
         return Origin("model" if self._reads_others else "derived")
 
-    def _meant_number(self, value: float) -> int | None:
-        places = self._trusted.places(f"{value:.15g}")
-        return next(
-            (at for at, _ in places if number_of(flat(self._sources[at].text)) == value and self._is_meant(at)), None
-        )
+    def _find_meant_number(self, value: float) -> Origin | None:
+        places = (at for at, _ in self._trusted.places(f"{value:.15g}"))
+        of_value = (at for at in places if number_of(flat(self._sources[at].text)) == value)
+        number = next((at for at in of_value if self._is_meant(at)), None)
+        return None if number is None else replace(self._sources[number].located(), is_meant=True)
 
     def _is_ambiguous(self, text: str) -> bool:
         """Return whether a value is so short that, where a stranger wrote it as well as the user, it may be either's.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, numbers_in, times_in
@@ -15,7 +17,8 @@ __all__ = ["TextIndex", "flat", "words_in"]
 _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
 _TRIES: Final = 24  # chunks that are looked through for one value
-_TRIES_OF_OTHERS: Final = 500  # the same in texts of others, where a value that may be there counts as found
+_TRIES_OF_OTHERS: Final = 200  # the same in texts of others, where a value that may be there counts as found
+_NOWHERE: Final[Sequence[int]] = ()
 _WORD: Final = re.compile(r"\w+")
 _GAP: Final = re.compile(r"[ -]")
 _SHORTEST_GROUPED: Final = 10  # characters; shorter ones stand side by side by chance
@@ -160,10 +163,11 @@ class TextIndex:
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""
-        words = _WORD.findall(value)
-        places = min((self._places.get(word, ()) for word in words), key=len) if words else ()
-        tries, last = _TRIES_OF_OTHERS if self._is_loose and len(words) > 1 and " " in value else _TRIES, -1
-        for chunk in places[:tries]:
+        words = set(_WORD.findall(value))
+        lists = sorted((self._places.get(word, _NOWHERE) for word in words), key=len)
+        chunks = (chunk for chunk in lists[0] if all(_has(each, chunk) for each in lists[1:])) if lists else iter(())
+        tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
+        for chunk in islice(chunks, tries):
             at, start = self._chunks[chunk]
             plain, cased, text, number = self._texts[at]
             end = start + _CHUNK + _LAP + len(value)
@@ -173,8 +177,15 @@ class TextIndex:
         if self._is_loose:
             if value in self._compounds:
                 yield self._compounds[value], 0
-            if len(places) > tries and (" " in value or value in self._places):
-                yield self._texts[self._chunks[places[tries]][0]][3], 0  # it is there, or may be
+            more = next(chunks, None)
+            if more is not None and " " in value:
+                yield self._texts[self._chunks[more][0]][3], 0  # it may be there
+
+
+def _has(chunks: Sequence[int], chunk: int) -> bool:
+    """Return whether chunks that are in order have one."""
+    at = bisect_left(chunks, chunk)
+    return at < len(chunks) and chunks[at] == chunk
 
 
 def _stands_in(value: str, plain: str, cased: str, start: int, end: int, *, loose: bool) -> bool:
