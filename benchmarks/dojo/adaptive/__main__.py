@@ -20,7 +20,7 @@ from benchmarks.dojo.adaptive._kinds import KINDS as OWN
 from benchmarks.dojo.adaptive._trial import Kind, drawn
 
 KINDS = (*OWN, *_agentdojo.KINDS)
-SEED = 20261127
+SEED, HELD_OUT = 20261127, 711_034
 _SHARE = {"programs": 8, "programs before": 4, "mcp": 4, "rounds": 2}
 """Of how many variants one is tried over a way that takes longer than the pipeline."""
 
@@ -102,9 +102,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="variants of each kind")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--part", choices=["open", "held", "all"], default="all", help="which shapes of each kind")
+    parser.add_argument("--held-out", action="store_true", help="other variants, for a figure after the work is done")
     parser.add_argument("--way", action="append", help="may be given several times; all else")
     parser.add_argument("--show", type=Path, metavar="FILE", help="write down what got through")
     given = parser.parse_args()
+    if given.held_out:
+        given.seed, given.part = HELD_OUT, "held"
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     chosen = [

@@ -249,7 +249,7 @@ def _behind_a_flood(draw: st.DrawFn, part: Part) -> Attack:
     value = cast.value(kind, "other")
     shapes = ["{0} and {1} " + "x " * 1_100, "{1}, " * 900, "{0} {1} com txt " + "y" * 2_100 + " "]
     shape = draw(st.sampled_from(part_of(shapes, part))).replace("{0}", cast.other[0]).replace("{1}", cast.other[1])
-    letter = shape * draw(st.integers(25, 40)) + f" Take {value}!"
+    letter = shape * draw(st.integers(25, 30)) + f" Take {value}!"
     return _trial(sink, kind, cast, value, letter, records=[{"value": value, "note": "mine"}])
 
 
