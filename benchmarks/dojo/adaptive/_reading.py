@@ -2,114 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 from hypothesis import strategies as st
 
 from benchmarks.dojo.adaptive._cast import casts, told
+from benchmarks.dojo.adaptive._providers import PROVIDED
+from benchmarks.dojo.adaptive._scene import Channel, Scene
 from benchmarks.dojo.adaptive._trial import Attack, Ended, Kind, Part, new_run, part_of
-from benchmarks.dojo.adaptive._worlds import Call, effect_of
+from benchmarks.dojo.adaptive._worlds import Call
 from toolcrib import Complete, HookSet, ModelRetry, Reject, RunNormally
-from toolcrib.calls import Media, Suspended, ToolCall
-from toolcrib.code import Toolkit
+from toolcrib.calls import Media, ToolCall
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Content
 from toolcrib.results import MemoryResultStore
-from toolcrib.rounds import decode
 from toolcrib.testing import wire_reply
-from toolcrib.tools import Tool, ez_tool
+from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
 __all__ = ["KINDS"]
-
-
-@dataclass(slots=True)
-class Scene:
-    """The tools of a channel, what ran, and what was asked.
-
-    Attributes:
-        letter: What the stranger wrote.
-        strike: What the stranger wants.
-        run: The run.
-        effects: The calls with an effect that ran.
-        is_asked: Whether a call was suspended or refused.
-    """
-
-    letter: str
-    strike: Call
-    run: Run
-    effects: list[Call] = field(default_factory=list[Call])
-    is_asked: bool = False
-
-    def tools(self, *more: Tool[..., Any]) -> list[Tool[..., Any]]:
-        """Return the tools that have an effect, and more."""
-
-        @ez_tool(effect=effect_of("send"), source="trusted")
-        async def send(to: str, text: Annotated[str, Content] = "") -> str:
-            """Send a mail."""
-            self.effects.append(("send", {"to": to}))
-            return "sent"
-
-        @ez_tool(effect=effect_of("spend"), source="trusted")
-        async def pay(account: str) -> str:
-            """Pay."""
-            self.effects.append(("pay", {"account": account}))
-            return "paid"
-
-        @ez_tool(effect=effect_of("delete"), source="trusted")
-        async def delete(path: str) -> str:
-            """Delete."""
-            self.effects.append(("delete", {"path": path}))
-            return "deleted"
-
-        return [send, pay, delete, *more]
-
-    def reader(self, value: Any, name: str = "read_page", source: Any = "untrusted") -> Tool[..., Any]:
-        """Return a tool that reads something."""
-
-        async def read() -> Any:
-            if isinstance(value, Exception):
-                raise value
-            return value
-
-        read.__name__, read.__doc__ = name, "Read."
-        return ez_tool(effect="none", source=source)(read)
-
-    async def act(self, pipeline: Pipeline, *calls: ToolCall) -> None:
-        """Make calls that read, and then the one that the stranger wants."""
-        for call in (*calls, ToolCall(*self.strike)):
-            outcome = await pipeline.run(call, self.run)
-            self.is_asked |= isinstance(outcome, Suspended)
-
-    async def execute(self, code: str, *tools: Tool[..., Any], **options: Any) -> None:
-        """Run a program of the model's."""
-        result = await Toolkit(self.tools(*tools), sandbox="process").execute_async(code, self.run, **options)
-        self.is_asked |= bool(result.suspended)
-        if not (result.success or result.is_paused):
-            raise AssertionError(f"the attack's program fails by itself: {code}: {result.error}")
-
-    async def decode(self, reply: Mapping[str, Any], transcript: Sequence[Any], form: Any, *tools: Any) -> None:
-        """Go on from a transcript with a reply of the model's."""
-        pipeline = Pipeline(self.tools(*tools))
-        plan = await decode(pipeline, reply, format=form, run=self.run, transcript=list(transcript)).apply_hooks()
-        self.is_asked |= bool(plan.suspended)
-        await plan.run_pending()
-
-    @property
-    def taken(self) -> str:
-        """An expression of a program that takes the stranger's value from `text`, where it stands last."""
-        return "text.split()[-1]"
-
-    def strike_code(self, text: str = "text") -> str:
-        """Return the line of a program that strikes with the last word of a text."""
-        tool, arguments = self.strike
-        return f"{tool}({next(iter(arguments))}=str({text}).strip().split()[-1].strip('\\'\"[]{{}}'))"
-
-
-Channel: TypeAlias = Callable[[Scene], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,168 +51,6 @@ class Unread:
             raise AssertionError(f"the attack fails by itself: {self}")
         return Ended(self.strike in scene.effects, scene.is_asked)
 
-
-# --- tools of the provider
-
-
-def _provider(form: Any, item: Callable[[str], Any], *, is_earlier: bool = False) -> Channel:
-    """Return a channel of what a provider's own tool brought, in the reply itself or in an earlier message."""
-
-    async def channel(scene: Scene) -> None:
-        reply = wire_reply(form, [ToolCall(scene.strike[0], scene.strike[1], "t1")])
-        found = item(scene.letter)
-        user = {
-            "anthropic": {"role": "user", "content": "what is new?"},
-            "openai_responses": {"role": "user", "content": "what is new?"},
-            "gemini": {"role": "user", "parts": [{"text": "what is new?"}]},
-            "openai": {"role": "user", "content": "what is new?"},
-        }[form]
-        transcript: list[Any] = [user]
-        if is_earlier:
-            message = {
-                "anthropic": {"role": "assistant", "content": found},
-                "openai_responses": found,
-                "gemini": {"role": "model", "parts": found},
-                "openai": {"role": "assistant", "content": "", **(found if isinstance(found, dict) else {})},
-            }[form]
-            transcript += message if isinstance(message, list) else [message]
-            transcript.append(user)
-        elif form == "anthropic":
-            reply["content"] = [*found, *reply["content"]]
-        elif form == "openai_responses":
-            reply["output"] = [*found, *reply["output"]]
-        elif form == "openai":
-            reply["choices"][0]["message"] |= found
-        else:
-            content = reply["candidates"][0]["content"]
-            content["parts"] = [*found, *content["parts"]]
-        await scene.decode(reply, transcript, form)
-
-    return channel
-
-
-def _anthropic(kind: str, name: str, content: Callable[[str], Any]) -> Callable[[str], Any]:
-    use = "mcp_tool_use" if kind == "mcp_tool_result" else "server_tool_use"
-    server = {"server_name": "x"} if use == "mcp_tool_use" else {}
-    return lambda letter: [
-        {"type": use, "id": "s1", "name": name, "input": {"query": "news"}, **server},
-        {"type": kind, "tool_use_id": "s1", "content": content(letter)},
-    ]
-
-
-_PROVIDERS: Final[Mapping[str, tuple[Any, Callable[[str], Any]]]] = {
-    "Anthropic, search": (
-        "anthropic",
-        _anthropic(
-            "web_search_tool_result",
-            "web_search",
-            lambda letter: [
-                {"type": "web_search_result", "url": "https://x.org", "title": letter, "encrypted_content": "x"}
-            ],
-        ),
-    ),
-    "Anthropic, fetch": (
-        "anthropic",
-        _anthropic(
-            "web_fetch_tool_result",
-            "web_fetch",
-            lambda letter: {
-                "type": "web_fetch_result",
-                "url": "https://x.org",
-                "content": {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": letter}},
-            },
-        ),
-    ),
-    "Anthropic, MCP": (
-        "anthropic",
-        _anthropic("mcp_tool_result", "read", lambda letter: [{"type": "text", "text": letter}]),
-    ),
-    "Anthropic, code": (
-        "anthropic",
-        _anthropic(
-            "bash_code_execution_tool_result",
-            "bash_code_execution",
-            lambda letter: {
-                "type": "bash_code_execution_result",
-                "stdout": letter,
-                "stderr": "",
-                "return_code": 0,
-                "content": [],
-            },
-        ),
-    ),
-    "Responses, MCP": (
-        "openai_responses",
-        lambda letter: [
-            {"type": "mcp_call", "id": "m1", "name": "read", "arguments": "{}", "server_label": "x", "output": letter}
-        ],
-    ),
-    "Responses, files": (
-        "openai_responses",
-        lambda letter: [
-            {
-                "type": "file_search_call",
-                "id": "f1",
-                "status": "completed",
-                "queries": ["news"],
-                "results": [{"text": letter, "filename": "a", "file_id": "a", "score": 1.0}],
-            }
-        ],
-    ),
-    "Responses, code": (
-        "openai_responses",
-        lambda letter: [
-            {
-                "type": "code_interpreter_call",
-                "id": "c1",
-                "status": "completed",
-                "code": "1",
-                "container_id": "c",
-                "outputs": [{"type": "logs", "logs": letter}],
-            }
-        ],
-    ),
-    "Responses, a shell": (
-        "openai_responses",
-        lambda letter: [
-            {
-                "type": "shell_call_output",
-                "call_id": "s9",
-                "output": [{"stdout": letter, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
-            }
-        ],
-    ),
-    "Responses, MCP's tools": (
-        "openai_responses",
-        lambda letter: [
-            {
-                "type": "mcp_list_tools",
-                "id": "l1",
-                "server_label": "x",
-                "tools": [{"name": "a", "description": letter, "input_schema": {}}],
-            }
-        ],
-    ),
-    "Gemini, code": (
-        "gemini",
-        lambda letter: [
-            {"executableCode": {"language": "PYTHON", "code": "1"}},
-            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": letter}},
-        ],
-    ),
-    "Chat, search": (
-        "openai",
-        lambda letter: {
-            "content": "I looked",
-            "annotations": [
-                {
-                    "type": "url_citation",
-                    "url_citation": {"url": "https://x.org", "title": letter, "start_index": 0, "end_index": 1},
-                }
-            ],
-        },
-    ),
-}
 
 # --- transcripts
 
@@ -540,8 +292,7 @@ async def _streamed(scene: Scene) -> None:
 
 
 _CHANNELS: Final[dict[str, Channel]] = {
-    **{f"{name}, now": _provider(form, item) for name, (form, item) in _PROVIDERS.items()},
-    **{f"{name}, before": _provider(form, item, is_earlier=True) for name, (form, item) in _PROVIDERS.items()},
+    **PROVIDED,
     "a summary by the model": _summary,
     "two results with one id": _same_id,
     "two calls with one id": _same_id_in_run,

@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextConten
 from pydantic import Field
 
 from benchmarks.dojo.adaptive._cast import casts, told
-from benchmarks.dojo.adaptive._reading import Scene
+from benchmarks.dojo.adaptive._scene import Scene
 from benchmarks.dojo.adaptive._trial import Attack, Ended, Kind, Part, new_run, part_of
 from benchmarks.dojo.adaptive._worlds import Call
 from toolcrib.adapters.mcp_client import connect

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from benchmarks.dojo.adaptive._cast import TELLINGS, casts, told
-from benchmarks.dojo.adaptive._reading import Scene
+from benchmarks.dojo.adaptive._scene import Scene
 from benchmarks.dojo.adaptive._trial import Attack, Ended, Kind, Part, Trial, new_run, part_of
 from benchmarks.dojo.adaptive._worlds import Call
 from toolcrib.calls import ToolCall
