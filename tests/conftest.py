@@ -24,13 +24,19 @@ settings.register_profile("local", _UNHURRIED)
 settings.register_profile("ci", _UNHURRIED, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-os.environ.pop("COLUMNS", None)  # of the terminal that the tests are started in: commands here write to none
+# Of the terminal that the tests are started in, and of its person: the commands here write to none, for nobody.
+_OURS = ("TOOLCRIB_EFFORT", "TOOLCRIB_PICTURES")
+_THEIRS = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+for _name in [*os.environ]:
+    if _name in _THEIRS or (_name.startswith(("OTEL_", "TOOLCRIB_")) and _name not in _OURS):
+        del os.environ[_name]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn")
+# The last is how a sandbox, which has a process already, is asked for another one.
+_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.sendmsg")
 _started: list[str] = []
 
 
@@ -71,10 +77,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return (yield)
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test of the first tier that has started a process and is not marked `smoke`."""
+    result = yield
     if _started and item.get_closest_marker("smoke") is None:
         pytest.fail(f"it started a process, so that it belongs to a later tier (tests/tiers.py): {_started[0]:.200}")
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,7 +49,7 @@ def test_a_plain_call_loads_no_feature_and_no_database() -> None:
     loaded = modules.split()
     assert value == "3"
     assert [name for name in loaded if name.startswith(tuple(f"toolcrib.{room}." for room in UNUSED))] == []
-    assert {"sqlite3", "toolcrib._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
+    assert {"sqlite3", "toolcrib.database._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
 
 
 @pytest.mark.processes

@@ -61,6 +61,7 @@ TIER_OF = {
     "tests/attacks": "systems",
     "tests/benchmarks": "systems",
     "tests/crash": "systems",
+    "tests/database": "systems",
     "tests/durable": "systems",
     "tests/formats/test_llama_server.py": "systems",
     "tests/gateway": "systems",
@@ -88,7 +89,7 @@ def tier_of_test(item: pytest.Item) -> str:
     parameters = [*callspec.params.values()] if callspec else []
     found = {tier_of_file(item.path), *(mark.name for mark in item.iter_markers() if mark.name in TIERS)}
     titles = [getattr(one, "title", None) for one in parameters]
-    if any(isinstance(title, str) and title.startswith("code") for title in titles):
+    if any(isinstance(title, str) and ("code" in title or "program" in title) for title in titles):
         found.add("processes")  # a way in by programs, which run in a sandbox
     if "postgres" in [*getattr(item, "fixturenames", ()), *(one for one in parameters if isinstance(one, str))]:
         found.add("systems")

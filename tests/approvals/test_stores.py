@@ -13,10 +13,10 @@ import pytest
 
 from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
-from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.approvals import (
     ApprovalEntry,
     MemoryApprovalStore,
+    PostgresApprovalStore,
     SqlApprovalStore,
     SqliteApprovalStore,
     WrappedApprovalStore,

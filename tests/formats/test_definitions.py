@@ -129,10 +129,9 @@ def test_a_response_is_told_when_it_is_not_strict() -> None:
 
 
 @each_provider
-@pytest.mark.parametrize("schema", [{"anyOf": [CITY, CITY]}, {"type": "string"}, {"type": "object", "oneOf": [CITY]}])
-def test_arguments_that_are_no_one_object_are_refused(provider: WireFormat, schema: dict[str, Any]) -> None:
+def test_arguments_that_are_no_object_are_refused(provider: WireFormat) -> None:
     with pytest.raises(FormatError, match="put them into one named parameter"):
-        definition("look", "", schema, provider)
+        definition("look", "", {"type": "string"}, provider)
 
 
 class Move(BaseModel):

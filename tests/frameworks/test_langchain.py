@@ -30,14 +30,14 @@ from toolcrib.adapters.langchain import (
     guard,
     member_of,
 )
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy, MemorySuspendedCalls
+from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset

@@ -28,14 +28,14 @@ from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 
 from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools, from_tools, guard
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import ApprovalRequest, Completed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy, MemorySuspendedCalls
+from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset

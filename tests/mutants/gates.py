@@ -277,13 +277,13 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "post hooks",
         "pipeline/_finish.py",
-        "for step in call.plan.held:",
+        "for step in call.plan.buffered_post_hooks:",
         "for step in ():",
     ),
     Gate(
         "post hook for each value",
         "pipeline/_finish.py",
-        "for step in call.plan.each:",
+        "for step in call.plan.value_post_hooks:",
         "for step in ():",
         ("tests/pipeline/test_stream.py",),
     ),
@@ -309,7 +309,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval on resuming",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         "        return await answered(call, reasons or [asked], given, lapsed=not reasons)\n",
         "        return None\n",
     ),
@@ -330,15 +330,15 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "arguments that hooks saw at the execution",
         "pipeline/_live_call.py",
-        "if self.approval.digest is not None or (gated and (self.plan.wrapped or self.args.is_shared)):",
+        "if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):",
         "if self.approval.digest is not None:",
         _OF_EXECUTIONS,
     ),
     Gate(
         "objects of the host that hooks saw at the execution",
         "pipeline/_live_call.py",
-        "(self.plan.wrapped or self.args.is_shared)",
-        "self.plan.wrapped",
+        "(self.plan.has_wrappers or self.args.is_shared)",
+        "self.plan.has_wrappers",
         _OF_EXECUTIONS,
     ),
     Gate(
@@ -435,9 +435,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "digest of the final arguments",
-        "pipeline/_approve.py",
-        "        digest=call.args.digest,\n",
-        '        digest="",\n',
+        "pipeline/_live_call.py",
+        '            "digest": self.args.digest,\n',
+        '            "digest": "",\n',
     ),
     Gate(
         "secrets in the digest", "schema/_canonical.py", "[tool, self.values, *unnamed]", "[tool, self.shown, *unnamed]"
@@ -458,7 +458,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "arguments that come back as those that were seen",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         'args.digest != data["digest"]',
         "False",
         _OF_VALIDATORS,
@@ -568,7 +568,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "clock that stands while a tool asks",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "        with stopped_clocks(clocks):\n",
         "        if True:\n",
         _OF_QUESTIONS,
@@ -589,28 +589,28 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "wrong answer to a question of a tool",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "        if not problem:\n",
         "        if True:\n",
         _OF_QUESTIONS,
     ),
     Gate(
         "denial of a question",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "        if not isinstance(given, Grant):\n            action",
         "        if False:\n            action",
         ("tests/pipeline/test_call_client.py", "tests/adapters/mcp_client/test_questions.py"),
     ),
     Gate(
         "question that is withdrawn",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "            await asyncio.shield(_withdraw(store, request))\n",
         "            pass\n",
         _OF_QUESTIONS,
     ),
     Gate(
         "key in the address of a page that is recorded",
-        "pipeline/_call_client.py",
+        "tools/_call_client.py",
         '_replace(query="", fragment="")',
         "_replace()",
         _OF_QUESTIONS,
@@ -731,7 +731,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial in the pipeline",
         "adapters/pydantic_ai/_deferred_results.py",
-        '            await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))\n',
+        '                await _record(waiting[call_id], answer, _toolset_of(toolset), run or Run(entry="pydantic_ai"))\n',
         "",
         ("tests/adapters/pydantic_ai",),
     ),

@@ -16,7 +16,7 @@ _ALIKE = "serving/_single_flight.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
 _LISTING = "adapters/mcp_server/_listing.py"
 
-_WAITING = "serving/_suspended_calls.py"
+_WAITING = "approvals/_suspended_calls.py"
 
 _HERE = "tests/adapters/mcp_server"
 _OF_GATES = (f"{_HERE}/test_gates.py",)
@@ -150,7 +150,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "calls beside the questions on a database server",
-        "serving/_suspended_calls.py",
+        _WAITING,
         "return approvals.suspended_calls() if isinstance(approvals, KeepsSuspendedCalls) else",
         "return",
         _OF_STORE,
@@ -280,7 +280,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "trust in what a client answers",
-        "pipeline/_call_client.py",
+        "tools/_call_client.py",
         "        self._give_to_features([*sampled.content])\n",
         "",
         ("tests/pipeline/test_call_client.py",),

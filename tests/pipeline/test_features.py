@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.calls import Ask, Complete, Completed, Outcome, Reject, Suspended, ToolCall
+from toolcrib.calls import Ask, Complete, Completed, Failed, Outcome, Reject, Suspended, ToolCall
 from toolcrib.hooks import DeliveryStep, FeatureParts, FeatureState, GateStep, HookSet, InputOrigin, ModelInput
 from toolcrib.pipeline import Call, Pipeline, Run
 from toolcrib.record import ListSink
@@ -182,7 +182,7 @@ async def test_a_feature_reads_each_value_of_a_stream_before_it_is_given_on() ->
 async def test_a_feature_reads_what_the_user_says_and_what_a_client_answers() -> None:
     run = Run(features=[Notes()], client=ScriptedClient(texts=["because"]))
 
-    run.hear("ask it")
+    run.add_user_message("ask it")
     await Pipeline([ask]).run(ToolCall("ask"), run)
 
     (said, answered, result) = notebook(run).seen
@@ -255,3 +255,48 @@ async def test_the_record_has_what_a_feature_says_of_a_call_that_arrives() -> No
 
     [came] = [event.data["came"] for event in sink.events if event.kind == "received"]
     assert came["pages"] == 0
+
+
+# --- a gate that suspends calls by a request of its own
+
+
+class Elsewhere(Notes):
+    """A feature whose gate waits for something outside, and takes no yes for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done, self.given = False, list[Any]()
+        self.gate = GateStep("elsewhere", "authorize", self.check, frozenset({"new"}), resume=self.resume)
+
+    def check(self, call: Call) -> Any:
+        return None if self.done else call.suspend(call.request_about("ask_1", "confirm the mail"))
+
+    async def resume(self, call: Call, given: Any) -> Any:
+        self.given.append(given)
+        return self.check(call)
+
+
+@pytest.mark.parametrize("in_json", [False, True])
+async def test_a_gate_takes_up_the_call_that_it_suspended(in_json: bool) -> None:
+    feature = Elsewhere()
+    run = Run(features=[feature])
+    asked = await suspended(run)
+    stored = json.loads(json.dumps(asked.call.to_dict())) if in_json else asked
+    grant = asked.request.grant()
+
+    again = await Pipeline([send]).run(stored, run, grant=grant)
+    feature.done = True
+    outcome = await Pipeline([send]).run(stored, run)
+
+    assert isinstance(again, Suspended)
+    assert isinstance(outcome, Completed)
+    assert feature.given == [grant, None]
+
+
+async def test_a_call_whose_gate_is_gone_does_not_run() -> None:
+    asked = await suspended(Run(features=[Elsewhere()]))
+
+    outcome = await Pipeline([send]).run(asked, Run(), grant=asked.request.grant())
+
+    assert isinstance(outcome, Failed)
+    assert "the gate `elsewhere` that it waits for is not there any more" in outcome.message

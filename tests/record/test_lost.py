@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresSink
 from toolcrib.adapters.dbos._sinks import WorkerSink
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Suspended, ToolCall
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.record import ActivityFilter, RunFilter, SqliteSink, list_runs, trace_nodes
+from toolcrib.record import ActivityFilter, PostgresSink, RunFilter, SqliteSink, list_runs, trace_nodes
 from toolcrib.tools import ez_tool
 
 

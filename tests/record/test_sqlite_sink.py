@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from toolcrib._sqlite import sqlite3
-from toolcrib._tables import StoreTables, make_file
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall, now
+from toolcrib.database import StoreTables, make_file
+from toolcrib.database._sqlite import sqlite3
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import EVENT_TABLES, ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
 from toolcrib.tools import tool

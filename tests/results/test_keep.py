@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from toolcrib.approvals import approve_all
 from toolcrib.calls import Complete, Completed, Media, Outcome, ToolCall, outcome_from_dict, render
 from toolcrib.code import Toolkit
+from toolcrib.database import MemoryTables
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.results import MemoryResultStore, ResultStore
@@ -339,11 +340,11 @@ async def test_what_the_store_has_no_room_for_is_cut(caplog: pytest.LogCaptureFi
 
 
 async def test_a_store_that_is_broken_loses_no_result(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(ResultStore):
-        def _transaction(self, *, write: bool) -> Any:
+    class Broken(MemoryTables):
+        def transaction(self, *, write: bool) -> Any:
             raise OSError("the disk is full")
 
-    outcome = await call(Toolset([tool_of("x" * 50_000)], results=Broken()))
+    outcome = await call(Toolset([tool_of("x" * 50_000)], results=ResultStore(Broken())))
 
     assert "characters cut" in outcome.text()
     assert "the disk is full" in caplog.text
@@ -413,6 +414,7 @@ except RuntimeError as error:
     assert (rows, row) == (10, 1_000)
 
 
+@pytest.mark.processes
 @on_linux
 async def test_what_a_program_prints_is_kept_whole() -> None:
     toolkit = Toolkit([tool_of("x" * 90)])

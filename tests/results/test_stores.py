@@ -12,8 +12,7 @@ import pytest
 
 from tests.postgres import Postgres
 from tests.results.conftest import OpenStore
-from toolcrib.adapters.dbos import PostgresResultStore
-from toolcrib.results import MemoryResultStore, Owner, ResultStore, SqliteResultStore, StoredResult
+from toolcrib.results import MemoryResultStore, Owner, PostgresResultStore, ResultStore, SqliteResultStore, StoredResult
 from toolcrib.results._pieces import Piece, pieces_of
 from toolcrib.results._read import FoundText, ResultQuery, read
 
@@ -195,7 +194,7 @@ def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="MemoryResultStore"):
+    with pytest.raises(ValueError, match=r"results are kept in a file: .* use the Memory store"):
         SqliteResultStore(":memory:")
 
 

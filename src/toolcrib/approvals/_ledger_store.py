@@ -72,7 +72,7 @@ class LedgerStore(ABC):
             write: Whether `work` writes; no other transaction writes meanwhile.
         """
 
-    async def _write(self, work: Callable[[Ledger], T]) -> T:
+    async def _commit(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work` in a transaction, and wake what waits in this process."""
         result = await self._run(work, write=True)
         self._wake()
@@ -99,7 +99,7 @@ class LedgerStore(ABC):
 
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
-        await self._write(lambda ledger: keep_request(ledger, request))
+        await self._commit(lambda ledger: keep_request(ledger, request))
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Take a grant or a denial.
@@ -107,7 +107,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
         """
-        await self._write(lambda ledger: keep_answer(ledger, answer))
+        await self._commit(lambda ledger: keep_answer(ledger, answer))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
         """Return the answer to this request, its entry where its call has begun, or one that asks the same already.
@@ -115,7 +115,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is closed.
         """
-        return await self._write(lambda ledger: take_answer(ledger, request))
+        return await self._commit(lambda ledger: take_answer(ledger, request))
 
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
         """Store an answer that came with the call; return the entry by which the call has begun, if it has.
@@ -123,7 +123,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: It was used before, or the request was answered otherwise.
         """
-        return await self._write(lambda ledger: use_answer(ledger, request, answer))
+        return await self._commit(lambda ledger: use_answer(ledger, request, answer))
 
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
@@ -144,7 +144,7 @@ class LedgerStore(ABC):
         active_executions.add(execution.id)  # before another task can read the entry
         begun: ApprovalEntry | None = None
         try:
-            begun = await self._write(lambda ledger: begin_execution(ledger, request, grant, execution, again=again))
+            begun = await self._commit(lambda ledger: begin_execution(ledger, request, grant, execution, again=again))
         except BaseException:
             active_executions.discard(execution.id)
             raise
@@ -158,19 +158,19 @@ class LedgerStore(ABC):
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Note that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
         try:
-            await self._write(partial(end_execution, request=request, grant=grant, result=result))
+            await self._commit(partial(end_execution, request=request, grant=grant, result=result))
         finally:
             self._forget(request.id)
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
         """Note that a call which began here was broken off: it is in doubt."""
         self._forget(request.id)
-        await self._write(partial(end_execution, request=request, grant=grant, broken_off=True))
+        await self._commit(partial(end_execution, request=request, grant=grant, broken_off=True))
 
     async def undo(self, request: ApprovalRequest) -> None:
         """Forget that a call began, which asked for approval before it did anything."""
         self._forget(request.id)
-        await self._write(partial(undo_execution, request=request))
+        await self._commit(partial(undo_execution, request=request))
 
     async def claim(self, key: str) -> Execution | None:
         """Claim a piece of work for this process until `release`; return the claim of who works on it, or ended it."""
@@ -178,7 +178,7 @@ class LedgerStore(ABC):
         active_executions.add(claim.id)
         found: Execution | None = claim
         try:
-            found = await self._write(lambda ledger: claim_work(ledger, key, claim))
+            found = await self._commit(lambda ledger: claim_work(ledger, key, claim))
         finally:
             if found is not None:
                 active_executions.discard(claim.id)
@@ -190,7 +190,31 @@ class LedgerStore(ABC):
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
         """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
         self._forget(f"{_CLAIM}{key}")
-        await self._write(lambda ledger: release_work(ledger, key, ended=ended, result=result))
+        await self._commit(lambda ledger: release_work(ledger, key, ended=ended, result=result))
+
+    async def append_line(self, key: str, journal: str, line: str) -> bool:
+        """Append a line to a journal of claimed work, if the work is claimed by this store still.
+
+        Returns:
+            False where another process has claimed it, which took this one for lost: nothing is written then.
+        """
+
+        def append(ledger: Ledger) -> bool:
+            claim = ledger.claim(key)
+            if claim is None or claim.ended_at is not None or claim.id != self._executing.get(f"{_CLAIM}{key}"):
+                return False
+            ledger.append_line(journal, line)
+            return True
+
+        return await self._run(append, write=True)
+
+    async def read_lines(self, journal: str) -> tuple[str, ...]:
+        """Return the lines of a journal of claimed work, in order."""
+        return tuple(await self._run(lambda ledger: ledger.lines(journal), write=False))
+
+    async def remove_lines(self, journal: str) -> None:
+        """Remove a journal of claimed work."""
+        await self._run(lambda ledger: ledger.remove_lines(journal), write=True)
 
     async def load_session(self, session_id: str) -> SavedSession | None:
         """Return the session of this id; None where there is none."""
@@ -206,11 +230,11 @@ class LedgerStore(ABC):
             ledger.write_session(session)
             return True
 
-        return await self._write(save)
+        return await self._commit(save)
 
     async def delete_session(self, session_id: str) -> bool:
         """Remove a session; return whether there was one. The requests and executions of its calls stay."""
-        return await self._write(lambda ledger: ledger.remove_session(session_id))
+        return await self._commit(lambda ledger: ledger.remove_session(session_id))
 
     def _forget(self, request_id: str) -> None:
         active_executions.discard(self._executing.pop(request_id, ""))
@@ -260,6 +284,10 @@ class LedgerStore(ABC):
         entries = await self._run(lambda ledger: ledger.answered(), write=False)
         return tuple(entry for entry in entries if entry.state == "answered")
 
+    async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the requests whose answers are used up."""
+        return frozenset(await self._run(lambda ledger: ledger.used(request_ids), write=False))
+
     async def count_pending(self) -> tuple[int, int]:
         """Return how many requests are pending, and how many of these are about calls in doubt."""
         return await self._run(_count_pending, write=False)
@@ -270,7 +298,7 @@ class LedgerStore(ABC):
 
     async def revoke(self, grant: Grant) -> bool:
         """Take a standing grant back; return whether there was one."""
-        return await self._write(lambda ledger: ledger.revoke(grant))
+        return await self._commit(lambda ledger: ledger.revoke(grant))
 
 
 def _count_pending(ledger: Ledger) -> tuple[int, int]:
@@ -308,6 +336,7 @@ class _MemoryLedger:
         self._claims: dict[str, Execution] = {}
         self._calls: dict[str, list[str]] = {}
         self._digests: dict[str, dict[str, None]] = {}  # requests by digest, oldest first
+        self._journals: dict[str, list[str]] = {}
         self._sessions: dict[str, SavedSession] = {}
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
@@ -328,6 +357,10 @@ class _MemoryLedger:
 
     def answered(self) -> Iterable[ApprovalEntry]:
         return [entry for entry in self._entries.values() if entry.answer is not None and entry.used_at is None]
+
+    def used(self, request_ids: Iterable[str]) -> Iterable[str]:
+        found = (self._entries.get(request_id) for request_id in request_ids)
+        return [entry.request.id for entry in found if entry is not None and entry.used_at is not None]
 
     def unended(self) -> Iterable[ApprovalEntry]:
         executions = ((entry, entry.execution) for entry in self._entries.values())
@@ -367,6 +400,15 @@ class _MemoryLedger:
             self._claims.pop(key, None)
         else:
             self._claims[key] = claim
+
+    def lines(self, journal: str) -> list[str]:
+        return list(self._journals.get(journal, ()))
+
+    def append_line(self, journal: str, line: str) -> None:
+        self._journals.setdefault(journal, []).append(line)
+
+    def remove_lines(self, journal: str) -> None:
+        self._journals.pop(journal, None)
 
     def session(self, session_id: str) -> SavedSession | None:
         return self._sessions.get(session_id)

@@ -141,7 +141,8 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         texts = [] if len(uses) == len(blocks) else [block["text"] for block in blocks if block["type"] == "text"]
         if blocks[-1]["type"] in _THOUGHTS or any(map(is_blank, texts)):
             return None
-        return Turn([{"role": "assistant", "content": blocks}], "".join(texts), calls, reply["stop_reason"])
+        item: Item = {"role": "assistant", "content": blocks}
+        return Turn([item], "".join(texts), calls, reply["stop_reason"], [block["input"] for block in uses])
 
     def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         errors = filter(None, [error_in(reply)])
@@ -357,8 +358,10 @@ def _tool_result(result: WireResult) -> Item:
         made["toolset_name"] = result.call.sent.get("toolset_name")
     if result.fields:
         return {**made, **result.fields}
-    parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
-    parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
+    parts = list[str | Media]()
+    if result.parts:
+        parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
+        parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
     if any(isinstance(part, Media) for part in parts):
         made["content"] = [_file(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
     elif not is_blank(result.content):

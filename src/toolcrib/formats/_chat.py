@@ -98,7 +98,8 @@ class ChatFormat(ProviderFormat):
         if sent:
             item["tool_calls"] = sent
         is_whole = len(item) > 1 and all(call.id != "null" for call in calls)  # as `id_of` reads it
-        return Turn([item], item.get("content", ""), calls, stop) if is_whole else None
+        values = [call.arguments for call in calls if not isinstance(call.arguments, str)]
+        return Turn([item], item.get("content", ""), calls, stop, values) if is_whole else None
 
     def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         misread = list[str]()

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from toolcrib.errors import FormatError
-from toolcrib.formats._call_ids import unique_ids
+from toolcrib.formats._call_ids import are_unique, unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
 from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._provider_client import ProviderClient
@@ -65,6 +65,7 @@ class ToolFormat(ABC):
         callers: Who may be named as the only callers of a tool; empty where the model itself is the only one.
         strict: Whether it has a mode that holds the model to the schema.
         returns: Whether a definition has a place for the schema of the result.
+        as_it_is: Whether the schema of the arguments goes out as the tool has it, and not as providers take it.
     """
 
     title: ClassVar[str]
@@ -74,6 +75,7 @@ class ToolFormat(ABC):
     callers: ClassVar[frozenset[str]] = frozenset()
     strict: ClassVar[bool] = True
     returns: ClassVar[bool] = False
+    as_it_is: ClassVar[bool] = False
 
     @abstractmethod
     def define(self, tool: Declaration) -> Item:
@@ -161,21 +163,25 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def read_well_formed(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply | None:
         """Return what `read_fields` does of a well-formed reply, at a part of the cost; None of any other."""
         typed = None if self.reply_type is None else reader_of(self.reply_type)(reply)
-        turn = None if typed is None or error_in(reply) else self.read_turn(typed)
+        turn = None if typed is None or self.errors_in(reply) else self.read_turn(typed)
         if turn is None:
             return None
-        items, text, calls, stop = turn
+        items, text, calls, stop, values = turn
         kind = self.stops.get(stop)
         if kind not in FINISHED or not items or (not calls if kind == "tool_calls" else stop in self.text_stops):
             return None
         if not all(map(self.takes_name, {call.name for call in calls})):
             return None
-        _, changed = unique_ids(calls, self.make_id, taken, self.takes_id)
-        if changed or canonical(items) is not items:
+        if not are_unique(calls, taken, self.takes_id):
             return None
-        if not are_objects([call.arguments for call in calls if isinstance(call.arguments, str)]):
+        texts = [call.arguments for call in calls if isinstance(call.arguments, str)]
+        if not are_objects(texts) or (values and canonical(values) is not values):
             return None
-        return WireReply(tuple(items), text, tuple(calls), stop, (), kind)
+        return WireReply(tuple(items), text, tuple(calls), stop, (), kind, is_ordered=True)
+
+    def errors_in(self, reply: Mapping[str, Any]) -> list[str]:
+        """Return the errors in a reply, a chunk or an event: the provider's name for each and its words."""
+        return [error] if (error := error_in(reply)) else []
 
     def read_turn(self, reply: Any) -> Turn | None:
         """Return what is in a reply of `reply_type`; None where it has to be read field by field all the same."""
@@ -249,6 +255,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             stop=reply.stop and well_formed(reply.stop),
             problems=tuple(map(well_formed, problems)),
             stop_kind=kind,
+            is_ordered=self.unanswered(sent) == list(map(self.key_of, waiting)),
         )
 
     def with_own_ids(

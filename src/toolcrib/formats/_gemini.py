@@ -129,7 +129,8 @@ class _Gemini(OptionalIds):
         if not all("functionCall" in part or part.get("text") for part in parts):
             return None
         text = "" if len(sent) == len(parts) else _text_of(parts)
-        return Turn([{"role": "model", "parts": parts}], text, calls, candidate["finishReason"])
+        item: Item = {"role": "model", "parts": parts}
+        return Turn([item], text, calls, candidate["finishReason"], [call["args"] for call in sent])
 
     def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         shape = _api_shape(reply)

@@ -110,7 +110,7 @@ class _Mistral(ChatFormat):
 
 
 def _content(result: WireResult) -> str | list[Item]:
-    parts = carried(result.parts, lambda media: media.is_image and media.is_sendable)
+    parts = carried(result.parts, lambda media: media.is_image and media.is_sendable) if result.parts else ()
     if all(isinstance(part, str) for part in parts):
         return result.content
     return [_image(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]

@@ -14,7 +14,6 @@ from typing import Any, cast
 from toolcrib.calls import Media, carried
 from toolcrib.formats._canonical_json import arguments_object
 from toolcrib.formats._chat import ChatFormat
-from toolcrib.formats._constraints import described, in_prose
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_schema import openapi_schema
 from toolcrib.formats._json_reading import json_shape, object_at, object_or_empty, objects_at, objects_in, text_or_empty
@@ -26,7 +25,7 @@ from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
-from toolcrib.schema import describe_shape, map_subschemas
+from toolcrib.schema import describe_shape, described, in_prose, map_subschemas
 
 __all__ = ["OLLAMA"]
 

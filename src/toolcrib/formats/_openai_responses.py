@@ -144,8 +144,9 @@ class _Responses(ProviderFormat):
         items: list[Any] = reply["output"]
         sent = [item for item in items if item["type"] == "function_call"]
         calls = [WireCall(item["call_id"], item["name"], item["arguments"]) for item in sent]
-        text = "" if len(sent) == len(items) else "".join(_text_of(item) for item in items if item["type"] == "message")
-        return None if items[-1]["type"] == "reasoning" else Turn(items, text, calls, reply["status"])
+        others = [] if len(sent) == len(items) else [item for item in items if item["type"] != "function_call"]
+        text = "".join(_text_of(item) for item in others if item["type"] == "message")
+        return None if items[-1]["type"] == "reasoning" else Turn(items, text, calls, reply["status"], others)
 
     def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         return self._read(reply, self.ended(_words(reply), _errors(reply), streamed=False), taken)
@@ -329,9 +330,11 @@ def _answer(one: WireResult) -> Item:
     made: Item = {"type": type, key: one.call.id}
     if kind == "tool_search_call":
         made["execution"] = "client"
-    sent = one.call.sent or {}
-    made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
-    return {**made, **(_said(one, kind) if one.fields is None else one.fields)}
+    if sent := one.call.sent:
+        made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
+    if one.fields is not None:
+        return {**made, **one.fields}
+    return made | ({"output": _output(one)} if kind in _NAMED else _said(one, kind))
 
 
 def _said(one: WireResult, kind: str) -> Item:
@@ -349,10 +352,8 @@ def _said(one: WireResult, kind: str) -> Item:
             return {"tools": list[Any]()}
         case "computer_call":
             return {"output": {"type": "computer_screenshot", "image_url": _BLANK}}
-        case "local_shell_call":
-            return {"output": one.content}
         case _:
-            return {"output": _output(one)}
+            return {"output": one.content}
 
 
 def _drop_reasoning(items: list[Item], problems: list[str]) -> None:
@@ -394,7 +395,7 @@ def _text_of(item: Mapping[str, Any]) -> str:
 
 
 def _output(result: WireResult) -> str | list[Item]:
-    parts = carried(result.parts, lambda media: media.is_sendable)
+    parts = carried(result.parts, lambda media: media.is_sendable) if result.parts else ()
     if all(isinstance(part, str) for part in parts):
         return result.content
     return [_input(part) if isinstance(part, Media) else {"type": "input_text", "text": part} for part in parts]

@@ -27,7 +27,8 @@ M = TypeVar("M")
 
 _CLOSED = ConfigDict(extra="forbid", strict=True)  # of what goes back
 _OPEN = ConfigDict(extra="ignore", strict=True)
-_Text: TypeAlias = Annotated[str, Field(min_length=1)]
+_Text: TypeAlias = Annotated[str, Field(min_length=0)]  # a bound also refuses half of a surrogate pair
+_Filled: TypeAlias = Annotated[str, Field(min_length=1)]
 _Only: TypeAlias = Annotated[list[T], Field(min_length=1, max_length=1)]
 _Some: TypeAlias = Annotated[list[T], Field(min_length=1)]
 _OBJECTS = SchemaValidator(
@@ -36,7 +37,12 @@ _OBJECTS = SchemaValidator(
 
 
 def are_objects(texts: list[str]) -> bool:
-    """Return whether each text is one JSON object; no value is made of it."""
+    """Return whether each text is one JSON object, without NaN and infinity; no value is made of it."""
+    if not texts:
+        return True
+    written = "".join(texts)
+    if "NaN" in written or "Infinity" in written:
+        return False
     try:
         _OBJECTS.validate_python(texts)
     except ValidationError:
@@ -69,7 +75,7 @@ class _Function(TypedDict):
 
 @with_config(_CLOSED)
 class _ChatCall(TypedDict):
-    id: _Text
+    id: _Filled
     type: Literal["function"]
     function: _Function
     index: NotRequired[int]
@@ -78,7 +84,7 @@ class _ChatCall(TypedDict):
 @with_config(_CLOSED)
 class _ChatMessage(TypedDict):
     role: Literal["assistant"]
-    content: NotRequired[str | None]
+    content: NotRequired[_Text | None]
     tool_calls: NotRequired[_Some[_ChatCall] | None]
     refusal: NotRequired[None]
     annotations: NotRequired[list[Any] | None]
@@ -124,15 +130,15 @@ class _OllamaFunction(TypedDict):
 
 @with_config(_CLOSED)
 class _OllamaCall(TypedDict):
-    id: _Text
+    id: _Filled
     function: _OllamaFunction
 
 
 @with_config(_CLOSED)
 class _OllamaMessage(TypedDict):
     role: Literal["assistant"]
-    content: NotRequired[str]
-    thinking: NotRequired[str]
+    content: NotRequired[_Text]
+    thinking: NotRequired[_Text]
     tool_calls: NotRequired[_Some[_OllamaCall]]
 
 
@@ -151,17 +157,17 @@ class OllamaReply(TypedDict):
 @with_config(_CLOSED)
 class _FunctionCall(TypedDict):
     type: Literal["function_call"]
-    call_id: _Text
+    call_id: _Filled
     name: str
     arguments: str
-    id: NotRequired[str]
+    id: NotRequired[_Text]
     status: NotRequired[Literal["completed"]]
 
 
 @with_config(_CLOSED)
 class _OutputText(TypedDict):
     type: Literal["output_text"]
-    text: str
+    text: _Text
     annotations: NotRequired[list[Any]]
     logprobs: NotRequired[list[Any]]
 
@@ -171,7 +177,7 @@ class _OutputMessage(TypedDict):
     type: Literal["message"]
     role: Literal["assistant"]
     content: _Some[_OutputText]
-    id: NotRequired[str]
+    id: NotRequired[_Text]
     status: NotRequired[Literal["completed"]]
 
 
@@ -179,8 +185,8 @@ class _OutputMessage(TypedDict):
 class _Reasoning(TypedDict):
     type: Literal["reasoning"]
     summary: list[dict[str, Any]]
-    id: NotRequired[str]
-    encrypted_content: NotRequired[str]
+    id: NotRequired[_Text]
+    encrypted_content: NotRequired[_Text]
     status: NotRequired[Literal["completed"]]
 
 
@@ -199,14 +205,14 @@ class ResponsesReply(TypedDict):
 @with_config(_CLOSED)
 class _TextBlock(TypedDict):
     type: Literal["text"]
-    text: str
+    text: _Text
 
 
 @with_config(_CLOSED)
 class _Thinking(TypedDict):
     type: Literal["thinking"]
-    thinking: str
-    signature: _Text
+    thinking: _Text
+    signature: _Filled
 
 
 @with_config(_CLOSED)
@@ -217,7 +223,7 @@ class _Caller(TypedDict):
 @with_config(_CLOSED)
 class _ToolUse(TypedDict):
     type: Literal["tool_use"]
-    id: _Text
+    id: _Filled
     name: str
     input: dict[str, Any]
     caller: NotRequired[_Caller]
@@ -234,14 +240,14 @@ class MessagesReply(TypedDict):
 
 @with_config(_CLOSED)
 class _ConverseUse(TypedDict):
-    toolUseId: _Text
+    toolUseId: _Filled
     name: str
     input: dict[str, Any]
 
 
 @with_config(_CLOSED)
 class _ConverseBlock(TypedDict):
-    text: NotRequired[str]
+    text: NotRequired[_Text]
     toolUse: NotRequired[_ConverseUse]
 
 
@@ -265,17 +271,17 @@ class ConverseReply(TypedDict):
 
 @with_config(_CLOSED)
 class _GeminiCall(TypedDict):
-    id: _Text
+    id: _Filled
     name: str
     args: dict[str, Any]
 
 
 @with_config(_CLOSED)
 class _GeminiPart(TypedDict):
-    text: NotRequired[str]
+    text: NotRequired[_Text]
     functionCall: NotRequired[_GeminiCall]
     thought: NotRequired[Literal[True]]
-    thoughtSignature: NotRequired[_Text]
+    thoughtSignature: NotRequired[_Filled]
 
 
 @with_config(_OPEN)

@@ -66,12 +66,14 @@ class Turn(NamedTuple):
     Attributes:
         items: As for a `WireReply`; so are `text` and `calls`.
         stop: The provider's word for why it ended.
+        values: What in it may be any JSON, so that its type says nothing of the numbers and texts in it.
     """
 
     items: list[Item]
     text: str
     calls: list[WireCall]
     stop: str
+    values: Sequence[Any] = ()
 
 
 @value_class
@@ -89,6 +91,7 @@ class WireReply:
             other.
         unknown: What in it has a type that the format does not know, and may wait for an answer.
         container: The id of the provider's sandbox in which a program of it waits; the next request has to name it.
+        is_ordered: Whether it is known that its calls wait at the end of its items, in their order, and nothing else.
     """
 
     items: tuple[Item, ...] = field(repr=False)
@@ -99,6 +102,7 @@ class WireReply:
     stop_kind: StopKind = "unknown"
     unknown: tuple[WireCall, ...] = ()
     container: str = ""
+    is_ordered: bool = False
 
     def with_misread(self, misread: Sequence[str]) -> WireReply:
         """Return the reply as malformed, unless it ended worse, where something in it could not be read."""

@@ -10,19 +10,36 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from toolcrib import approvals
 from toolcrib._processes import is_running
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
-from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
+from toolcrib.calls import (
+    DOUBT_ANSWERS,
+    ApprovalRequest,
+    Denial,
+    Failed,
+    Grant,
+    Outcome,
+    Rejected,
+    Suspended,
+    now,
+    revived,
+)
+from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, ModelRetry, SchemaError
 from toolcrib.hooks import Occasion
-from toolcrib.pipeline._doubt import next_request, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "ask_about", "begun_before", "override"]
+__all__ = ["answered", "approve", "ask_about", "begun_before", "override", "reason_of_doubt", "stored_error"]
 
 _EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
+_CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
+_FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
+_LOST = "this call was executed, and its result was not stored"
+_ANSWERS = f"The answers are: {'; '.join(DOUBT_ANSWERS.values())}"
+_CHANGED = (
+    "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
+    "other arguments to have it done now, or deny it"
+)
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
@@ -239,7 +256,7 @@ async def _begun_before(
     if it is not, with the arguments that an approver gave for it.
     """
     execution, request = entry.execution, entry.request
-    if execution is None or (call.request is not None and call.request.consent is not None):
+    if execution is None or call.approval.waits_for:
         raise ApprovalError(call.name, "the call went on by this request before, and may have been done")
     state = execution.state
     if state == "ended" and execution.result is not None:
@@ -256,7 +273,7 @@ async def _begun_before(
         since = execution.begun_at.isoformat(timespec="seconds")
         request = replace(request, reason=_EXECUTED_NOW.format(since=since))
         call.update_approval(request=request)
-        return replace(_suspended(call, request), executed_since=execution.begun_at)
+        return replace(call.suspend(request), executed_since=execution.begun_at)
     if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
         return entry.answer
     edited = entry.answer.override_args if isinstance(entry.answer, Grant) else None
@@ -325,22 +342,14 @@ async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, wh
 async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
     if call.run.approvals is not None:
         await call.run.approvals.put(request)
-    return _suspended(call, request)
-
-
-def _suspended(call: LiveCall, request: ApprovalRequest) -> Suspended:
-    if call.trace is not None:
-        call.trace.suspended(request)
-    call.suspend()
-    return Suspended(request.tool, request.call_id, request, call)
+    return call.suspend(request)
 
 
 def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Put an answer into the record; a TypeError for what is none, since a `True` is no signature."""
     if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
         raise TypeError(f"it answered {type(answer).__name__}; return request.grant(), request.deny(...) or None")
-    if call.trace is not None:
-        call.trace.answered({**_recorded(answer), "digest": request.digest, "request_id": request.id})
+    call.note_answer({**_recorded(answer), "digest": request.digest, "request_id": request.id})
 
 
 def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
@@ -354,7 +363,7 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
         word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"
     resumed = before.id if before is not None and call.state == "suspended" else None
     for mark in {resumed, own} - {None}:
-        earlier = settled_answers.add(str(mark), word)
+        earlier = approvals.used_answers.add(str(mark), word)
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
@@ -368,7 +377,7 @@ async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial
     if call.run.approvals is not None:
         return await call.run.approvals.use(request, answer)
     if isinstance(answer, Grant) and answer.standing:
-        call.run.stand(answer)
+        call.run.add_standing_grant(answer)
     return None
 
 
@@ -394,21 +403,12 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     in_doubt = call.history.doubts > 0
     doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.args.digest}"
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
-    request = ApprovalRequest(
-        id=f"ask_{made.hex}",
+    request = call.request_about(
+        f"ask_{made.hex}",
+        "; ".join(reason for reason in reasons if reason),
         call_id=call.id if call.request is None else call.request.call_id,
-        tool=plan.name,
-        arguments=call.args.for_approval,
-        digest=call.args.digest,
-        requested=call.shown_request(),
-        reason="; ".join(reason for reason in reasons if reason),
         metadata={**(extra or {}), **call.approval.metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
-        run_id=run.id,
-        principal=run.principal,
-        agent=run.agent,
-        conversation_id=run.conversation_id,
         parameters=_schema_of(call),
-        definition=plan.definition,
         in_doubt=in_doubt,
         returns=output_schema(plan.tool) if in_doubt else None,
         approvers=plan.tool.options.approvers,
@@ -471,3 +471,32 @@ def _schema_of(call: LiveCall) -> dict[str, Any] | None:
         return call.plan.spec.parameters
     except SchemaError:  # a host may pass what has no schema
         return None
+
+
+# --- a call in doubt
+
+
+def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
+    """Return why a person is asked about a call in doubt, and what they may answer.
+
+    Args:
+        ended: Whether the call is known to have ended, and only its result is not.
+    """
+    error = call.run.begun.get(call.id, {}).get("failed with")
+    doubt = _LOST if ended else _CUT_OFF if error is None else _FAILED.format(error=error)
+    return f"{doubt}. {_ANSWERS if call.history.mismatch is None else _CHANGED.format(error=call.history.mismatch)}"
+
+
+def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
+    """Return what a call in doubt asks that began by a request: the same in each process that has the same tool."""
+    definition = call.plan.definition
+    id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
+    bound: dict[str, Any] = {"digest": call.args.digest, "principal": call.run.principal, "definition": definition}
+    return replace(before, id=f"ask_{id}", created_at=now(), in_doubt=True, follows=before.id, **bound)
+
+
+def stored_error(data: Mapping[str, str]) -> Exception:
+    """Return an exception that reads as the one that a tool raised in another process."""
+    name = data["type"]
+    kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
+    return kind(data["message"])

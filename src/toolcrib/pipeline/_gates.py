@@ -25,16 +25,14 @@ from toolcrib.calls import (
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, DecisionHook, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._arguments import equal_values
-from toolcrib.pipeline._consent import consent_lacking
+from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
-from toolcrib.pipeline._finish import completed, context_of
+from toolcrib.pipeline._finish import completed_outcome, context_of
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._plan import GateList, Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry, steps_of
 
 __all__ = [
-    "CONSENT",
     "DECISION_HOOKS",
     "PRE_HOOKS",
     "ask_gates",
@@ -92,7 +90,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
             case Complete(output):
                 _note(call, name, "complete", given=own)
-                return await completed(call, output)
+                return await completed_outcome(call, output)
             case Reject(reason):
                 _note(call, name, "reject", reason, given=own)
                 return Rejected(plan.name, call.id, reason, "hook")
@@ -190,7 +188,6 @@ _OFFER = GateStep("offer", "resolve", _check_offer, ON_ARRIVAL)
 _LIMITS = GateStep("limits", "resolve", _check_limits, ON_ARRIVAL)
 DECISION_HOOKS: Final = GateStep("decision hooks", "decide", decide_by_hooks, _BEFORE_APPROVAL)
 PRE_HOOKS: Final = GateStep("pre hooks", "edit", apply_pre, _BEFORE_APPROVAL)
-CONSENT: Final = GateStep("consent", "approve", consent_lacking, WITH_ARGUMENTS)
 _DEPS = GateStep("deps", "approve", _check_deps, WITH_ARGUMENTS, reads_host_arguments=False)
 
 
@@ -201,13 +198,11 @@ def tool_steps(entry: ToolEntry, hooks: HookSet | None = None) -> tuple[GateStep
         entry: The tool in its toolset.
         hooks: Decision hooks that are asked before the toolset's own.
     """
-    source = entry.tool.source
     own = steps_of(entry)
     steps = (
         _OFFER if entry.off or any(step.stage == "resolve" for step in own) else None,
         DECISION_HOOKS if hooks is not None or entry.hook_sets else None,
         PRE_HOOKS if entry.pre else None,
-        CONSENT if source is not None and source.may_need_consent else None,
     )
     return (*(step for step in steps if step is not None), *own)
 
@@ -248,14 +243,14 @@ def _ordered(of_tool: Iterable[GateStep], of_run: tuple[GateStep, ...]) -> tuple
     return tuple(dict.fromkeys(sorted((*first, *of_tool, *of_run), key=stage_of)))
 
 
-def steps_between(plan: Plan, run: Run) -> list[tuple[str, str]]:
+def steps_between(plan: CompiledTool, run: Run) -> list[tuple[str, str]]:
     """Return what stands between a call and who has its result, in order: stages and names."""
     gates = [step for step in _ordered(plan.steps, run_steps(run)) if "new" in step.occasions]
     lines = [(step.stage, step.name if step.kind == "gate" else f"{step.name} ({step.kind})") for step in gates]
     first = next((at for at, step in enumerate(gates) if step.stage not in ("resolve", "validate")), len(gates))
     lines.insert(first, ("validate", "the arguments are read"))
     lines.append(("execute", f"`{plan.name}` runs"))
-    lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.each, *plan.held)]
+    lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.value_post_hooks, *plan.buffered_post_hooks)]
     lines += [("deliver", step.name) for step in (*plan.deliveries, *run.delivery_steps)]
     lines += [("deliver", "result store")] if plan.reader is not None else []
     return lines
@@ -288,8 +283,10 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             return Rejected(call.name, call.id, answer.reason)
         elif isinstance(answer, Complete):
             call.add_note(DecisionNote(step.name, "complete"))
-            return await completed(call, answer.output)
+            return await completed_outcome(call, answer.output)
         elif isinstance(answer, Completed | Rejected | Failed | Suspended):
+            if isinstance(answer, Suspended) and step.resume is not None:
+                call.update_approval(waits_for=step.name)
             return cast("Outcome", answer)
         else:
             wrong = TypeError(f"it returned {type(answer).__name__}; return None, Reject, Ask, Complete or an outcome")

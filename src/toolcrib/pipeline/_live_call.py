@@ -8,15 +8,15 @@ from copy import copy
 from dataclasses import replace
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import schema
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
     DecisionNote,
+    Failed,
     Grant,
     Outcome,
     Suspended,
@@ -26,14 +26,14 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet, ModelInput
-from toolcrib.pipeline._arguments import Arguments
+from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
-from toolcrib.pipeline._plan import Plan
-from toolcrib.pipeline._questions import ask_approver
+from toolcrib.pipeline._compiled_tool import CompiledTool
+from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, ask_approver
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["LiveCall"]
@@ -41,20 +41,6 @@ __all__ = ["LiveCall"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
-
-
-class _NoArguments(Arguments):
-    """The arguments of a call that were not read so far."""
-
-    def __init__(self) -> None:
-        super().__init__(cast("Plan", None), {}, {})
-
-    @property
-    def canonical(self) -> schema.CanonicalArguments:
-        return schema.CanonicalArguments({}, {})
-
-
-_NOT_READ: Final = _NoArguments()
 
 
 class LiveCall:
@@ -69,7 +55,7 @@ class LiveCall:
     """
 
     ctx: RunContext[Any] | None = None
-    args: Arguments = _NOT_READ
+    args: Arguments = NOT_READ
     state: CallState = "received"
     begun: bool = False
     value: Any = None
@@ -81,7 +67,7 @@ class LiveCall:
     execution: Execution = NOT_BEGUN
     extra_hooks: tuple[HookSet, ...] = ()
 
-    def __init__(self, received: ToolCall, plan: Plan, run: Run, trace: Trace | None = None) -> None:
+    def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: Trace | None = None) -> None:
         self.received = received
         self.plan = plan
         self.run = run
@@ -107,7 +93,7 @@ class LiveCall:
 
     @property
     def raw_arguments(self) -> Any:
-        return self.received.arguments if self.args is _NOT_READ else self.args.raw
+        return self.received.arguments if self.args is NOT_READ else self.args.raw
 
     @property
     def entry(self) -> ToolEntry:
@@ -125,6 +111,10 @@ class LiveCall:
     def is_recorded(self) -> bool:
         return self.trace is not None
 
+    @property
+    def digest(self) -> str:
+        return self.args.digest
+
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
         return self.approval.origins.get(gate, ())
 
@@ -138,7 +128,7 @@ class LiveCall:
 
     @property
     def is_executable(self) -> bool:
-        return self.plan.execution is not None or self.plan.wrapped
+        return self.plan.execution is not None or self.plan.has_wrappers
 
     @property
     def counted_in(self) -> str:
@@ -178,7 +168,7 @@ class LiveCall:
     @property
     def finishes_later(self) -> bool:
         """Whether something has to be awaited when its tool has run: post hooks, deliveries, a result store."""
-        return self.plan.awaited or bool(self.run.delivery_steps)
+        return self.plan.finish_is_async or bool(self.run.delivery_steps)
 
     @property
     def waits_for_post_hooks(self) -> bool:
@@ -192,7 +182,9 @@ class LiveCall:
     @property
     def watched(self) -> bool:
         """Whether each value of a stream goes to a sink, a hook or a feature."""
-        return self.trace is not None or bool(self.plan.each or self.run.feature_parts) or self.has_deliveries
+        return (
+            self.trace is not None or bool(self.plan.value_post_hooks or self.run.feature_parts) or self.has_deliveries
+        )
 
     @property
     def has_deliveries(self) -> bool:
@@ -262,10 +254,32 @@ class LiveCall:
         """Add a reason for which a person has to be asked, and what they are shown besides."""
         self.update_approval(reasons=(*self.approval.reasons, reason), metadata={**self.approval.metadata, **metadata})
 
+    def note_answer(self, answer: dict[str, Any]) -> None:
+        if self.trace is not None:
+            self.trace.answered(answer)
+
+    def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
+        return hook_failure(self.plan, self.id, self.run, kind, hook, raised)
+
+    def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
+        run = self.run
+        fields: dict[str, Any] = {
+            "arguments": self.args.for_approval,
+            "call_id": self.id,
+            "digest": self.args.digest,
+            "requested": self.shown_request(),
+            "run_id": run.id,
+            "principal": run.principal,
+            "agent": run.agent,
+            "conversation_id": run.conversation_id,
+            "definition": self.plan.definition,
+        }
+        return ApprovalRequest(id=id, tool=self.name, reason=reason, **(fields | more))
+
     # --- its arguments
 
     def read(self, *, gated: bool = True) -> None:
-        """Read the arguments as they came; raises what `Plan.read` does.
+        """Read the arguments as they came; raises what `CompiledTool.read` does.
 
         Args:
             gated: Whether a gate looks at a host's own.
@@ -367,7 +381,7 @@ class LiveCall:
             gated: Whether a gate has looked at them.
         """
         self.state = "admitted"
-        if self.approval.digest is not None or (gated and (self.plan.wrapped or self.args.is_shared)):
+        if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):
             self.update_execution(seal=self.args.digest)
 
     def require_sealed(self, arguments: Mapping[str, Any]) -> None:
@@ -409,7 +423,7 @@ class LiveCall:
             raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
         if not by_store and (self.history.key or first is not None):
             key = self._execution_key()
-            if key and not self.run.use_once(key):
+            if key and not self.run.claim(key):
                 raise CallStateError(self.plan.name, self.received.id, "executed")
         self.state, self.begun = "executing", True
         if first is not None:
@@ -423,7 +437,7 @@ class LiveCall:
         self.state, self.error = "admitted", None
         self.begun = first.begun = False
         self.update_execution(entered=False)
-        self.run.give_back(self._execution_key())
+        self.run.release(self._execution_key())
 
     def _execution_key(self) -> str:
         """Return what the run knows the execution of a written call by; each time it is in doubt is another.
@@ -447,9 +461,13 @@ class LiveCall:
             self.update_execution(delivered=delivered)
         return self
 
-    def suspend(self) -> None:
-        """Move to `suspended`: a person has to be asked."""
+    def suspend(self, request: ApprovalRequest) -> Suspended:
+        """Move to `suspended`: a person has to be asked by a request."""
+        self.update_approval(request=request)
+        if self.trace is not None:
+            self.trace.suspended(request)
         self.state = "suspended"
+        return Suspended(request.tool, request.call_id, request, self)
 
     def close(self, outcome: Outcome) -> Outcome:
         """Move to `closed` with the outcome, and make the record."""
@@ -500,6 +518,7 @@ class LiveCall:
             "revealed": self.was_revealed,
             "extra_hooks": bool(self.extra_hooks) or history.hooks_lost,
             "doubts": history.doubts,
+            "waits_for": asked.waits_for,
             "request": None if asked.request is None else asked.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),

@@ -438,7 +438,8 @@ def finish_now(call: DecodedCall[Any], output: Any, error: Exception | None) -> 
 
 def _executed(call: DecodedCall[Any], output: Any, error: Exception | None) -> Call:
     live = required_call(call)
-    return live if live.state == "closed" else call.pipeline.executed(live, output, error)
+    is_known = live.state == "executed" and live.value is output and live.error is error
+    return live if is_known or live.state == "closed" else call.pipeline.executed(live, output, error)
 
 
 def _take(call: DecodedCall[Any], step: Call | Outcome) -> None:

@@ -207,8 +207,10 @@ class ToolRoundPlan(StoredRound):
         rest = list(known.rest_by(state.format, target))
         _require_valid(state, target, shapes(rest), known.ids)
         await _ask_about_edits(state.calls, answers)
-        found = [(call, answers.get(call.id)) for call in state.calls]
-        settled = [_settled_at_once(*one) or await _settled(state, *one) for one in found]
+        settled: list[WireResult] = []
+        for call in state.calls:
+            answer = answers.get(call.id)
+            settled.append(_settled_at_once(call, answer) or await _settled(state, call, answer))
         state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
@@ -324,7 +326,7 @@ def _require_valid(
         taken: The ids of the calls in what is.
     """
     rules, calls = state.format, state.reply.calls
-    if rules.unanswered([*rest, *state.reply.items], taken) == [rules.key_of(call) for call in calls]:
+    if _is_in_order(state, rest, taken):
         return
     blank = [WireResult(call, "") for call in calls]
     found = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
@@ -336,6 +338,15 @@ def _require_valid(
         raise CommitError((*map(str, problems), mend))
 
 
+def _is_in_order(state: RoundState, rest: Sequence[Mapping[str, Any]], taken: Collection[str]) -> bool:
+    """Return whether the calls of a round wait at the end of a transcript, and nothing else; as `_require_valid`."""
+    rules, reply = state.format, state.reply
+    keys = [rules.key_of(call) for call in reply.calls]
+    if reply.is_ordered and not rest:
+        return not (rules.layout.unique and any(key in taken for key in keys))
+    return rules.unanswered([*rest, *reply.items], taken) == keys
+
+
 def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[str, WireResult]) -> list[Item]:
     """Return the items that answer a turn, in its order, with what the host says to unknown items at the end."""
     rules = state.format
@@ -345,7 +356,8 @@ def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[
     more = [dict(one.fields) for one in (given[call.id] for call in state.reply.unknown) if one.fields]
     if more:
         items = rules.pack([*(raw for item in items for raw in rules.raw_results(item)), *more])
-    return cast("list[Item]", canonical(items))
+    is_text = not more and all(one.fields is None and not one.parts for one in shown)
+    return items if is_text else cast("list[Item]", canonical(items))
 
 
 def _settled_at_once(call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:

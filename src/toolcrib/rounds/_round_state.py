@@ -78,9 +78,8 @@ class RoundState:
 
 def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:
     """Return a call of a tool in a reply, read; no gate is asked."""
-    arguments = reader.arguments_of(call)
-    request = ToolCall(call.name, arguments, call.id, fault=reply.fault_of(call), caller=call.caller)
-    return received_call(call, request, pipeline, run)
+    arguments, fault = reader.arguments_of(call), reply.fault_of(call)
+    return received_call(call, ToolCall(call.name, arguments, call.id, "model", fault, call.caller), pipeline, run)
 
 
 def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:

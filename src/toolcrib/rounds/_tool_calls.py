@@ -60,15 +60,13 @@ class ToolCalls:
         A free text becomes the tool's one argument; names that were sent in the place of others become those again; and
         in strict mode the nulls go that a model writes for what it leaves out.
         """
+        names = self._sent.get(call.name)
+        if names is None:
+            names = self._sent[call.name] = self._sent_names(call.name)
         raw, entry = call.arguments, self._entries.get(call.name)
-        if entry is None:
+        if entry is None or (call.kind == "function" and not (names or self._strict)):
             return raw
         try:
-            names = self._sent.get(call.name)
-            if names is None:
-                names = self._sent[call.name] = self._format.sent_names(entry.tool.parameters)
-            if call.kind == "function" and not (names or self._strict):
-                return raw
             parameters = entry.tool.parameters
             text = text_parameter(parameters) if isinstance(raw, str) and call.kind != "function" else None
             if text is not None:
@@ -83,6 +81,14 @@ class ToolCalls:
         except (ValueError, RecursionError, SchemaError):  # the pipeline says what is wrong with the call
             return raw
         return json.dumps(arguments) if isinstance(raw, str) else arguments
+
+    def _sent_names(self, name: str) -> Mapping[str, str]:
+        """Return the names under which the arguments of a tool are sent, by their own; only those that differ."""
+        entry = self._entries.get(name)
+        try:
+            return {} if entry is None else self._format.sent_names(entry.tool.parameters)
+        except SchemaError:  # the pipeline says what is wrong with the call
+            return {}
 
 
 def own_copy(value: Any) -> Any:

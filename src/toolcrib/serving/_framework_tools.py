@@ -7,14 +7,20 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.approvals import ReviewableApprovalStore, SuspendedCall, SuspendedCallStore, digest
+from toolcrib.approvals import (
+    MemorySuspendedCalls,
+    ReviewableApprovalStore,
+    SuspendedCall,
+    SuspendedCallStore,
+    digest,
+    suspended_calls_beside,
+)
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
 from toolcrib.serving._framework_usage import CountedRequest, record_usage
-from toolcrib.serving._suspended_calls import MemorySuspendedCalls, suspended_calls_beside
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["Answer", "FrameworkRuns", "FrameworkTools", "OpenFrameworkRun"]

@@ -17,8 +17,8 @@ from agent_framework import (
 )
 
 from toolcrib.adapters.agent_framework import ToolProvider, approval_requests
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._framework_way import Conversation, FrameworkWay
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 

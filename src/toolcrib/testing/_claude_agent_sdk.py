@@ -16,10 +16,10 @@ from uuid import uuid4
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, ToolResultBlock, Transport, UserMessage, query
 
 from toolcrib.adapters.claude_agent_sdk import GatedOptions, add_tools, answers, approval_requests
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 

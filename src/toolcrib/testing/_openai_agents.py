@@ -10,8 +10,8 @@ from agents import Agent, ModelBehaviorError, RunConfig, RunContextWrapper, Runn
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._framework_way import Conversation, FrameworkWay, NotOffered
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 

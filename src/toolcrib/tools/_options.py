@@ -58,7 +58,8 @@ class ToolOptions:
         provider: What providers are asked for beside the schema.
         effect: What it does, for a `Provenance` policy: `none` reads, `fetch` reads from an address that an argument
             names, `write` and `create` change and add something in the user's own space, `send` informs others, `spend`
-            pays, `delete`, `share` and `execute` do so, `program` runs a program whose own calls are judged one by one. None counts as `execute`.
+            pays, `delete`, `share` and `execute` do so, `program` runs a program whose own calls are judged one by one.
+            None counts as `execute`.
         source: How far its results can be trusted: `trusted`, `name`, `untrusted`, these by field name, or a function
             of the arguments and the result that returns them. None for results that the run has read before.
         content: Parameters that say something and decide nothing, besides those marked with `Content`; `*` is for all
@@ -90,7 +91,9 @@ class ToolOptions:
     listing: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        who = f"`{self.name}`" if self.name else "a tool"
+        if self.name is not None:
+            require_name(self.name)
+        who = "a tool" if self.name is None else f"`{self.name}`"
         require_number(who, "timeout", self.timeout, least=None, whole=False)
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
@@ -135,6 +138,7 @@ class ToolKeywords(TypedDict, total=False):
     listing: Mapping[str, Any] | None
 
 
+_MOST_OF_NAME = 128  # what the most generous provider takes
 _NAMES = frozenset(f.name for f in fields(ToolOptions))
 
 
@@ -166,6 +170,22 @@ def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
     if unknown is not None:
         raise TypeError(f"{maker} has no option `{unknown}`. {option_hint(unknown)}")
     return _options_of(keywords)
+
+
+def require_name(name: object) -> None:
+    """Check a name that a host gives a tool.
+
+    Raises:
+        TypeError: It is not a text.
+        ValueError: No provider takes it.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a tool: name is a text, and not {name!r:.80}")
+    if not name.isprintable() or not name or len(name) > _MOST_OF_NAME or any(char.isspace() for char in name):
+        raise ValueError(
+            f"a tool: name is {name!r:.80}; give 1 to {_MOST_OF_NAME} characters without spaces, best letters, digits, "
+            "`_` and `-`, which every provider takes"
+        )
 
 
 def option_hint(name: str) -> str:

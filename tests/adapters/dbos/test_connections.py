@@ -20,20 +20,14 @@ from tests.adapters.dbos.test_health import got
 from tests.adapters.dbos.test_recovery import Shop
 from tests.networks import Network, network_to
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import (
-    Client,
-    Database,
-    Engine,
-    PostgresApprovalStore,
-    PostgresResultStore,
-    PostgresSink,
-    Queue,
-    serve_health,
-)
-from toolcrib.adapters.dbos._connections import AnsweredConnection, unhurried
+from toolcrib.adapters.dbos import Client, Engine, Queue, serve_health
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
+from toolcrib.approvals import PostgresApprovalStore
 from toolcrib.calls import Completed
+from toolcrib.database import AnsweredConnection, Database, unhurried
 from toolcrib.errors import DatabaseError
+from toolcrib.record import PostgresSink
+from toolcrib.results import PostgresResultStore
 from toolcrib.turns import Turn
 
 

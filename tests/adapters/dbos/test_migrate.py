@@ -10,17 +10,11 @@ import pytest
 
 from tests.adapters.dbos.durable import durable, engine_of, pay
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import (
-    Client,
-    Database,
-    PostgresApprovalStore,
-    PostgresSink,
-    grant_use,
-    list_work,
-    migrate,
-    table_versions,
-)
+from toolcrib.adapters.dbos import Client, grant_use, list_work, migrate, table_versions
+from toolcrib.approvals import PostgresApprovalStore
+from toolcrib.database import Database
 from toolcrib.errors import DatabaseError
+from toolcrib.record import PostgresSink
 from toolcrib.turns import Turn
 
 
@@ -89,11 +83,13 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
 
         assert [version.store for version in found] == [
             "approvals",
+            "journals",
             "suspended calls",
             "events",
             "words",
             "results",
             "work",
+            "program requests",
             "dbos",
         ]
         assert {version.state for version in found} == {"missing"}

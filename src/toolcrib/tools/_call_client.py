@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from toolcrib.calls import Media, ToolCall, lenient
 from toolcrib.errors import ClientAnswerError, ClientUnavailable
 from toolcrib.hooks import ModelInput
-from toolcrib.pipeline._questions import ask_person, asking, can_ask_person
 from toolcrib.schema import (
     ClientFeature,
     ClientLink,
@@ -25,7 +24,9 @@ from toolcrib.schema import (
     Sampled,
     SampleRequest,
 )
-from toolcrib.tools import Tool, stopped_clocks
+from toolcrib.tools._deadline import stopped_clocks
+from toolcrib.tools._questions import ask_person, asking, can_ask_person
+from toolcrib.tools._tool import Tool
 
 __all__ = ["LinkedClient"]
 
