@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.tools._metadata import ToolMetadata
     from toolcrib.tools._offers import (
         Completions,
+        FoundValues,
         Offering,
         PromptOffer,
         PromptText,
@@ -40,8 +41,8 @@ else:
             "._decorators": "as_tool ez_tool object_tools stand_for tool tool_input",
             "._metadata": "ToolMetadata",
             "._offers": (
-                "Completions Offering PromptOffer PromptText ResourceListener ResourceOffer offering_of prompt "
-                "resource resource_changed"
+                "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer offering_of "
+                "prompt resource resource_changed"
             ),
             "._options": "LockOption ToolKeywords ToolOptions ToolType",
             "._outputs": "checked_output output_schema require_arguments",
@@ -54,6 +55,7 @@ __all__ = [
     "Body",
     "Completions",
     "Deadline",
+    "FoundValues",
     "Instruction",
     "LockOption",
     "Offering",

@@ -20,6 +20,7 @@ from toolcrib.tools._tool import Tool, function_name
 
 __all__ = [
     "Completions",
+    "FoundValues",
     "Offering",
     "PromptOffer",
     "PromptText",
@@ -97,6 +98,20 @@ class PromptText:
     role: Literal["user", "assistant"] = "user"
 
 
+@dataclass(frozen=True, slots=True)
+class FoundValues:
+    """Values for an argument that a person types, of which there may be more than these.
+
+    Attributes:
+        total: How many there are; None where that is not known.
+        has_more: Whether there are more; None where that is not known.
+    """
+
+    values: Sequence[str]
+    total: int | None = None
+    has_more: bool | None = None
+
+
 class Offering(BaseTool):
     """What offers a resource or a prompt in place of a tool: the `source` of its tool."""
 
@@ -104,7 +119,7 @@ class Offering(BaseTool):
         """Return what it is to clients; None for a tool like others."""
         return None
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str]:
+    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str] | FoundValues:
         """Return values for an argument that a person types.
 
         Args:

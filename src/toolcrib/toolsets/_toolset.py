@@ -383,6 +383,11 @@ class Toolset:
         hidden = {self[name].name for name in names_of(names)}
         return self._view(lambda entries: (replace(e, off=True) if e.name in hidden else e for e in entries))
 
+    def offering(self, names: Iterable[Selectable]) -> Toolset:
+        """Return the toolset with these tools among what is offered by default."""
+        shown = {self[name].name for name in names_of(names)}
+        return self._view(lambda entries: (replace(e, off=False) if e.name in shown else e for e in entries))
+
     def filtered(self, condition: EntryFilter) -> Toolset:
         """Return the toolset whose tools are available only while `condition(ctx, entry)` says so; sync or async."""
         return self._view(lambda entries: (e.with_availability(conditional(condition, e)) for e in entries))

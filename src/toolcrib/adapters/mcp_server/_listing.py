@@ -13,7 +13,7 @@ from toolcrib.schema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["ListedTool"]
+__all__ = ["ListedTool", "is_for_apps"]
 
 _RESULT = "result"
 _HINTS = {
@@ -35,19 +35,14 @@ class ListedTool:
         self.entry = entry
         self._said = None if entry.tool.source is None else entry.tool.source.get_listing()
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether another server lists it, and its results are that server's."""
-        return self._said is not None
-
     def tool(self, description: str | None = None) -> types.Tool:
         """Return the tool for `tools/list`; raises SchemaError when its input cannot be described."""
         entry, said = self.entry, self._said
-        own = entry.tool.options.listing or {}
+        own, text = entry.tool.options.listing or {}, entry.description if description is None else description
         shown = types.Tool(
             name=entry.name,
             title=_title(entry.name) if said is None else said.get("title"),
-            description=entry.description if description is None else description,
+            description=text if said is None else text or None,
             input_schema=_object(entry.parameters if said is None else said.get("inputSchema", entry.parameters)),
             output_schema=self.output_schema,
             annotations=_annotations(entry) if said is None else said.get("annotations"),
@@ -98,6 +93,16 @@ class ListedTool:
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
         return self.entry.tool.is_streaming or schema.get("type") != "object"
+
+
+def is_for_apps(entry: ToolEntry) -> bool:
+    """Return whether a tool is listed as one for the pages of MCP Apps alone, and is no model's by default."""
+    said = entry.tool.options.listing if entry.tool.source is None else entry.tool.source.get_listing()
+    match said:
+        case {"_meta": {"ui": {"visibility": list() as seen}}}:
+            return "model" not in cast("list[Any]", seen) and entry.tool.options.default is False
+        case _:
+            return False
 
 
 def _title(name: str) -> str:

@@ -218,14 +218,13 @@ def _prompt_name(entry: ToolEntry, offer: PromptOffer) -> str:
 
 def _prompt(name: str, entry: ToolEntry) -> types.Prompt | None:
     offer = _offer_of(entry)
-    said = dict((offer.listing if isinstance(offer, PromptOffer) else None) or {})
+    said = (offer.listing if isinstance(offer, PromptOffer) else None) or {}
     try:
-        arguments = said.pop("arguments", None) or _arguments(entry.parameters)
+        own = {} if "arguments" in said else {"arguments": _arguments(entry.parameters)}
     except SchemaError:
         _log.exception("%s is not listed: its arguments cannot be described", entry.name)
         return None
-    shown = {"description": entry.description or name, "arguments": arguments, **said, "name": name}
-    return types.Prompt.model_validate(shown)
+    return types.Prompt.model_validate({"description": entry.description or name, **own, **said, "name": name})
 
 
 def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 from toolcrib.adapters.mcp_server._asking_calls import ASKING
 from toolcrib.adapters.mcp_server._bearer import VerifiedAccess
 from toolcrib.adapters.mcp_server._client_link import LogLevels
+from toolcrib.adapters.mcp_server._listing import is_for_apps
 from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -354,7 +355,9 @@ async def _served(server: McpServer, bound: Toolset) -> Served:
     def pipeline() -> Pipeline:
         found = tools()
         offered = _searchable(found, listed) if listed else found
-        return Pipeline(offered, sinks=options.sinks, executor=options.executor)
+        # a client that shows pages of MCP Apps keeps from its model what is for these alone
+        shown = offered.offering(entry.name for entry in found if entry.off and is_for_apps(entry))
+        return Pipeline(shown, sinks=options.sinks, executor=options.executor)
 
     def reading() -> Pipeline:
         offers = [entry.name for entry in bound if offering_of(entry.tool) is not None]
