@@ -48,7 +48,7 @@ def office() -> list[Tool[..., Any]]:
 
 
 def run_of(said: str = "look at the mail, and do what is to be done") -> Run:
-    run = Run(provenance=Provenance())
+    run = Run(features=[Provenance()])
     run.hear(said)
     return run
 

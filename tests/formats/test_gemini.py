@@ -140,7 +140,7 @@ def test_schemas_that_have_to_fit_at_once_are_put_together() -> None:
         (Any, {}),
         (Literal["c", "f"], {"type": "string", "enum": ["c", "f"]}),
         (Literal["c", None], {"anyOf": [{"type": "string", "enum": ["c"]}, {"type": "null"}]}),
-        (Literal["c", 1], {"description": 'one of: "c", 1'}),
+        (Literal["c", 1], {"type": ["string", "integer"], "description": 'one of: "c", 1'}),
         (Size, {"$ref": "#/$defs/Size"}),
         (Part, {"$ref": "#/$defs/Part"}),
         (int | None, {"type": ["integer", "null"]}),

@@ -128,9 +128,9 @@ def test_what_cannot_be_said_names_the_field_and_the_mend(annotation: Any, provi
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"allOf": [{"type": "string"}, {"minLength": 1}]}, "has to fit several schemas at once"),
+        ({"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, "has to fit several schemas at once"),
         ({"$ref": "#/$defs/Gone"}, "refers to `#/\\$defs/Gone`, which is not there"),
-        ({"type": "array"}, r"`value\[\]` may hold anything; give the items a type"),
+        ({"type": "array"}, r"`value\[\]` may hold anything; give it a type"),
     ],
 )
 def test_a_schema_by_hand_is_refused_where_it_has_to_be(part: dict[str, Any], said: str) -> None:
@@ -230,7 +230,7 @@ def test_any_schema_becomes_strict_or_is_refused(schema: dict[str, Any], provide
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("provider", STRICT)
 def test_references_that_double_are_kept_or_refused(kind: str, provider: WireFormat) -> None:
-    kept = kind == "prefixItems" or (
+    kept = kind in ("prefixItems", "allOf") or (
         kind == "properties" and not provider.startswith("openai")
     )  # ten levels of objects
 

@@ -599,8 +599,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "definition of the tool in a request",
-        _APPROVE,
-        "        definition=plan.definition,\n",
+        "pipeline/_live_call.py",
+        '            "definition": self.plan.definition,\n',
         "",
         ("tests/pipeline/test_approve.py", "tests/approvals"),
     ),

@@ -94,7 +94,7 @@ class StandIn:
 
     def tools(self, **options: Any) -> Toolset:
         """Return the tools of the document, which ask this server."""
-        return toolset(self.document, client=self.client, **options)
+        return toolset(self.document, client=self.client, **{"approval": False, **options})
 
     async def call(self, name: str, arguments: Mapping[str, Any], run: Run | None = None, **options: Any) -> Outcome:
         """Make one call through the pipeline."""

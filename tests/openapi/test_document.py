@@ -222,3 +222,52 @@ def test_parameters_of_a_path_are_those_of_its_operations_which_may_replace_them
 
     assert schema["properties"] == {"id": {"type": "string"}, "v": {"type": "integer"}}
     assert schema["required"] == ["id"]
+
+
+# --- operations that stand elsewhere
+
+DELETE = operation("delete_things", [parameter("tag", "query", {"type": "string"}, required=True)], summary="Delete.")
+
+
+def test_an_operation_may_be_a_reference_to_a_part_of_the_document() -> None:
+    made = document({"/things": {"delete": {"$ref": "#/x-operations/delete"}}}, **{"x-operations": {"delete": DELETE}})
+
+    tools = toolset(made)
+
+    assert tools.names() == ["delete_things"]
+    assert tools["delete_things"].tool.parameters["required"] == ["tag"]
+
+
+def test_references_in_an_operation_of_another_file_are_read_from_there(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    own = parameter("own", "query", {"type": "integer"})
+    elsewhere = {"delete": operation("drop", [{"$ref": "#/own"}]), "own": own}
+    (tmp_path / "parts" / "drop.json").write_text(json.dumps(elsewhere))
+    shared = {"parameters": [{"$ref": "#/shared"}], "delete": {"$ref": "parts/drop.json#/delete"}}
+    made = document({"/things": shared}, shared=parameter("shared", "query", {"type": "boolean"}))
+    (tmp_path / "api.json").write_text(json.dumps(made))
+
+    parameters = toolset(tmp_path / "api.json")["drop"].tool.parameters["properties"]
+
+    assert {name: part["type"] for name, part in parameters.items()} == {"shared": "boolean", "own": "integer"}
+
+
+@pytest.mark.parametrize("ref", ["#/nowhere", "#/info/title", "#/paths/~1loop/get"])
+def test_an_operation_that_refers_to_none_is_left_out_by_name(ref: str, caplog: pytest.LogCaptureFixture) -> None:
+    loop = {"get": {"$ref": "#/paths/~1loop/get"}}
+    made = document({"/a": {"get": operation("good")}, "/b": {"delete": {"$ref": ref}}, "/loop": loop})
+
+    assert toolset(made).names() == ["good"]
+    assert "`DELETE /b`" in caplog.text
+    with pytest.raises(DocumentError, match="its operation"):
+        toolset(made, refused="raise")
+
+
+def test_the_bound_of_referenced_files_is_said_with_a_mend(tmp_path: Path) -> None:
+    for number in range(201):
+        (tmp_path / f"{number}.json").write_text(json.dumps(parameter(f"p{number}", "query", {"type": "string"})))
+    refs = [{"$ref": f"{number}.json"} for number in range(201)]
+    (tmp_path / "api.json").write_text(json.dumps(document({"/a": {"get": operation("get", refs)}})))
+
+    with pytest.raises(DocumentError, match=r"more than 200 other documents; put it into one file first, .*bundle"):
+        toolset(tmp_path / "api.json")

@@ -279,3 +279,23 @@ async def test_a_form_writes_names_in_names_where_the_document_says_so() -> None
     text = unquote(server.last.content.decode())
     assert text == "card[number]=1&card[owner][name]=A&B&expand[0]=x&expand[1]=y"
     assert b"A%26B" in server.last.content
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/search?type=cat", "/v1/search?type=cat&q=a%20b"),
+        ("/search?kind={kind}&all", "/v1/search?kind=x%26y&all&q=a%20b"),
+        ("/search#cats", "/v1/search?q=a%20b"),
+        ("/search?type=cat#cats?", "/v1/search?type=cat&q=a%20b"),
+        ("/{kind}#{kind}", "/v1/x%26y?q=a%20b"),
+    ],
+)
+async def test_a_query_and_a_fragment_of_a_path_are_what_they_are(path: str, target: str) -> None:
+    kind = [parameter("kind", "path", {"type": "string"})] if "{kind}" in path else []
+    made = StandIn(document({path: {"get": operation("get", [parameter("q", "query", {}), *kind])}}), checks=False)
+
+    outcome = await made.call("get", {"q": "a b", **({"kind": "x&y"} if kind else {})})
+
+    assert isinstance(outcome, Completed)
+    assert made.last.url.raw_path.decode() == target

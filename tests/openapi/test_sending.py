@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from tests.openapi.standin import StandIn, document, operation
 from toolcrib import Completed, Failed, Media, Run
 from toolcrib.openapi import toolset
+from toolcrib.openapi._sending import bound_request
 
 KEY = {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}
 
@@ -195,6 +197,53 @@ async def test_an_answer_after_a_short_pause_is_the_result() -> None:
 
 
 # --- redirects
+
+PLACES = {"api.test": "93.184.216.34", "other.test": "93.184.216.35"}
+
+
+@pytest.fixture(autouse=True)
+def places(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the addresses that names have, which a test may change."""
+    known = dict(PLACES)
+
+    def getaddrinfo(host: str, port: int, *args: Any, **options: Any) -> list[Any]:
+        if host not in known:
+            raise socket.gaierror("unknown")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (known[host], port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return known
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "fd00::1", "fec0::1", "::ffff:10.0.0.1", "64:ff9b::a00:1"],
+)
+async def test_a_name_that_leads_into_the_private_net_is_not_followed(address: str, places: dict[str, str]) -> None:
+    made = server(leads("http://other.test/x"))
+    places["other.test"] = address
+
+    outcome = await made.call("get", {})
+
+    assert isinstance(outcome, Failed)
+    assert "is not followed" in outcome.message
+    assert len(made.requests) == 1
+
+
+async def test_a_private_api_may_lead_to_a_private_name(places: dict[str, str]) -> None:
+    made = server(leads("http://other.test/x"))
+    places.update({"api.test": "10.0.0.1", "other.test": "10.0.0.2"})
+
+    assert isinstance(await made.call("get", {}), Completed)
+
+
+async def test_a_name_is_looked_up_once_for_the_check_and_for_the_request(places: dict[str, str]) -> None:
+    request = httpx.Request("GET", "https://other.test/x")
+
+    made = bound_request(request, "93.184.216.35")
+
+    assert (str(made.url), made.headers["host"]) == ("https://93.184.216.35/x", "other.test")
+    assert made.extensions["sni_hostname"] == "other.test"
 
 
 def leads(to: str, status: int = 302) -> Callable[[httpx.Request], httpx.Response]:

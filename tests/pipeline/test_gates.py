@@ -88,7 +88,7 @@ async def test_arguments_are_read_after_validate_and_final_at_authorize() -> Non
         return {**args, "times": args["times"] * 2}
 
     tools = Toolset([send], pre_hooks={"send": double}).with_gates(*gates)
-    await Pipeline(tools).run(ToolCall("send", '{"text": "x", "times": "2"}'))
+    await Pipeline(tools).run(ToolCall("send", '{"text": "x", "times": 2}'))
 
     assert [gate.seen for gate in gates] == [[{}], [{"text": "x", "times": 2}], [{"text": "x", "times": 4}]]
 
@@ -412,7 +412,7 @@ def test_explain_lists_everything_in_order() -> None:
         gates=[Asked("resolve"), Asked("approve")],
         deliveries=[lambda call, value: value],
         limits=CallLimits(total=3),
-        provenance=Provenance(),
+        features=[Provenance()],
         available=frozenset({"rows"}),
         deps=AgentContext(need_user_approve_tools=["rows"]),
     )

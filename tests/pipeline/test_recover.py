@@ -512,10 +512,10 @@ async def test_a_call_that_was_executed_keeps_its_result_though_the_tool_has_cha
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (lambda request: request.done("paid 5", "ann"), "paid 5"),
-        (lambda request: request.grant("ann", override_args={"amount": "7"}), "paid 7"),
-        (lambda request: request.grant("ann"), "ApprovalError: "),
-        (lambda request: request.deny("never"), "Rejected: never"),
+        (lambda request, _: request.done("paid 5", "ann"), "paid 5"),
+        (lambda request, edited: request.grant("ann", override_args={"amount": edited}), "paid 7"),
+        (lambda request, _: request.grant("ann"), "ApprovalError: "),
+        (lambda request, _: request.deny("never"), "Rejected: never"),
     ],
     ids=["done", "edited", "as it is", "denied"],
 )
@@ -528,7 +528,7 @@ async def test_a_call_in_doubt_is_asked_about_though_the_tool_takes_its_argument
 
     asked = await pipeline.run(state)
     assert isinstance(asked, Suspended), asked
-    outcome = await pipeline.run(asked, grant=answer(asked.request))
+    outcome = await pipeline.run(asked, grant=answer(asked.request, "7" if kind == "text" else 7))
 
     assert (asked.request.in_doubt, asked.request.arguments["amount"]) == (True, 5)
     assert "does not take the arguments any more" in asked.request.reason

@@ -12,6 +12,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
+from pydantic_core import to_jsonable_python
 
 from tests.effort import examples
 from tests.pipeline.calling import pay, suspended
@@ -65,7 +66,7 @@ async def everything(
 
 
 def as_json(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else str(value)
+    return to_jsonable_python(value) if isinstance(value, timedelta) else str(value)
 
 
 @settings(max_examples=examples(40))

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresSink
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, now, outcome_from_dict
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import (
     EventLog,
+    PostgresSink,
     RunFilter,
     SqliteSink,
     TraceNode,
@@ -65,6 +65,7 @@ async def recorded(sink: Any) -> EventLog:
     return sink.log()
 
 
+@pytest.mark.processes
 async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -78,6 +79,7 @@ async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(
     assert found[0].names == ("program",)
 
 
+@pytest.mark.processes
 async def test_runs_are_chosen_by_one_of_their_calls(sink: Any) -> None:
     log = await recorded(sink)
 

@@ -102,7 +102,7 @@ def test_undeclared_arguments_and_those_of_a_given_schema_are_finite() -> None:
         Annotated[Decimal, AllowInfNan(True)],
     ],
 )
-@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "1.5"])
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity"])
 def test_a_parameter_may_allow_numbers_that_are_not_finite(annotation: Any, number: str) -> None:
     spec = spec_with(annotation)
     arguments = spec.arguments(spec.validate_json(f'{{"x": "{number}"}}'))

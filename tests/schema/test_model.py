@@ -143,14 +143,6 @@ def test_a_field_with_a_default_in_an_annotation_is_understood() -> None:
     assert spec.stub().startswith("def tool(x: int = 3, y: list[str] = ..., *, z: int) -> None:")
 
 
-def test_numbers_in_quotes_are_taken() -> None:
-    def tool(x: int, y: bool) -> None: ...
-
-    spec = spec_of(tool)
-
-    assert spec.arguments(spec.validate_json('{"x": "3", "y": "true"}')) == {"x": 3, "y": True}
-
-
 def test_threads_that_ask_first_get_one_model() -> None:
     def tool(x: int) -> None: ...
 

@@ -6,48 +6,105 @@ import asyncio
 import hashlib
 import json
 import secrets
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
-from toolcrib._tables import Execute
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
+from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError
 
-__all__ = ["SqlApprovalStore"]
+__all__ = [
+    "POSTGRES_APPROVAL_TABLES",
+    "SQLITE_APPROVAL_TABLES",
+    "SqlApprovalStore",
+    "SqliteApprovalStore",
+]
 
 T = TypeVar("T")
 
 
-class SqlApprovalStore(LedgerStore):
-    """An approval store in the tables `requests` and `standing` of a database; each kind of database is a subclass.
+def _approval_tables(prefix: str) -> StoreTables:
+    requests, standing = f"{prefix}requests", f"{prefix}standing"
+    return StoreTables(
+        "approvals",
+        (
+            (
+                f"""CREATE TABLE IF NOT EXISTS {requests} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+                    call_id TEXT NOT NULL, request TEXT NOT NULL, answer TEXT, used_at TEXT)""",
+                f"CREATE INDEX IF NOT EXISTS {requests}_by_call ON {requests} (call_id)",
+                f"CREATE INDEX IF NOT EXISTS {requests}_unused ON {requests} (number) WHERE used_at IS NULL",
+                f"""CREATE TABLE IF NOT EXISTS {standing} (
+                    number INTEGER PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL)""",
+                f"CREATE INDEX IF NOT EXISTS {standing}_by_tool ON {standing} (tool)",
+            ),
+            (
+                f"ALTER TABLE {requests} ADD COLUMN in_doubt INTEGER NOT NULL DEFAULT 0",
+                f"""UPDATE {requests} SET in_doubt = 1 WHERE used_at IS NULL AND request LIKE '%"in_doubt": true%'""",
+                f"""CREATE INDEX {requests}_unanswered ON {requests} (in_doubt)
+                    WHERE used_at IS NULL AND answer IS NULL""",
+                f"""CREATE INDEX {requests}_answered ON {requests} (number)
+                    WHERE used_at IS NULL AND answer IS NOT NULL""",
+            ),
+            (f"CREATE TABLE {prefix}approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
+            (
+                f"ALTER TABLE {requests} ADD COLUMN execution TEXT",
+                f"ALTER TABLE {requests} ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
+                f"ALTER TABLE {requests} ADD COLUMN unended INTEGER NOT NULL DEFAULT 0",
+                f"CREATE INDEX {requests}_begun ON {requests} (digest) WHERE execution IS NOT NULL",
+                f"CREATE INDEX {requests}_unended ON {requests} (number) WHERE unended = 1",
+                f"CREATE TABLE {prefix}claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
+            ),
+            (
+                f"""CREATE TABLE {prefix}sessions (id TEXT PRIMARY KEY, number INTEGER NOT NULL, state TEXT NOT NULL,
+                    is_open INTEGER NOT NULL, saved_at TEXT NOT NULL)""",
+            ),
+        ),
+    )
 
-    Attributes:
+
+SQLITE_APPROVAL_TABLES = _approval_tables("")
+"""The tables of `SqliteApprovalStore`."""
+POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
+"""The tables of `PostgresApprovalStore`."""
+
+
+class SqlApprovalStore(LedgerStore):
+    """An approval store in tables of a database.
+
+    A grant is used up in a transaction right before its tool runs, and another one notes the end with the result: a
+    call of which the second is missing is in doubt. Writers come one after another: of any number of processes one
+    executes the call.
+
+    Args:
+        tables: The tables of a SQLite file or of a Postgres server.
         table_prefix: What the names of the tables begin with.
     """
 
-    table_prefix = ""
+    def __init__(self, tables: Tables, table_prefix: str) -> None:
+        self._tables, self._prefix = tables, table_prefix
+        self._transaction = tables.transaction
 
-    @abstractmethod
-    def _transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
-        """Begin the transaction of `_run`, in a worker thread."""
+    def suspended_calls(self) -> SuspendedCallStore:
+        """Return the store of the suspended calls whose requests are here."""
+        return SqlSuspendedCalls(self._tables)
 
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
         def run() -> T:
             with self._transaction(write=write) as execute:
-                return work(_SqlLedger(execute, self.table_prefix))
+                return work(_SqlLedger(execute, self._prefix))
 
         return await asyncio.to_thread(run)
 
     def _renew(self, ids: Iterable[str]) -> None:
         with self._transaction(write=True) as execute:
-            self._renew_in(_SqlLedger(execute, self.table_prefix), ids)
+            self._renew_in(_SqlLedger(execute, self._prefix), ids)
 
     async def prune(self, before: datetime, ended: Iterable[str] = (), *, dry_run: bool = False) -> int:
         """Remove the requests whose answers were used before a time, and return how many there were.
@@ -61,7 +118,7 @@ class SqlApprovalStore(LedgerStore):
         """
 
         def run() -> int:
-            table = f"{self.table_prefix}requests"
+            table = f"{self._prefix}requests"
             found = [("used_at < ? AND unended = 0", before.isoformat())]
             found += [("call_id = ? AND answer IS NOT NULL AND used_at IS NULL", call_id) for call_id in ended]
             with self._transaction(write=not dry_run) as execute:
@@ -70,7 +127,7 @@ class SqlApprovalStore(LedgerStore):
                         execute(f"SELECT COUNT(*) FROM {table} WHERE {where}", (v,)).fetchone() for where, v in found
                     ]
                     return sum(row[0] for row in rows)
-                execute(f"DELETE FROM {self.table_prefix}claims WHERE ended_at < ?", (before.isoformat(),))
+                execute(f"DELETE FROM {self._prefix}claims WHERE ended_at < ?", (before.isoformat(),))
                 return sum(execute(f"DELETE FROM {table} WHERE {where}", (value,)).rowcount for where, value in found)
 
         return await asyncio.to_thread(run)
@@ -85,7 +142,7 @@ class SqlApprovalStore(LedgerStore):
         """
 
         def run() -> int:
-            old = f"FROM {self.table_prefix}sessions WHERE saved_at < ? AND is_open = 0"
+            old = f"FROM {self._prefix}sessions WHERE saved_at < ? AND is_open = 0"
             with self._transaction(write=not dry_run) as execute:
                 if dry_run:
                     return execute(f"SELECT COUNT(*) {old}", (before.isoformat(),)).fetchone()[0]
@@ -120,10 +177,29 @@ class SqlApprovalStore(LedgerStore):
     async def _of_approvers(self, sql: str, *values: str, write: bool) -> list[Any]:
         def run() -> list[Any]:
             with self._transaction(write=write) as execute:
-                done = execute(sql.format(f"{self.table_prefix}approvers"), values)
+                done = execute(sql.format(f"{self._prefix}approvers"), values)
                 return [] if sql.startswith("INSERT") else list(done.fetchall())
 
         return await asyncio.to_thread(run)
+
+
+class SqliteApprovalStore(SqlApprovalStore):
+    """An approval store in a SQLite file, which outlives the process and serves several.
+
+    The file holds what people typed and what tools returned, so it is made for its owner alone to read.
+
+    Args:
+        path: The file; it is made when missing. Its folder has to be on a local disk.
+
+    Raises:
+        ValueError: The path is not that of a file.
+        DatabaseError: A newer version of Toolcrib wrote it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES)
+        super().__init__(tables, "")
+        self.path = tables.path
 
 
 def _hash(token: str) -> str:

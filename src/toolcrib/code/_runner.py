@@ -29,6 +29,7 @@ from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError, SandboxError
 from toolcrib.pipeline import Pipeline, Run, run_for, visible_names
+from toolcrib.provenance import provenance_of
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
@@ -374,7 +375,10 @@ class ProgramRunner:
 
     def _flows(self, code: str, run: Run) -> ProgramFlows:
         """Return what may come into the arguments of a program's calls, where the run has a policy of provenance."""
-        return ProgramFlows() if run.provenance is None else flows_of(code, self.tools, is_early=run.intend(code))
+        provenance = provenance_of(run)
+        if provenance is None:
+            return ProgramFlows()
+        return flows_of(code, self.tools, is_early=provenance.memory.intend(code))
 
     # --- what the sandbox is given
 

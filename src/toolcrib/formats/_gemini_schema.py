@@ -13,8 +13,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
-from toolcrib.formats._constraints import described, in_prose
-from toolcrib.schema import SchemaWalk, describe_shape, map_subschemas, ref_of
+from toolcrib.schema import SchemaWalk, describe_shape, described, in_prose, map_subschemas, ref_of
 
 __all__ = ["json_schema", "openapi_schema", "takes_json_schema"]
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.errors import FormatError
-from toolcrib.formats._constraints import described, in_prose
-from toolcrib.schema import SchemaWalk, ref_of
+from toolcrib.schema import SchemaWalk, described, in_prose, ref_of
 
 __all__ = [
     "NUMBERS",
@@ -155,22 +154,17 @@ class _Strict:
         made = described(source, in_prose(source, self.rules.kept))
         if "items" in made:
             made["items"] = self.schema(made["items"], f"{path}[]")
-        elif kind == "array":
-            self.refuse(f"`{path}[]`", "may hold anything", "give the items a type")
         if "anyOf" in made:
             made["anyOf"] = [self.schema(choice, path) for choice in made["anyOf"]]
         return made
 
     def _choices(self, source: dict[str, Any], path: str) -> dict[str, Any]:
-        """Return the schema with `anyOf` for every choice, and an `allOf` of one thing as that thing."""
+        """Return the schema with `anyOf` for every choice."""
         if "oneOf" in source:
             source["anyOf"] = [*source.get("anyOf", ()), *source.pop("oneOf")]
-        parts = source.pop("allOf", None)
-        if parts is None:
-            return source
-        if len(parts) != 1 or not isinstance(parts[0], Mapping):
+        if "allOf" in source:
             self.refuse(f"`{path}`", "has to fit several schemas at once (`allOf`)", "write them as one")
-        return {**parts[0], **source}
+        return source
 
     def _reference(self, source: dict[str, Any], path: str) -> dict[str, Any]:
         """Return a reference alone: nothing may stand beside it. What does goes where it is written out."""

@@ -25,6 +25,7 @@ from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_schema
 from toolcrib.formats._usage import Tokens
 from toolcrib.formats._wire import Item
+from toolcrib.schema import shown_arguments
 
 __all__ = [
     "FORMATS",
@@ -60,6 +61,7 @@ class _Raw(ToolFormat):
     names = r".+"
     names_rule = "any characters"
     strict = False
+    as_it_is = True
 
     def define(self, tool: Declaration) -> Item:
         return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
@@ -187,6 +189,8 @@ def definition(
     """
     made, options = FORMATS[format], options or NO_OPTIONS
     made.check_tool(name, strict)
+    if not made.as_it_is:
+        parameters = shown_arguments(name, parameters)
     parameters = sent_schema(parameters, made.sent_names(parameters))
     if returns is not None and not made.returns:
         text = f"Returns JSON of this schema: {json.dumps(returns, ensure_ascii=False)}"

@@ -111,7 +111,8 @@ class Document:
             mend = "references stay in its folder or on its host; allow others with allow_refs=[...]"
             raise self.error(f"refers to {address!r:.200}: {mend}")
         if len(self._read) >= _MOST_FILES:
-            raise self.error(f"refers to more than {_MOST_FILES} other documents")
+            mend = "put it into one file first, as with `npx @redocly/cli bundle FILE`"
+            raise self.error(f"refers to more than {_MOST_FILES} other documents; {mend}")
         value, _ = _value_at(address)
         self._read[address] = Resource(contents=value, specification=Specification.OPAQUE)
         return self._read[address]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from toolcrib.errors import DocumentError
 from toolcrib.openapi._bodies import Body, body_of, is_json
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._schemas import Schemas
@@ -66,13 +67,21 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path, as the document has it."""
+    """One method of one path, as the document has it.
+
+    Attributes:
+        item: The path's own entry, with what all of its methods share.
+        item_base: The address by which references in the item are read.
+        spec: The operation, which may stand elsewhere in the document.
+        base: The address by which references in the operation are read.
+    """
 
     method: str
     path: str
     item: Mapping[str, Any]
-    base: str
+    item_base: str
     spec: Mapping[str, Any]
+    base: str
 
     @property
     def operation_id(self) -> str:
@@ -117,16 +126,25 @@ class Endpoint:
     schema: dict[str, Any] = field(repr=False)
 
 
-def routes_of(document: Document) -> Iterator[Route]:
-    """Yield each method of each path of a document."""
+def routes_of(document: Document, unreadable: dict[str, DocumentError]) -> Iterator[Route]:
+    """Yield each method of each path of a document; of one that refers to nothing, `unreadable` is told why."""
     for path, item in mapping_of(document.root.get("paths")).items():
         if not path.startswith("/"):
             continue  # an extension
         place = document.place(item)
         found = mapping_of(place.value)
         for method in _METHODS:
-            if isinstance(found.get(method), Mapping):
-                yield Route(method.upper(), path, found, place.base, found[method])
+            if not mapping_of(found.get(method)):
+                continue
+            try:
+                own = document.place(found[method], place.base)
+            except DocumentError as error:
+                unreadable[f"{method.upper()} {path}"] = error
+                continue
+            if spec := mapping_of(own.value):
+                yield Route(method.upper(), path, found, place.base, spec, own.base)
+            else:
+                unreadable[f"{method.upper()} {path}"] = document.error("refers to what is not an operation")
 
 
 def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]) -> Endpoint:
@@ -161,12 +179,12 @@ def _parameters(
     document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]
 ) -> dict[str, Parameter]:
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
-    for listed in (route.item.get("parameters"), route.spec.get("parameters")):  # the operation's own come last
-        for each in list_of(listed):
-            place = document.place(each, route.base)
-            spec = mapping_of(place.value)
-            if spec:
-                found[str(spec.get("in")), str(spec.get("name"))] = spec, place.base
+    shared = [(each, route.item_base) for each in list_of(route.item.get("parameters"))]
+    for each, base in (*shared, *((each, route.base) for each in list_of(route.spec.get("parameters")))):
+        place = document.place(each, base)
+        spec = mapping_of(place.value)
+        if spec:
+            found[str(spec.get("in")), str(spec.get("name"))] = spec, place.base
     if len(found) + route.path.count("{") > _MOST_PARAMETERS:
         raise document.error(f"has more than {_MOST_PARAMETERS} parameters")
     named: dict[str, Parameter] = {}

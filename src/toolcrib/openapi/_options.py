@@ -62,7 +62,7 @@ class Options:
         prefix: What the name of each tool begins with.
         include: The operations that become tools; all when None.
         exclude: Those that do not, even where `include` has them.
-        approval: Those that need approval.
+        approval: Those that need approval; all that do not only read, unless the host says otherwise.
         server: The server: an address in the place of the document's, or which of these it is, from 0 on.
         credentials: By the name of the security scheme, for all, kept for each principal, or by a function of the
             principal; None sends none.
@@ -94,7 +94,7 @@ class Options:
     prefix: str = ""
     include: Choice | None = None
     exclude: Choice = ()
-    approval: Approval = False
+    approval: Approval = "writes"
     server: str | int | None = None
     credentials: Credentials | None = field(default=None, repr=False)
     deprecated: bool = True

@@ -64,6 +64,8 @@ def prepared(
     query += signing.query
     if cookies or signing.cookies:
         headers["Cookie"] = "; ".join([*cookies, *signing.cookies])
+    path, _, given = path.partition("#")[0].partition("?")  # a fragment only tells operations of one path apart
+    query[:0] = [_PART.sub(lambda found: parts.get(found[1], ""), given)] if given else []
     whole = server.rstrip("/") + _filled(path, parts)
     return Prepared(method, f"{whole}?{'&'.join(query)}" if query else whole, headers, content, signing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from ssl import SSLContext
@@ -14,9 +15,9 @@ import httpx
 from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
 from toolcrib.openapi._operations import SAFE
 from toolcrib.openapi._requests import Prepared
-from toolcrib.openapi._servers import is_inside, origin_of
+from toolcrib.openapi._servers import addresses_of, is_inside, is_private, origin_of
 
-__all__ = ["IDEMPOTENT", "Answer", "Sender"]
+__all__ = ["IDEMPOTENT", "Answer", "Sender", "bound_request"]
 
 IDEMPOTENT: Final = SAFE | {"PUT", "DELETE"}
 """The methods that may be sent again: twice is as good as once."""
@@ -110,14 +111,16 @@ class Sender:
             place = answer.headers.get("location")
             if answer.status not in _FOLLOWED or not place or request.method not in SAFE:
                 return answer
-            further = urljoin(url, place)
+            further, checked = urljoin(url, place), None
             if origin_of(further) != origin_of(url):
-                if not _may_lead(url, further):
+                found = await addresses_of(further)
+                if not _may_lead(url, further) or not await _may_reach(url, found):
                     host = urlsplit(further).hostname
                     raise RemoteToolError(self.server, f"it leads on to {host!r:.100}, which is not followed")
                 headers = {"Accept": request.headers["Accept"]}  # another host learns nothing of the caller
+                checked = found[0] if found and self.client is None else None
             url = further
-            sent = httpx.Request(request.method, url, headers=headers)
+            sent = bound_request(httpx.Request(request.method, url, headers=headers), checked)
         raise RemoteToolError(self.server, f"it leads on more than {_MOST_REDIRECTS} times")
 
     def _request(self, request: Prepared, url: str, headers: dict[str, str]) -> httpx.Request:
@@ -131,7 +134,7 @@ class Sender:
         return httpx.Request(request.method, url, headers={"User-Agent": "toolcrib", **headers}, **extra)
 
     async def _received(self, client: httpx.AsyncClient, request: httpx.Request, method: str) -> Answer:
-        request.extensions = {"timeout": httpx.Timeout(self.timeout).as_dict()}
+        request.extensions = {**request.extensions, "timeout": httpx.Timeout(self.timeout).as_dict()}
         response = await client.send(request, stream=True, auth=None, follow_redirects=False)
         try:
             data = bytearray()
@@ -159,6 +162,24 @@ def _certificates() -> SSLContext:
 def _wanted_pause(answer: Answer, pause: float) -> float:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else pause
+
+
+async def _may_reach(url: str, found: Sequence[str]) -> bool:
+    """Return whether a redirect may lead to these network addresses: a private one only from a private one."""
+    if not any(map(is_private, found)):
+        return True
+    here = await addresses_of(url)
+    return is_inside(urlsplit(url).hostname) or (bool(here) and all(map(is_private, here)))
+
+
+def bound_request(request: httpx.Request, address: str | None) -> httpx.Request:
+    """Return a request that goes to an address of its host that was checked, whatever its name leads to next."""
+    if address is None:
+        return request
+    extensions = {**request.extensions, "sni_hostname": request.url.host}
+    return httpx.Request(
+        request.method, request.url.copy_with(host=address), headers=request.headers, extensions=extensions
+    )
 
 
 def _may_lead(url: str, further: str) -> bool:

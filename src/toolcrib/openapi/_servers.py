@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -12,8 +14,9 @@ from toolcrib.errors import DocumentError
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._shapes import list_of, mapping_of
 
-__all__ = ["is_elsewhere", "is_inside", "origin_of", "server_of"]
+__all__ = ["addresses_of", "is_elsewhere", "is_inside", "is_private", "origin_of", "server_of"]
 
+_NAT64 = IPv6Network("64:ff9b::/96")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 
@@ -69,12 +72,37 @@ def origin_of(address: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
+async def addresses_of(address: str) -> list[str]:
+    """Return the network addresses that the host of an address has; none where its name is not known here."""
+    parts = urlsplit(address)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            parts.hostname, parts.port or {"http": 80}.get(parts.scheme, 443), type=socket.SOCK_STREAM
+        )
+    except (OSError, UnicodeError, ValueError):
+        return []
+    return [str(place[0]).partition("%")[0] for *_, place in found]
+
+
+def is_private(address: str) -> bool:
+    """Return whether a network address is of a private net, of this machine, or for a purpose of its own."""
+    found = ip_address(address)
+    inner = None
+    if isinstance(found, IPv6Address):  # one of the older kind may be written in it
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        inner = IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else inner
+        if found.is_site_local:
+            return True
+    reached = inner or found
+    return reached.is_multicast or not reached.is_global
+
+
 def is_inside(host: str | None) -> bool:
     """Return whether a name is one of a machine's or of a private net, as far as the name says so."""
     if not host or host == "localhost" or host.endswith((".localhost", ".local", ".internal", ".home.arpa")):
         return True
     try:
-        return not ip_address(host).is_global
+        return is_private(host)
     except ValueError:
         return "." not in host or host.rpartition(".")[2].isdecimal()  # 127.1 is an address, too
 

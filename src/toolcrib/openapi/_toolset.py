@@ -28,7 +28,7 @@ def toolset(
     prefix: str = "",
     include: Choice | None = None,
     exclude: Choice = (),
-    approval: Approval = False,
+    approval: Approval = "writes",
     server: str | int | None = None,
     credentials: Credentials | None = None,
     **keywords: Unpack[OpenApiOptions],
@@ -43,7 +43,7 @@ def toolset(
         prefix: What the name of each tool begins with.
         include: The operations that become tools, by tag, path and name; all when None.
         exclude: Those that do not.
-        approval: Those that need approval: `"writes"` are all that do not only read.
+        approval: Those that need approval: `"writes"`, unless the host says otherwise, are all that do not only read.
         server: An address in the place of the document's, or which of its servers it is.
         credentials: By the name of the document's security scheme; or a function of the principal of the run.
         keywords: What else `Options` has.
@@ -64,17 +64,22 @@ def toolset(
     read = read_document(document, options.allow_refs)
     schemes = schemes_of(read)
     _require_schemes(credentials, schemes)
-    routes = list(routes_of(read))
+    unreadable: dict[str, DocumentError] = {}
+    routes = list(routes_of(read, unreadable))
     names = operation_names([(route.operation_id, route.method, route.path) for route in routes], prefix)
     operations = {route.operation(name): route for name, route in zip(names, routes, strict=True)}
     wanted = chosen(operations, options)
-    if not wanted:
+    if not wanted and not unreadable:
         raise read.error("has no operation that could become a tool; look at `include` and `exclude`")
     name = options.name or read.title
     sender = Sender(name, dict(options.headers), options.timeout, options.max_bytes, options.retries, options.client)
     api = Api(read, options, schemes, sender)
     tools: list[Any] = []
     refused: dict[str, list[str]] = {}  # by problem
+    for place, fault in unreadable.items():
+        refused.setdefault(fault.problem, []).append(place)
+        if options.refused == "raise":
+            raise _refused(read, fault.problem, [place]) from fault
     for operation in wanted:
         try:
             tools.append(OperationTool(api, operations[operation], operation).tool())

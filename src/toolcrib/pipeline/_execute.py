@@ -21,7 +21,7 @@ from toolcrib.errors import (
     ToolCancelled,
     exception_of,
 )
-from toolcrib.hooks import HookRaised, ambient
+from toolcrib.hooks import HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
@@ -43,7 +43,7 @@ async def execute(call: LiveCall) -> Outcome | None:
     """
     run, plan = call.run, call.plan
     call.begin()
-    if plan.deliveries or run.delivery_steps:
+    if plan.deliveries or run.delivery_steps or run.feature_parts:
         deliver_reports(call)
     try:
         while True:
@@ -87,7 +87,7 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
         kept: The body adds each value to it before a consumer has it, and notes with which error the consumer leaves.
     """
     call.begin()
-    if call.has_deliveries:
+    if call.has_deliveries or call.run.feature_parts:
         deliver_reports(call)
     entered = False
     try:
@@ -164,6 +164,8 @@ async def each(call: LiveCall, value: Any, *, live: bool = True) -> Any:
         if not live:
             return shown
         shown = await deliver(call, shown)
+    if live and call.run.feature_parts:
+        call.run.read(ModelInput("value", shown, call, call.received, call.plan.entry))
     if call.trace is not None:
         call.trace.yielded(shown)
     return shown

@@ -6,16 +6,16 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel
 
-from toolcrib import provenance, schema
+from toolcrib import schema
 from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
 from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
-from toolcrib.schema import Content, Decides, RunContext
+from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry
 
 __all__ = ["GateList", "Plan", "Reading", "RunnableTool"]
@@ -139,57 +139,6 @@ class Plan:
         return self.entry.description
 
     @cached_property
-    def labels(self) -> provenance.ToolLabels:
-        """What the tool declares for a policy of provenance."""
-        options = self.tool.options
-        content, deciding = frozenset(options.content) | self._marked(Content), self._marked(Decides)
-        return provenance.ToolLabels(
-            effect=options.effect or "write",
-            source=options.source,
-            content=content - deciding,
-            readers=options.readers,
-            fields=self._fields(),
-            deciding=deciding,
-        )
-
-    def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that are not what they are when they are left out, which is the tool's own choice."""
-        try:
-            properties: Mapping[str, Any] = self.spec.parameters.get("properties", {})
-        except SchemaError:  # a host may pass what has no schema
-            properties = {}
-        return {name: value for name, value in values.items() if not _is_default(value, properties.get(name))}
-
-    def _fields(self) -> frozenset[str]:
-        """Return the names of all properties in the schema of the arguments."""
-        found: set[str] = set()
-        try:
-            parts: list[Any] = [self.spec.parameters]
-        except SchemaError:  # a host may pass what has no schema
-            return frozenset()
-        while parts:
-            part = parts.pop()
-            if isinstance(part, dict):
-                inner = cast("dict[str, Any]", part)
-                found.update(inner.get("properties", ()))
-                parts += inner.values()
-            elif isinstance(part, list):
-                parts += cast("list[Any]", part)
-        return frozenset(found)
-
-    def _marked(self, mark: type) -> frozenset[str]:
-        """Return the parameters with a mark."""
-        try:
-            fields = self.spec.input_model.model_fields
-        except SchemaError:  # a host may pass what has no schema
-            return frozenset()
-        return frozenset(
-            name
-            for name, field in fields.items()
-            if any(each is mark or isinstance(each, mark) for each in field.metadata)
-        )
-
-    @cached_property
     def definition(self) -> str | None:
         """The digest of what the tool says that it is and takes, which a grant holds for; None without a schema.
 
@@ -238,13 +187,16 @@ class Plan:
             return self.validated(self.tool.bind((), values))
         return self.spec.arguments(self.spec.validate_python(values))
 
-    def read_json(self, values: Mapping[str, Any], *, host: bool = False, reading: Reading = "json") -> dict[str, Any]:
+    def read_json(
+        self, values: Mapping[str, Any], *, host: bool = False, reading: Reading = "json", convert: bool = False
+    ) -> dict[str, Any]:
         """Return the arguments that a JSON form describes; raises what `read` does.
 
         Args:
             host: It may have what only a host gives: fixed and injected arguments, or those of a tool without a schema.
             reading: Whether they are read as JSON, or as the Python values of a host, such as a `str` that a union
                 takes as it is and would read as a date.
+            convert: Whether JSON is converted where pydantic can, as the values of a host are.
         """
         spec = self.spec
         if reading == "python":
@@ -252,7 +204,7 @@ class Plan:
         own = {name: value for name, value in values.items() if host and (name in spec.fixed or name in spec.injected)}
         given = {name: value for name, value in values.items() if name not in own}
         try:
-            return {**spec.arguments(spec.validate_json(json.dumps(given))), **own}
+            return {**spec.arguments(spec.validate_json(json.dumps(given), convert)), **own}
         except SchemaError:
             if not host:
                 raise
@@ -275,10 +227,3 @@ class Plan:
     def parse(self, raw: RawArguments) -> BaseModel:
         """Return the input that a model's arguments describe; raises what `read` does."""
         return self.spec.validate_model(raw)
-
-
-def _is_default(value: Any, schema: Any) -> bool:
-    if not isinstance(schema, dict) or "default" not in schema:
-        return False
-    default: Any = cast("dict[str, Any]", schema)["default"]
-    return value == default and isinstance(value, bool) is isinstance(default, bool)

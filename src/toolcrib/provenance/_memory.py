@@ -12,12 +12,12 @@ from threading import Lock
 from typing import Any, Final, cast
 
 from toolcrib.provenance._flow import Flow, fields_of
-from toolcrib.provenance._labels import Effect, Source, labelled
 from toolcrib.provenance._links import links_in, pieces_of
 from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, key_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, Question, argument_of
 from toolcrib.provenance._texts import dates_in, flat, words_in
+from toolcrib.tools import Effect, Source, labelled
 
 __all__ = ["Memory"]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolcrib.calls import ToolCall
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, json_shape
-from toolcrib.pipeline import Run, recall
+from toolcrib.hooks import ModelInput
+from toolcrib.pipeline import Run
+from toolcrib.provenance import provenance_of
 from toolcrib.rounds._transcript import recalled_of
 from toolcrib.toolsets import Toolset
 
@@ -30,9 +33,10 @@ def recall_transcript(
         transcript: The messages, as for `decode`.
         format: Their wire format.
     """
-    if run.provenance is None:
+    provenance = provenance_of(run)
+    if provenance is None:
         return
-    memory, rules = run.memory, PROVIDERS[format] if isinstance(format, str) else format
+    memory, rules = provenance.memory, PROVIDERS[format] if isinstance(format, str) else format
     recalled = recalled_of(transcript)
     for item in recalled.rest_for(memory, transcript):
         shape = json_shape(item)
@@ -40,12 +44,13 @@ def recall_transcript(
         for text in words.texts:
             run.hear(text)
         for text in words.attached:
-            if memory.expect(f"attachment {text}"):
-                recall(run, None, ToolCall("attachment", {}, ""), text)
+            attached = ToolCall("attachment", {}, "")
+            run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))
         for result in rules.results_of(shape):
             call = recalled.calls.get(result.call.id or result.call.name, result.call)
             name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
-            if not (memory.expects(result.call.id) and result.call.id) and memory.expect(key):
-                asked, failed = ToolCall(name, call.arguments or "{}", result.call.id), result.is_error
-                recall(run, tools.entries.get(name), asked, result.content, failed=failed, is_text=True)
+            if not (memory.expects(result.call.id) and result.call.id):
+                asked, entry = ToolCall(name, call.arguments or "{}", result.call.id), tools.entries.get(name)
+                given = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
+                run.read(replace(given, is_error=result.is_error))
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}

@@ -39,8 +39,10 @@ if TYPE_CHECKING:
         Redacted,
         hidden_paths,
     )
+    from toolcrib.schema._prose import described, in_prose
     from toolcrib.schema._schema_walk import SchemaWalk, ref_of
     from toolcrib.schema._shape import describe_shape
+    from toolcrib.schema._shown import shown_arguments
     from toolcrib.schema._spec import ToolSpec
     from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, comment_of, docstring_text
     from toolcrib.schema._typed_dicts import modern
@@ -60,8 +62,10 @@ else:
                 "REDACTED Content Decides IdempotencyKey Injectable Injected InjectedKind InjectedParameter "
                 "Redacted hidden_paths"
             ),
+            "._prose": "described in_prose",
             "._schema_walk": "SchemaWalk ref_of",
             "._shape": "describe_shape",
+            "._shown": "shown_arguments",
             "._spec": "ToolSpec",
             "._stub_types": "STUB_IMPORTS StubTypes comment_of docstring_text",
             "._typed_dicts": "modern",
@@ -98,10 +102,13 @@ __all__ = [
     "ToolSpec",
     "comment_of",
     "describe_shape",
+    "described",
     "digest",
     "docstring_text",
     "hidden_paths",
+    "in_prose",
     "map_subschemas",
     "modern",
     "ref_of",
+    "shown_arguments",
 ]

@@ -138,7 +138,7 @@ class Writer:
     def reads_back(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
         """Return whether these arguments are what is read from their values in JSON."""
         try:
-            return self._inputs.arguments(self._inputs.validate_json(json.dumps(values))) == arguments
+            return self._inputs.arguments(self._inputs.validate_json(json.dumps(values), strict=True)) == arguments
         except Exception:  # validators and comparisons are the code of the types' authors
             return False
 

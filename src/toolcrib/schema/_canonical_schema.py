@@ -290,7 +290,7 @@ class _Rewriter:
         values = [member.value if isinstance(member, Enum) else member for member in members]
         is_json = all(type(value) in SCALARS or isinstance(value, float) for value in values)
         if is_json and (schema["type"] == "enum" or values == [*members]):
-            return schema
+            return _by_kind(schema, values)
         context: Context = {"redact": False, "notes": Notes([], [])}
         known = [(json_form(value, context), member) for value, member in zip(values, members, strict=True)]
         return _read("function-before", partial(_read_member, known), _written(schema, _PLAIN(_write_any)))
@@ -368,6 +368,23 @@ def _fields_inside(schema: _Node) -> list[_Node]:
 def _can_be_given(field: _Node) -> bool:
     """Return whether a dataclass has a field both when it is made and when it is written."""
     return field.get("init") is not False and not field.get("init_only")
+
+
+def _by_kind(schema: _Node, values: Sequence[Any]) -> _Node:
+    """Return an enum or a Literal that tells `true` from 1 in JSON, and `false` from 0, where it has one of them."""
+    has_truth = any(isinstance(value, bool) for value in values)
+    alike = [value for value in values if isinstance(value, bool | int | float) and value in (0, 1)]
+    if not alike or (has_truth and any(not isinstance(value, bool) for value in alike)):
+        return schema
+    loose = {**schema, "strict": False} if schema["type"] == "enum" else schema
+    return _apart(_read("function-before", partial(_require_truth, has_truth), loose), _without(schema, "ref"))
+
+
+def _require_truth(wanted: bool, value: Any) -> Any:
+    """Return a value that no member of the other kind is equal to."""
+    if isinstance(value, int | float) and isinstance(value, bool) is not wanted:
+        raise PydanticKnownError("bool_type" if wanted else "int_type")
+    return value
 
 
 def _without_instances(choice: Any, classes: tuple[type, ...]) -> Any:

@@ -26,7 +26,7 @@ from toolcrib.schema._model import (
     input_schema,
 )
 from toolcrib.schema._parameters import Resolved
-from toolcrib.schema._problems import Asked, let_through, parsed, problems_of
+from toolcrib.schema._problems import Asked, let_through, parsed, problems_of, repeated_keys, wrong_kinds
 from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._table_type import table_names
 
@@ -162,8 +162,12 @@ class InputSpec:
         """The pydantic model of the arguments; it takes no unknown ones, unless the function has `**kwargs`."""
         return (self._input or self._input_model()).model
 
-    def validate_json(self, raw: str | bytes) -> BaseModel:
+    def validate_json(self, raw: str | bytes, convert: bool = False) -> BaseModel:
         """Return the input that JSON text describes; empty text and null are no arguments, where the tool takes none.
+
+        Args:
+            raw: The text, which fits as the schema says that a model is shown: no text is a number there.
+            convert: Whether values are converted where pydantic can, as a host's own are.
 
         Raises:
             InvalidArguments: It does not fit; every problem is named.
@@ -171,17 +175,37 @@ class InputSpec:
         """
         inputs = self._input or self._input_model()
         try:
-            model = inputs.validate_json(raw)
+            model = inputs.validate_json(raw, strict=True)
         except ValidationError as error:
-            nothing = raw.strip() in _NO_ARGUMENTS
-            refused = None if nothing and not self._takes_any() else self._refusal(error, parsed(raw))
-            if refused is not None and nothing:
-                refused = InvalidArguments(self.name, (FieldProblem("", _NOTHING_CAME),))
+            model, refused = self._read_again(inputs, raw, None if convert else error)
         else:
-            return self._admit(inputs, model, parsed(raw) if inputs.lenient else None) if self._watched else model
-        if refused is None:
-            return self.validate_json("{}")
-        raise refused  # out here, so that it does not carry pydantic's error and the input along
+            refused = None
+        if model is None:
+            if refused is None:
+                return self.validate_json("{}")
+            raise refused  # out here, so that it does not carry pydantic's error and the input along
+        colons = raw.count(":") if isinstance(raw, str) else raw.count(b":")
+        if colons > len(model.__pydantic_fields_set__):  # else each key is that of another argument
+            problems = repeated_keys(raw)
+            if problems:
+                raise InvalidArguments(self.name, problems)
+        return self._admit(inputs, model, parsed(raw) if inputs.lenient else None) if self._watched else model
+
+    def _read_again(
+        self, inputs: InputModel, raw: str | bytes, error: ValidationError | None
+    ) -> tuple[BaseModel | None, InvalidArguments | None]:
+        """Return the input that JSON text describes after all, or why it does not; neither where it is no arguments."""
+        given = parsed(raw)
+        try:
+            model = inputs.validate_json(raw)
+        except ValidationError as own:
+            if raw.strip() not in _NO_ARGUMENTS:
+                return None, self._refusal(own, given)
+            if self._takes_any():
+                return None, InvalidArguments(self.name, (FieldProblem("", _NOTHING_CAME),))
+            return None, None
+        wrong = None if error is None else wrong_kinds(error, given, model)
+        return (model, None) if wrong is None else (None, self._refusal(wrong, given))
 
     def _takes_any(self) -> bool:
         """Return whether a caller may give any arguments, in any of the choices of the schema."""

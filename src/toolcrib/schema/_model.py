@@ -79,7 +79,7 @@ class InputModel:
         names: Every name that an argument may go by, aliases included.
         core_schema: What pydantic made of the model.
         schema: The same, rewritten for the JSON form.
-        validate_json: The validator's own bound method, fetched once.
+        validate_json: The validator's own bound method, fetched once; `strict=True` leaves out pydantic's conversions.
     """
 
     def __init__(
@@ -373,8 +373,8 @@ def around_root(model: type[BaseModel]) -> type[BaseModel]:
 def inner_of(validate: Callable[..., Any]) -> Callable[..., Any]:
     """Return what validates the model around a RootModel, and returns the RootModel."""
 
-    def inner(given: Any) -> BaseModel:
-        return validate(given).root
+    def inner(given: Any, **options: Any) -> BaseModel:
+        return validate(given, **options).root
 
     return inner
 

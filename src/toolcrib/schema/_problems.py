@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time, timedelta
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic_core import InitErrorDetails, from_json
 
 from toolcrib.errors import FieldProblem
 from toolcrib.schema._broken_json import fault_of_json, holds_json
@@ -17,7 +19,7 @@ from toolcrib.schema._json_schema import part_at, properties_of, type_words
 from toolcrib.schema._model import InputModel
 from toolcrib.schema._schema_walk import SchemaWalk
 
-__all__ = ["Asked", "let_through", "parsed", "problems_of"]
+__all__ = ["Asked", "let_through", "parsed", "problems_of", "repeated_keys", "wrong_kinds"]
 
 Path: TypeAlias = tuple[int | str, ...]
 
@@ -43,12 +45,24 @@ _EXPECTED = {
     "a date and time like 2025-01-31T14:30:00": (
         "datetime_type datetime_parsing datetime_object_invalid datetime_from_date_parsing"
     ),
-    "a number of seconds or an ISO 8601 duration like PT1H30M": "time_delta_type time_delta_parsing",
+    "an ISO 8601 duration like PT1H30M": "time_delta_type time_delta_parsing",
     "a UUID": "uuid_type uuid_parsing",
     "a decimal number": "decimal_type decimal_parsing",
     "a file path": "path_type",
     "a URL": "url_type url_parsing url_syntax_violation",
 }
+_NUMBER, _TEXT = (int, float), (str,)
+_KINDS: Mapping[str, tuple[tuple[type, ...], tuple[type, ...]]] = {
+    # the kinds of JSON that a type is shown as, and the types of what pydantic would convert others to
+    "int_type": (_NUMBER, _NUMBER),
+    "float_type": (_NUMBER, _NUMBER),
+    "bool_type": ((bool,), (bool,)),
+    "date_type": (_TEXT, (date,)),
+    "datetime_type": (_TEXT, (datetime,)),
+    "time_type": (_TEXT, (time,)),
+    "time_delta_type": (_TEXT, (timedelta,)),
+}
+_INFINITE = ("NaN", "Infinity", "-Infinity")  # the JSON form of numbers that are not finite
 _EXPECTED_BY_TYPE = {kind: words for words, kinds in _EXPECTED.items() for kind in kinds.split()}
 
 
@@ -115,6 +129,54 @@ def parsed(raw: str | bytes) -> Any:
         return from_json(raw)
     except ValueError:
         return None
+
+
+def wrong_kinds(error: ValidationError, given: Any, read: BaseModel) -> ValidationError | None:
+    """Return the errors about values of another kind of JSON than their type is shown as; None where there is none.
+
+    A truth value is no number, a number or a text is no truth value, and a text is no number. Pydantic would convert
+    them: what is taken would then be neither what a model is shown, nor what a check by a JSON schema takes.
+
+    Args:
+        error: What pydantic says of the input in its strict mode.
+        given: The input as it came, parsed.
+        read: What it makes of the input otherwise.
+    """
+    found: list[InitErrorDetails] = []
+    for number, detail in enumerate(error.errors(include_url=False, include_context=False)):
+        value = detail["input"]
+        kinds, types = _KINDS.get(detail["type"], ((), ()))
+        if not kinds or type(value) in kinds or value in _INFINITE:
+            continue
+        misfit = _locate(number, detail, given)
+        is_as_sent = _value_at(given, misfit.path) == value  # and not what a validator made of it
+        if is_as_sent and (not misfit.branches or isinstance(_value_at(read, misfit.path), types)):
+            found.append(InitErrorDetails(type=detail["type"], loc=detail["loc"], input=value))
+    return ValidationError.from_exception_data(error.title, found) if found else None
+
+
+def _value_at(given: Any, path: Path) -> Any:
+    for part in path:
+        given = _step(given, part)[1]
+    return given
+
+
+def repeated_keys(raw: str | bytes) -> tuple[FieldProblem, ...]:
+    """Return a problem for each key that stands twice in an object of JSON text: which value was meant is not known."""
+    found = dict[str, None]()
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        if len(pairs) > len(dict(pairs)):
+            counted = Counter(key for key, _ in pairs)
+            found.update((key, None) for key, count in counted.items() if count > 1)
+
+    try:
+        json.JSONDecoder(object_pairs_hook=note, parse_int=str).decode(
+            raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+        )
+    except (ValueError, RecursionError):  # what reads arguments says what is wrong with them
+        return ()
+    return tuple(FieldProblem(_short(key), "sent more than once; send it once") for key in [*found][:_NAMED])
 
 
 def path_of(parts: Path) -> str:

@@ -21,6 +21,7 @@ from toolcrib.schema._model import (
     with_properties_as_dicts,
 )
 from toolcrib.schema._references import arguments_schema
+from toolcrib.schema._repair import satisfiable
 from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
 from toolcrib.schema._schema_walk import check_nesting
@@ -117,7 +118,8 @@ class ToolSpec(InputSpec):
             TypeError: The function does not take an argument that the schema describes.
         """
         check_nesting(name, [parameters, returns])
-        parameters = with_properties_as_dicts(arguments_schema(name, parameters))
+        parameters = satisfiable(name, arguments_schema(name, parameters))
+        parameters = with_properties_as_dicts(parameters)
         spec = cls(name, None, model_of_schema(name, parameters, check))
         spec._given_schema = parameters
         spec._given_description, spec._given_return, spec._resolved = (

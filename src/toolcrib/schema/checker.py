@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -15,8 +16,9 @@ from functools import cache, lru_cache, partial
 from itertools import islice
 from math import isfinite
 from typing import Any, TypeAlias, cast
+from warnings import catch_warnings, simplefilter
 
-from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
 from jsonschema.exceptions import SchemaError
 from pydantic import ValidationError as InvalidInput
 from pydantic_core import InitErrorDetails, PydanticCustomError, SchemaValidator
@@ -28,6 +30,7 @@ from referencing.exceptions import Unresolvable
 from toolcrib.errors import FieldProblem, InvalidSchema
 from toolcrib.schema._problems import brief, path_of
 from toolcrib.schema._references import dangling
+from toolcrib.schema._repair import satisfiable
 from toolcrib.schema._schema_walk import check_nesting, check_size
 
 __all__ = [
@@ -246,7 +249,7 @@ def checks_of(
         whole: Whether arguments that could not be checked to their end do not fit; see `Checker.misfits`.
         prepared: Whether the schema is read now; else when the first arguments are checked.
     """
-    cached = cache(partial(checker_of, schema))
+    cached = cache(partial(_repaired_checker, tool, schema))
     if prepared:
         cached()
 
@@ -257,6 +260,14 @@ def checks_of(
             raise InvalidInput.from_exception_data(tool, [_detail(misfit) for misfit in found])
 
     return check
+
+
+def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
+    """Return what checks arguments against the schema that a model is shown, in which faults are repaired."""
+    try:
+        return checker_of(satisfiable(tool, schema))
+    except (AttributeError, TypeError, ValueError):  # it is no schema, or too large to be repaired
+        return checker_of(schema)
 
 
 _PYDANTIC_KINDS = {"additionalProperties": "extra_forbidden", "required": "missing"}  # as pydantic calls them
@@ -370,7 +381,7 @@ def _schema_validator(kind: Any) -> Any:
     """Return what validates the schemas of a version of JSON Schema, in a time that grows with their size alone."""
     make = cast("Any", validators).extend
     validator = make(kind, {"uniqueItems": _check_unique})
-    return validator(_of_one_version(kind.META_SCHEMA), format_checker=kind.FORMAT_CHECKER)
+    return validator(_of_one_version(kind.META_SCHEMA), format_checker=_FORMATS)
 
 
 def _counted(check: _Keyword) -> _Keyword:
@@ -399,19 +410,71 @@ def _of_one_version(part: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str) -> SchemaValidator | None:
-    """Return what matches a pattern in a time that grows with the text alone; None for what is beyond that."""
+def _pattern(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
+    """Return what a text has to match, and what it must not, in a time that grows with the text alone.
+
+    A pattern that looks ahead from its beginning, as those of passwords do, is several patterns. None is returned for
+    one that is beyond that: it looks around elsewhere, or refers back.
+    """
+    found, rest = _looks_ahead(text)
     try:
-        return SchemaValidator(str_schema(pattern=text, regex_engine="rust-regex"))
+        made = [(SchemaValidator(str_schema(pattern=one, regex_engine="rust-regex")), wanted) for one, wanted in found]
+        return (*made, (SchemaValidator(str_schema(pattern=rest, regex_engine="rust-regex")), True))
     except PatternError:
         return None
+
+
+def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
+    """Return what a pattern looks ahead for from its beginning, with whether it has to be there; and its rest."""
+    found: list[tuple[str, bool]] = []
+    rest = text.removeprefix("^")
+    while text.startswith("^") and rest.startswith(("(?=", "(?!")) and "|" not in rest[_end_of_group(rest) :]:
+        end = _end_of_group(rest)
+        found.append((f"^(?:{rest[3 : end - 1]})", rest[2] == "="))
+        rest = rest[end:]
+    return found, f"^{rest}" if found else text
+
+
+def _end_of_group(text: str) -> int:
+    """Return where the group ends that a text begins with."""
+    depth, in_class, at = 0, False, 0
+    while at < len(text):
+        mark = text[at]
+        at += 2 if mark == "\\" else 1
+        if in_class:
+            in_class = mark != "]"
+        elif mark == "[":
+            in_class = True
+            at += len(re.match(r"\^?\]?", text[at:])[0])  # pyright: ignore[reportOptionalSubscript] -- it matches nothing, too
+        elif mark in "()":
+            depth += 1 if mark == "(" else -1
+            if depth == 0:
+                return at
+    return at
+
+
+def _is_pattern(value: object) -> bool:
+    """Return whether a text is a pattern: of this checker, of ECMAScript, or of Python."""
+    if not isinstance(value, str) or _pattern(value) is not None:
+        return True
+    try:
+        with catch_warnings():
+            simplefilter("ignore")
+            re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", re.sub(r"\\[pP](\{[^}]*\}|.)", r"\\w", value)))
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+_FORMATS = FormatChecker(formats=())
+_FORMATS.checks("regex")(_is_pattern)
 
 
 def _fits(pattern: str, text: str) -> bool | None:
     """Return whether a pattern is in a text; None where that cannot be known."""
     _budget.get().step()
     made = _pattern(pattern)
-    return None if made is None else made.isinstance_python(text)
+    return None if made is None else all(one.isinstance_python(text) is wanted for one, wanted in made)
 
 
 def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Generator[ValidationError]:

@@ -43,7 +43,7 @@ def require_arguments(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> Non
         return
     given = {key: arguments[key] for key in arguments if key not in spec.fixed and key not in spec.injected}
     with suppress(SchemaError):  # a tool without a schema says nothing of them
-        spec.validate_python(given)
+        spec.validate_model(given)
 
 
 @lru_cache(maxsize=1024)

@@ -276,7 +276,7 @@ async def test_a_slip_in_a_person_s_arguments_is_said_at_once_and_the_turn_waits
         assert isinstance(asked, Suspended)
         with pytest.raises(InvalidArguments, match='amount: must be an integer; got "5OO"'):
             await agent.approve(asked.request, "ann", override_args={"amount": "5OO"})
-        await agent.approve(asked.request, "ann", override_args={"amount": "500"})
+        await agent.approve(asked.request, "ann", override_args={"amount": 500})
         outcome = await handle.outcome(through=True)
 
     assert isinstance(outcome, Completed)

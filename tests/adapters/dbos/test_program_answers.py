@@ -17,7 +17,7 @@ from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import InvalidOutput
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import Provenance
+from toolcrib.provenance import Provenance, memory_of
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool, tool
 from toolcrib.turns import Agent, Turn
@@ -212,7 +212,7 @@ async def test_a_program_that_a_tool_starts_late_waits_until_it_is_approved(file
         Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 3}))),
         Queue(name, polling=QUICK),
         name=name,
-        run=lambda: Run(provenance=Provenance(frozen=True)),
+        run=lambda: Run(features=[Provenance(frozen=True)]),
     )
 
     @ez_tool
@@ -220,10 +220,10 @@ async def test_a_program_that_a_tool_starts_late_waits_until_it_is_approved(file
         return (await toolkit.start("pay(3)")).id
 
     async with engine_of(file, toolkit) as engine:
-        here = Run(provenance=Provenance())
+        here = Run(features=[Provenance()])
         in_time = DurableProgram((await Pipeline([start]).run(ToolCall("start"), here)).text(), engine.client)
         assert (await in_time.settled(polling=QUICK)).success
-        here.memory.read("read_file", "c1", {}, "pay 3", "untrusted")
+        memory_of(here).read("read_file", "c1", {}, "pay 3", "untrusted")
         late = DurableProgram((await Pipeline([start]).run(ToolCall("start"), here)).text(), engine.client)
         waiting = await late.settled(polling=QUICK)
         before = list(paid)

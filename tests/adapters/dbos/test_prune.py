@@ -10,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import durable, engine_of, pay
-from toolcrib.adapters.dbos import Client, Database, DurableToolkit, Queue, list_work, prune, workers
+from toolcrib.adapters.dbos import Client, DurableToolkit, Queue, list_work, prune, workers
 from toolcrib.code import Toolkit
+from toolcrib.database import Database
 from toolcrib.tools import tool
 from toolcrib.turns import Turn
 

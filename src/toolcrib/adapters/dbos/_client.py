@@ -17,11 +17,10 @@ from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkfl
 from dbos._serialization import Serializer
 
 from toolcrib._json_writer import valid_text
-from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
-from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._work_tables import WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
+from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableApprovalStore, SqliteApprovalStore
+from toolcrib.database import Database
 from toolcrib.errors import EngineError
 
 __all__ = ["KEY", "TIMEOUT", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
@@ -175,7 +174,9 @@ class Client:
                 self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
             self.database.make_tables(self.engine, WORK_TABLES)
             if approvals is None:
-                self._own_store = approvals = open_store(self.database)
+                path = self.database.path
+                approvals = PostgresApprovalStore(self.database) if path is None else SqliteApprovalStore(path)
+                self._own_store = approvals
             self.approvals: AnswerStore = approvals
         except BaseException:
             self.close()

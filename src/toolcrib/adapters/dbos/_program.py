@@ -51,6 +51,7 @@ from toolcrib.errors import (
     UnregisteredError,
 )
 from toolcrib.pipeline import Run, current_run
+from toolcrib.provenance import provenance_of
 from toolcrib.record import current_activity
 from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
@@ -150,8 +151,9 @@ class DurableToolkit(Answers):
         approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
         store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin)
         recorded = engine.recorded(given, self.toolkit.sinks)
-        if data.get("late") and given.provenance is not None:
-            given.memory.lose()  # what was read before it was written is in another process
+        provenance = provenance_of(given)
+        if data.get("late") and provenance is not None:
+            provenance.memory.lose()  # what was read before it was written is in another process
 
         async def fence() -> None:
             with journal.waits.counted():
@@ -301,7 +303,8 @@ async def enqueue_program(
     data |= {"principal": principal, "generation": 1, "tools": list(tools)}
     if here := current_run():
         data["principal"] = principal or here.principal
-        data["late"] = here.provenance is not None and here.memory.reads_others
+        provenance = provenance_of(here)
+        data["late"] = provenance is not None and provenance.memory.reads_others
         conversation_id = conversation_id or here.conversation_id
     asked_by = {"agent": here and here.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}

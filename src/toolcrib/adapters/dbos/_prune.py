@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -13,16 +14,16 @@ from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._connections import unhurried
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
-from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
-from toolcrib.adapters.dbos._sinks import prune_kept_events
+from toolcrib.adapters.dbos._sinks import event_tables
 from toolcrib.adapters.dbos._work_tables import applied_changes, program_lines, programs
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
 from toolcrib.approvals import SqlApprovalStore
+from toolcrib.database import Database, unhurried
+from toolcrib.record import prune_events
 
 __all__ = ["prune"]
 
@@ -57,7 +58,8 @@ async def _prune(database: Database, before: datetime, *, dry_run: bool) -> dict
             sessions = await client.approvals.prune_sessions(before, dry_run=dry_run)
             requests = await client.approvals.prune(before, [turn[0] for turn in work.turns], dry_run=dry_run)
         workers = await asyncio.to_thread(_prune_workers, client, before, dry_run=dry_run)
-    events = await asyncio.to_thread(prune_kept_events, database, before, dry_run=dry_run)
+    with closing(event_tables(database)) as tables:
+        events = await asyncio.to_thread(prune_events, tables, before, dry_run=dry_run)
     return {
         "turns": len(work.turns),
         "programs": len(work.programs),

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from toolcrib._tables import StoreTables
+from toolcrib.database import StoreTables
 
 __all__ = [
     "WORK_TABLES",

@@ -136,7 +136,7 @@ class DirectToolServer(ToolServer):
         """Run a call, and return what the client gets; the result of another server goes to it as it came."""
         listed, run = self._listed.get(request.params.name), request.run
         is_own = listed is None or listed.entry.tool.source is None
-        if is_own or run.provenance is not None or self.pipeline.has_deliveries(request.params.name, run):
+        if is_own or run.features or self.pipeline.has_deliveries(request.params.name, run):
             return self._result(request, await self._outcome(request, call, run, answer))
         originals = OriginalResults()
         run = run.view(provide={**run.provide, OriginalResults: originals})

@@ -1,0 +1,173 @@
+"""Merging of JSON schemas: one schema that says what several say together.
+
+Two objects that are both closed to other names are closed to the names of both: parts of an `allOf` that each refuse
+what the other one declares could be fitted by nothing, and their authors mean the whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from math import lcm
+from typing import Any, cast
+
+from toolcrib.schema._schema_walk import ref_of
+
+__all__ = ["ABOUT", "both_of", "merged"]
+
+ABOUT = frozenset(
+    {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly"}
+    | {"$comment", "$schema", "$defs", "discriminator"}
+)
+"""Keywords that say something about a value, and not what fits."""
+
+_LARGEST = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_SMALLEST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_OBJECT = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
+_VALUES = frozenset({"const", "enum"})
+_TOGETHER: tuple[tuple[str, ...], ...] = (  # keywords that mean something only beside each other
+    ("if", "then", "else"),
+    ("prefixItems", "items", "additionalItems"),
+    ("contains", "minContains", "maxContains"),
+)
+
+
+def merged(first: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one schema that says what several say; what cannot be said in one stays in its `allOf`.
+
+    What is said about the value is that of the first which says it. References are not followed.
+    """
+    made = dict(first)
+    for other in others:
+        made = _merged(made, other)
+    return made
+
+
+def both_of(one: Any, other: Any) -> Any:
+    """Return a schema that says what two say, either of which may be `true` or `false`."""
+    if one == other or other in (True, {}):
+        return one
+    if one in (True, {}):
+        return other
+    if one is False or other is False:
+        return False
+    if ref_of(one) is not None or ref_of(other) is not None:
+        return {"allOf": [one, other]}
+    return merged(one, other)
+
+
+def _merged(made: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    rest: dict[str, Any] = {}
+    groups = {key: group for group in _TOGETHER for key in group}
+    for key, value in other.items():
+        if key in _OBJECT or key in _VALUES or key == "allOf":
+            continue
+        group = groups.get(key, (key,))
+        if key not in made and not made.keys() & set(group):
+            continue
+        if all(made.get(one) == other.get(one) for one in group):
+            continue
+        found = _stricter(key, made.get(key), value)
+        if key in ABOUT and key in made:
+            continue
+        if found is None:
+            rest |= {one: other[one] for one in group if one in other}
+        else:
+            made[key] = found
+    taken = {k: v for k, v in other.items() if k not in made and k not in rest and k not in _OBJECT | _VALUES}
+    made |= {key: value for key, value in taken.items() if key != "allOf"}
+    if not _merge_values(made, other):
+        rest |= {key: other[key] for key in _VALUES if key in other}
+    _merge_objects(made, other)
+    parts = [*made.get("allOf", ()), *other.get("allOf", ()), *([rest] if rest else ())]
+    return {**made, "allOf": parts} if parts else made
+
+
+def _stricter(key: str, one: Any, other: Any) -> Any:
+    """Return what a keyword has to be for two that it is given; None where no value says both."""
+    if key in _LARGEST and _are_numbers(one, other):
+        return max(one, other)
+    if key in _SMALLEST and _are_numbers(one, other):
+        return min(one, other)
+    if key == "uniqueItems":
+        return bool(one) or bool(other)
+    if key == "multipleOf" and isinstance(one, int) and isinstance(other, int) and one > 0 and other > 0:
+        return lcm(one, other)
+    if key == "items" and isinstance(one, Mapping) and isinstance(other, Mapping):
+        return both_of(one, other)
+    return _kinds_of_both(one, other) if key == "type" else None
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _kinds_of_both(one: Any, other: Any) -> Any:
+    """Return the types of JSON that two keywords `type` allow; None where there is none."""
+    mine, theirs = (cast("list[str]", given if isinstance(given, list) else [given]) for given in (one, other))
+    kinds = [kind for kind in mine if kind in theirs or (kind == "integer" and "number" in theirs)]
+    kinds += [kind for kind in theirs if kind == "integer" and "number" in mine and kind not in kinds]
+    return None if not kinds else kinds[0] if len(kinds) == 1 else kinds
+
+
+def _merge_values(made: dict[str, Any], other: Mapping[str, Any]) -> bool:
+    """Put the values that two schemas allow into the first; False where no value is allowed by both."""
+    theirs = _values_of(other)
+    if theirs is None:
+        return True
+    mine = _values_of(made)
+    if mine is None:
+        made |= {key: other[key] for key in _VALUES if key in other}
+        return True
+    allowed = {json.dumps(value, sort_keys=True) for value in theirs}
+    both = [value for value in mine if json.dumps(value, sort_keys=True) in allowed]
+    if not both:
+        return False
+    made.pop("const", None)
+    made["enum"] = both
+    return True
+
+
+def _values_of(schema: Mapping[str, Any]) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    values = schema.get("enum")
+    return cast("list[Any]", values) if isinstance(values, list) else None
+
+
+def _merge_objects(made: dict[str, Any], other: Mapping[str, Any]) -> None:
+    """Put what another schema says of an object into the first."""
+    rest, theirs = made.get("additionalProperties", True), other.get("additionalProperties", True)
+    names = [*dict.fromkeys([*_table(made, "properties"), *_table(other, "properties")])]
+    properties = {name: _property(name, made, other) for name in names}
+    patterns: dict[str, Any] = {**_table(made, "patternProperties")}
+    for pattern, part in _table(other, "patternProperties").items():
+        patterns[pattern] = both_of(patterns[pattern], part) if pattern in patterns else part
+    required = [*dict.fromkeys([*_names(made), *_names(other)])]
+    made |= {"properties": properties} if properties else {}
+    made |= {"patternProperties": patterns} if patterns else {}
+    made |= {"required": required} if required else {}
+    if "additionalProperties" in made or "additionalProperties" in other:
+        made["additionalProperties"] = both_of(rest, theirs)
+
+
+def _property(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
+    found = [(_table(schema, "properties").get(name), schema) for schema in (one, other)]
+    made: Any = True
+    for part, schema in found:
+        rest = schema.get("additionalProperties", True)
+        if part is not None:
+            made = both_of(made, part)
+        elif isinstance(rest, Mapping) and not schema.get("patternProperties"):
+            made = both_of(made, rest)
+    return {} if made is True else made
+
+
+def _table(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table = schema.get(key)
+    return cast("Mapping[str, Any]", table) if isinstance(table, Mapping) else {}
+
+
+def _names(schema: Mapping[str, Any]) -> Sequence[str]:
+    names = schema.get("required")
+    return cast("list[str]", names) if isinstance(names, list) else ()

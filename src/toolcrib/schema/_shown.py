@@ -1,0 +1,264 @@
+"""Schemas of arguments as providers are shown them: one object at the root, and nothing that a provider refuses.
+
+What fits the schema that is shown fits the one that arguments are checked against, but for what is said in words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from toolcrib.schema._json_schema import map_subschemas, subschemas
+from toolcrib.schema._merge import ABOUT, both_of, merged
+from toolcrib.schema._prose import described, in_prose
+from toolcrib.schema._repair import conjunction
+from toolcrib.schema._schema_walk import SchemaWalk, ref_of
+
+__all__ = ["is_portable", "references_in", "shown_arguments"]
+
+_CHOICES = ("anyOf", "oneOf")
+_AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
+_NOT_PORTABLE = re.compile(
+    r"\(\?[=!<]|\(\?P[<=>]|\(\?[a-zA-Z-]+[:)]|\(\?[#>(]|\\[pPkKgGAZzX]|\\[1-9]|[*+?}]\+"
+)  # looks around, names a group, sets flags, refers back, is possessive, or needs the tables of Unicode
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+_OF_KIND = {
+    "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"),
+    "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"),
+    "string": ("pattern", "minLength", "maxLength"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+_TYPED = ("type", "$ref", "anyOf", "oneOf", "allOf", "not", "if")
+_MOST_WORDS = 600
+
+
+def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a tool's arguments for a provider.
+
+    A choice at its root becomes one object with the arguments of every choice, and its description says which belong
+    together. Arrays say what is in them, and everything that has to be of one type says of which. Patterns that not
+    every provider reads stand in descriptions.
+
+    Raises:
+        SchemaTooLarge: What has to be written out comes to too much.
+    """
+    walk = SchemaWalk(parameters, tool)
+    made = _root(parameters, walk)
+    definitions = cast("Mapping[str, Any]", parameters.get("$defs") or {})
+    shown = _Shown(walk)
+    made, used = shown.of(made), dict[str, Any]()
+    waiting = list(references_in(made)) if definitions else []
+    while waiting:
+        name = waiting.pop().removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
+        if name in definitions and name not in used:
+            used[name] = shown.of(definitions[name])
+            waiting += references_in(used[name])
+    return {**made, "$defs": {name: used[name] for name in definitions if name in used}} if used else made
+
+
+def is_portable(pattern: object) -> bool:
+    """Return whether every provider takes a pattern: RE2 reads it, and JavaScript reads it in the same way."""
+    if not isinstance(pattern, str) or _NOT_PORTABLE.search(pattern):
+        return False
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def references_in(part: Any) -> Iterator[str]:
+    """Yield the references in a schema; its definitions are not looked into."""
+    waiting = [part]
+    while waiting:
+        one = waiting.pop()
+        ref = ref_of(one)
+        if ref is not None:
+            yield ref
+        if isinstance(one, Mapping):
+            waiting += [inner for keys, inner in subschemas(cast("Mapping[str, Any]", one)) if keys[0] != "$defs"]
+
+
+# --- the root
+
+
+def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
+    """Return the schema of arguments without a choice at its root."""
+    made: dict[str, Any] = {key: value for key, value in schema.items() if key != "$defs"}
+    if isinstance(made.get("type"), list) and "object" in made["type"]:
+        made["type"] = "object"
+    made = _without_parts({"type": "object", **made}, walk)
+    words: list[str] = []
+    for key in _CHOICES:
+        if isinstance(choices := made.pop(key, None), list):
+            made, text = _united(made, cast("list[Any]", choices), walk)
+            words.append(text)
+    lost = {key: made.pop(key) for key in _AT_ROOT if key in made}
+    words.append(in_prose(lost, ()))
+    return described(made, "; ".join(filter(None, words))[:_MOST_WORDS])
+
+
+def _without_parts(made: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
+    """Return a schema with what it has to fit at once as one, as far as that can be written."""
+    parts = conjunction(made["allOf"], walk) if isinstance(made.get("allOf"), list) else None
+    if parts is None:
+        return made
+    outer = {key: value for key, value in made.items() if key != "allOf"}
+    return merged(outer, *parts)
+
+
+def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> tuple[dict[str, Any], str]:
+    """Return an object with the arguments of each of some choices, and in words which of them belong together."""
+    objects: list[dict[str, Any]] = []
+    waiting = list(reversed(choices))
+    while waiting:
+        choice = waiting.pop()
+        walk.count()
+        named = _without_parts(walk.resolved(choice), walk)
+        inner = [one for key in _CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
+        if inner:
+            waiting += [merged(walk.resolved(one), named) for one in reversed(inner)]
+        elif named.get("type", "object") in ("object", ["object"]):
+            objects.append({key: value for key, value in named.items() if key != "$defs"})
+    if not objects:
+        return outer, ""
+    table: dict[str, Any] = dict(outer.get("properties", {}))
+    for name in dict.fromkeys(name for choice in objects for name in choice.get("properties", {})):
+        found = [choice["properties"][name] for choice in objects if name in choice.get("properties", {})]
+        one = _any_of(found)
+        table[name] = both_of(table[name], one) if name in table else one
+    required = set[str].intersection(*(set(choice.get("required", ())) for choice in objects))
+    names = [name for name in table if name in required or name in outer.get("required", ())]
+    closed = all(choice.get("additionalProperties") is False for choice in objects)
+    made = {**outer, "properties": table, **({"required": names} if names else {})}
+    made |= {"additionalProperties": False} if closed else {}
+    return made, _sets(objects, outer)
+
+
+def _any_of(parts: Sequence[Any]) -> Any:
+    different = [part for index, part in enumerate(parts) if part not in parts[:index]]
+    if len(different) == 1:
+        return different[0]
+    values = [_constant(part) for part in different]
+    if all(value is not None for value in values):
+        kept = {key: value for key, value in different[0].items() if key in ("type", "description")}
+        return {**kept, "enum": [value for (value,) in cast("list[tuple[Any]]", values)]}
+    return {"anyOf": different}
+
+
+def _constant(part: Any) -> tuple[Any] | None:
+    if not isinstance(part, Mapping):
+        return None
+    named = cast("Mapping[str, Any]", part)
+    values = [named["const"]] if "const" in named else named.get("enum")
+    return (values[0],) if isinstance(values, list) and len(cast("list[Any]", values)) == 1 else None
+
+
+def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> str:
+    """Return in words which arguments have to be given together."""
+    texts: list[str] = []
+    for choice in objects:
+        names: list[str] = []
+        for name in [*choice.get("properties", {}), *choice.get("required", ())]:
+            value = _constant(choice.get("properties", {}).get(name))
+            text = f"`{name}`" if value is None else f"`{name}` {value[0]!r}".replace("'", '"')
+            is_needed = name in choice.get("required", ()) and name not in outer.get("required", ())
+            if text not in names and (is_needed or value is not None):
+                names.append(text)
+        if names:
+            texts.append(" and ".join(names))
+    different = list(dict.fromkeys(texts))
+    return f"give {', or '.join(different)}" if len(different) > 1 else ""
+
+
+# --- each part
+
+
+class _Shown:
+    """The parts of one schema, as they are shown."""
+
+    def __init__(self, walk: SchemaWalk) -> None:
+        self._walk = walk
+
+    def of(self, part: Any) -> Any:
+        """Return one part of a schema."""
+        if not isinstance(part, Mapping):
+            return part
+        with self._walk.part():
+            return self._written(dict(cast("Mapping[str, Any]", part)))
+
+    def _written(self, made: dict[str, Any]) -> dict[str, Any]:
+        if "allOf" in made:
+            made = self._one(made)
+        ref = ref_of(made)
+        beside = made.keys() - ABOUT - {"$ref"}
+        if ref is not None and beside:
+            if ref in self._walk.open:  # a type that holds itself cannot be written out
+                words = in_prose({key: made.pop(key) for key in list(made) if key in beside}, ())
+                return described(made, words)
+            with self._walk.part(ref):
+                own = {key: value for key, value in made.items() if key != "$ref"}
+                return self._written(merged(own, self._walk.resolved({"$ref": ref})))
+        if ref is not None:
+            return made
+        _infer_type(made)
+        made = self._patterns(made)
+        self._drop_impossible(made)
+        if made.get("type") == "array" and not made.keys() & {"items", "prefixItems"}:
+            made["items"] = {}
+        kept = {
+            key: made.pop(key) for key in ("not", "if") if key in made
+        }  # a narrower one would say more than it does
+        return {**map_subschemas(made, self.of), **kept}
+
+    def _one(self, made: dict[str, Any]) -> dict[str, Any]:
+        """Return what has to fit several schemas at once as one schema, where that can be written."""
+        parts = made["allOf"]
+        is_alone = isinstance(parts, list) and len(cast("list[Any]", parts)) == 1 and ref_of(parts[0]) is not None
+        if is_alone and parts[0].keys() == {"$ref"} and not made.keys() - ABOUT - {"allOf"}:
+            return {**{key: value for key, value in made.items() if key != "allOf"}, **parts[0]}
+        return _without_parts(made, self._walk)
+
+    def _patterns(self, made: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema whose patterns every provider reads; the others are said in words."""
+        words: list[str] = []
+        if "pattern" in made and not is_portable(made["pattern"]):
+            words.append(in_prose({"pattern": made.pop("pattern")}, ()))
+        named = made.get("patternProperties")
+        if isinstance(named, Mapping):
+            table = cast("Mapping[str, Any]", named)
+            lost = {pattern: part for pattern, part in table.items() if not is_portable(pattern)}
+            if lost:
+                made["patternProperties"] = {key: part for key, part in table.items() if key not in lost}
+                words.append(in_prose({"patternProperties": lost}, ()))
+        return described(made, ", ".join(words))
+
+    def _drop_impossible(self, made: dict[str, Any]) -> None:
+        """Leave out optional properties that nothing fits."""
+        table = made.get("properties")
+        if isinstance(table, Mapping):
+            required = made.get("required") or ()
+            named = cast("Mapping[str, Any]", table)
+            made["properties"] = {
+                name: part for name, part in named.items() if name in required or not _is_impossible(part)
+            }
+
+
+def _is_impossible(part: Any) -> bool:
+    return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
+
+
+def _infer_type(made: dict[str, Any]) -> None:
+    """Give a schema that says something of one type alone that type."""
+    if made.keys() & set(_TYPED):
+        return
+    values: Any = [made["const"]] if "const" in made else made.get("enum")
+    if isinstance(values, list):
+        kinds = list(dict.fromkeys(_KINDS.get(type(value), "null") for value in cast("list[Any]", values)))
+        if kinds:
+            made["type"] = kinds[0] if len(kinds) == 1 else kinds
+        return
+    kind = next((kind for kind, keywords in _OF_KIND.items() if made.keys() & set(keywords)), None)
+    if kind is not None:
+        made["type"] = kind
