@@ -475,7 +475,13 @@ class Toolset:
         return self._view(lambda entries: (scoped(e, needed) for e in entries), named)
 
     def with_timeout(self, seconds: float) -> Toolset:
-        """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays."""
+        """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays.
+
+        Raises:
+            ValueError: The time is not more than 0.
+        """
+        if not seconds > 0:
+            raise ValueError(f"a timeout must be more than 0 seconds, and is {seconds}")
         return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
 
     # --- inside
