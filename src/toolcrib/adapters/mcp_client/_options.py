@@ -99,6 +99,7 @@ class ConnectOptions(TypedDict, total=False):
     max_message: int
     max_result_chars: int | None
     refused: Refused
+    name_clash: Refused
     required: bool | None
     trusted: bool
     labels: Mapping[str, ToolLabels]
@@ -148,6 +149,9 @@ class Options:
         max_result_chars: The most characters of a result that go back to a model.
         refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
             `toolcrib.mcp` that names it; or `raise` that error.
+        name_clash: What becomes of a tool whose name another one of the toolset has: `raise` an error when it is
+            opened; or `leave_out`, with an error in the log. The server with the longer prefix, else the first, keeps
+            the name.
         required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
             out with a warning, and tried again; with None only where the toolset has other tools. One to which
             no principal has given access yet counts as started.
@@ -190,6 +194,7 @@ class Options:
     max_message: int = 16 * 1024 * 1024
     max_result_chars: int | None = None
     refused: Refused = "leave_out"
+    name_clash: Refused = "raise"
     required: bool | None = None
     trusted: bool = False
     labels: Mapping[str, ToolLabels] = field(default_factory=dict[str, "ToolLabels"])

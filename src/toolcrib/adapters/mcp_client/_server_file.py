@@ -342,6 +342,7 @@ def _connected(place: FilePlace, entry: _ServerEntry, texts: FileTexts, prefix: 
         descriptions=section.descriptions,
         approval=approval,
         mode=section.mode,
+        name_clash="leave_out",
         required=section.required,
         trusted=section.trusted,
         ask_client=DEFAULT_KINDS if section.ask_client is None else section.ask_client,
