@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PromptText,
         ResourceListener,
         ResourceOffer,
+        is_for_apps,
         offering_of,
         prompt,
         resource,
@@ -56,8 +57,8 @@ else:
             "._labels": "Effect Labels Source Trust labelled require_effect require_source",
             "._metadata": "ToolMetadata",
             "._offers": (
-                "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer offering_of "
-                "prompt resource resource_changed"
+                "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer is_for_apps "
+                "offering_of prompt resource resource_changed"
             ),
             "._options": "LockOption ToolKeywords ToolOptions ToolType",
             "._outputs": "checked_output output_schema require_arguments",
@@ -100,6 +101,7 @@ __all__ = [
     "checked_output",
     "current_deadline",
     "ez_tool",
+    "is_for_apps",
     "is_thunk",
     "labelled",
     "object_tools",

@@ -26,6 +26,7 @@ __all__ = [
     "PromptText",
     "ResourceListener",
     "ResourceOffer",
+    "is_for_apps",
     "offering_of",
     "prompt",
     "resource",
@@ -168,6 +169,14 @@ def offering_of(tool: Tool[..., Any]) -> Offering | None:
     """Return what offers a resource or a prompt in place of this tool; None for a tool like others."""
     source = tool.source
     return source if isinstance(source, Offering) and source.get_offer() is not None else None
+
+
+def is_for_apps(listing: Mapping[str, Any] | None) -> bool:
+    """Return whether a tool is for the pages of MCP Apps alone, as its listing says."""
+    part: Any = listing
+    for name in ("_meta", "ui", "visibility"):
+        part = cast("Mapping[str, Any]", part).get(name) if isinstance(part, Mapping) else None
+    return isinstance(part, list) and "model" not in part
 
 
 def resource(

@@ -45,6 +45,7 @@ from toolcrib.tools import (
     ResourceOffer,
     Tool,
     ToolOptions,
+    is_for_apps,
 )
 
 __all__ = ["AccessMember", "Member", "members_of", "number_doubles", "unreadable"]
@@ -287,11 +288,7 @@ class ToolMember(Member):
 
     def is_for_models(self) -> bool:
         """Return whether models may call it, and not the pages of MCP Apps alone."""
-        match self._listed.meta:
-            case {"ui": {"visibility": list() as seen}}:
-                return "model" in cast("list[Any]", seen)
-            case _:
-                return True
+        return not is_for_apps({"_meta": self._listed.meta})
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.call_tool(self._name, arguments, ctx)

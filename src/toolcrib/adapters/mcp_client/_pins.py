@@ -182,8 +182,8 @@ def _in_order(shape: Any) -> Any:
     match shape:
         case dict():
             items = {name: _in_order(part) for name, part in cast("dict[str, Any]", shape).items()}
-            sets = {name: part for name, part in items.items() if name in _SETS and isinstance(part, list)}
-            return {**items, **{name: sorted(part, key=json.dumps) for name, part in sets.items()}}
+            sets = [name for name, part in items.items() if name in _SETS and isinstance(part, list)]
+            return {**items, **{name: sorted(items[name], key=json.dumps) for name in sets}}
         case list():
             return [_in_order(part) for part in cast("list[Any]", shape)]
         case _:

@@ -13,7 +13,7 @@ from toolcrib.schema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["ListedTool", "is_for_apps"]
+__all__ = ["ListedTool"]
 
 _RESULT = "result"
 _HINTS = {
@@ -93,16 +93,6 @@ class ListedTool:
 
     def _wraps(self, schema: Mapping[str, Any]) -> bool:
         return self.entry.tool.is_streaming or schema.get("type") != "object"
-
-
-def is_for_apps(entry: ToolEntry) -> bool:
-    """Return whether a tool is listed as one for the pages of MCP Apps alone, and is no model's by default."""
-    said = entry.tool.options.listing if entry.tool.source is None else entry.tool.source.get_listing()
-    match said:
-        case {"_meta": {"ui": {"visibility": list() as seen}}}:
-            return "model" not in cast("list[Any]", seen) and entry.tool.options.default is False
-        case _:
-            return False
 
 
 def _title(name: str) -> str:

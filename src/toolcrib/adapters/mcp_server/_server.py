@@ -22,7 +22,6 @@ from mcp.shared.exceptions import MCPError
 from toolcrib.adapters.mcp_server._asking_calls import ASKING
 from toolcrib.adapters.mcp_server._bearer import VerifiedAccess
 from toolcrib.adapters.mcp_server._client_link import LogLevels
-from toolcrib.adapters.mcp_server._listing import is_for_apps
 from toolcrib.adapters.mcp_server._media import text_in
 from toolcrib.adapters.mcp_server._offers import is_offered_alone
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -46,8 +45,8 @@ from toolcrib.calls import ResultReader
 from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Access, Pipeline, Run, local_user
 from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable
-from toolcrib.tools import PromptOffer, ResourceOffer, Tool, offering_of
-from toolcrib.toolsets import Toolset, ToolsetLike, sources_of
+from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, sources_of
 
 __all__ = ["McpServer", "build_server"]
 
@@ -362,7 +361,7 @@ async def _served(server: McpServer, bound: Toolset) -> Served:
         found = tools()
         offered = _searchable(found, listed) if listed else found
         # a client that shows pages of MCP Apps keeps from its model what is for these alone
-        shown = offered.offering(entry.name for entry in found if entry.off and is_for_apps(entry))
+        shown = offered.offering(entry.name for entry in found if entry.off and _is_for_apps(entry))
         return Pipeline(shown, sinks=options.sinks, executor=options.executor)
 
     def reading() -> Pipeline:
@@ -376,6 +375,12 @@ async def _served(server: McpServer, bound: Toolset) -> Served:
         direct = DirectToolServer(pipeline, options, calls, levels, known)
     reader = DirectToolServer(reading, options, calls, levels, known)
     return Served(bound, direct, reader, server.changes, options.page)
+
+
+def _is_for_apps(entry: ToolEntry) -> bool:
+    """Return whether a tool is for the pages of MCP Apps alone, and is left out by default for that."""
+    source, options = entry.tool.source, entry.tool.options
+    return not options.default and is_for_apps(options.listing if source is None else source.get_listing())
 
 
 def _searchable(toolset: Toolset, most: int) -> Toolset:

@@ -135,8 +135,8 @@ class DirectToolServer(ToolServer):
     ) -> CallReply | Suspension:
         """Run a call, and return what the client gets; the result of another server goes to it as it came."""
         listed, run = self._listed.get(request.params.name), request.run
-        is_own = listed is None or listed.entry.tool.source is None
-        if is_own or run.features or self.pipeline.has_deliveries(request.params.name, run):
+        sees_all = not run.features and not self.pipeline.has_deliveries(request.params.name, run)
+        if listed is None or listed.entry.tool.source is None or not sees_all:
             return self._result(request, await self._outcome(request, call, run, answer))
         originals = OriginalResults()
         run = run.view(provide={**run.provide, OriginalResults: originals})
