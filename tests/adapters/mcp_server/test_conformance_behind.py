@@ -13,8 +13,6 @@ from tests.adapters.mcp_server.http import command_over_http
 from tests.adapters.mcp_server.test_conformance import TOOLS
 from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
 
-pytestmark = pytest.mark.once
-
 _OWN_TASKS = "tasks are the gateway's own, and a quick call is none"
 # Each with its reason, and a line in docs/gateway.md.
 NOT_PASSED = {

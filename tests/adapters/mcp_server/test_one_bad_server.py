@@ -107,7 +107,8 @@ async def test_a_fault_of_a_server_stops_no_other_one(method: str) -> None:
     assert await used(some) == []
 
 
-@pytest.mark.once
+@pytest.mark.systems
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("method", CORRECT)
 async def test_no_fault_of_a_server_stops_another_one(method: str) -> None:
     assert await used(faults_of(method)) == []
