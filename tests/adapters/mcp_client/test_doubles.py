@@ -231,13 +231,13 @@ async def test_a_server_that_takes_the_name_of_another_one_later_gets_none_and_i
 
 async def test_a_tool_of_the_host_keeps_its_name() -> None:
     @ez_tool
-    def x() -> str:
+    def own_x() -> str:
         """Do it."""
         return "the host's"
 
-    servers = clashing((having(["x", "y"]), ""))
-    async with Toolset([servers, x]).open() as tools:
-        assert (await called(tools, "x"), sorted(tools.names())) == ("the host's", ["x", "y"])
+    servers = clashing((having(["x", "y"]), "own_"))
+    async with Toolset([servers, own_x]).open() as tools:
+        assert (await called(tools, "own_x"), sorted(tools.names())) == ("the host's", ["own_x", "own_y"])
 
 
 async def test_a_file_whose_servers_have_one_name_opens(tmp_path: Path) -> None:
