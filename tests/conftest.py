@@ -35,7 +35,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn")
+# The last is how a sandbox, which has a process already, is asked for another one.
+_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.sendmsg")
 _started: list[str] = []
 
 
@@ -76,10 +77,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return (yield)
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test of the first tier that has started a process and is not marked `smoke`."""
+    result = yield
     if _started and item.get_closest_marker("smoke") is None:
         pytest.fail(f"it started a process, so that it belongs to a later tier (tests/tiers.py): {_started[0]:.200}")
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -28,7 +28,7 @@ def test_safe_methods_read_and_others_write() -> None:
     again = {entry.name for entry in tools if entry.tool.options.idempotent}
 
     assert {name for name, effect in effects.items() if effect == "none"} == {"get", "head", "options"}
-    assert {name for name, effect in effects.items() if effect == "write"} == {"put", "post", "patch", "delete"}
+    assert {name for name, effect in effects.items() if effect == "execute"} == {"put", "post", "patch", "delete"}
     assert again == {"get", "head", "options", "put", "delete"}
     assert {entry.name for entry in tools if "read_only" in entry.tool.tags} == {"get", "head", "options"}
 

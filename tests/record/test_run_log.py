@@ -151,6 +151,7 @@ def kinds(node: TraceNode) -> list[str]:
     return [event["kind"] for event in node.events]
 
 
+@pytest.mark.processes
 async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -164,6 +165,7 @@ async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) 
     assert [event["text"] for event in refunded.events if event["kind"] == "decided"] == ["approved by carol"]
 
 
+@pytest.mark.processes
 async def test_the_tree_of_a_program_s_run_has_the_calls_inside_the_program(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -228,6 +230,7 @@ async def test_a_call_that_went_through_several_runs_has_ended_in_the_last_alone
     )
 
 
+@pytest.mark.processes
 async def test_an_id_is_found_by_its_beginning_or_the_nearest_is_named(sink: Any) -> None:
     log = await recorded(sink)
 

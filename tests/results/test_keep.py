@@ -414,6 +414,7 @@ except RuntimeError as error:
     assert (rows, row) == (10, 1_000)
 
 
+@pytest.mark.processes
 @on_linux
 async def test_what_a_program_prints_is_kept_whole() -> None:
     toolkit = Toolkit([tool_of("x" * 90)])

@@ -90,8 +90,8 @@ async def test_what_the_model_said_before_is_nothing_over_every_format(format: W
 
 @pytest.mark.parametrize("format", FORMATS)
 async def test_an_earlier_result_has_the_labels_of_its_tool_over_every_format(format: WireFormat) -> None:
-    found = json.dumps([{"iban": IBAN, "note": "or rather DE89370400440532013000"}])
-    before = earlier(format, ("contacts", {}, found), said="pay Ann")
+    found = json.dumps([{"name": "Ann Lee", "iban": IBAN, "note": "or rather DE89370400440532013000"}])
+    before = earlier(format, ("contacts", {}, found), said="pay Ann Lee")
     assert await reason(format, before, IBAN) == ""
     assert "comes from `contacts` ([0].note), untrusted" in await reason(format, before, "DE89370400440532013000")
 
@@ -231,7 +231,7 @@ async def test_a_session_from_json_knows_what_the_user_said_when_its_round_is_ex
 async def test_without_a_policy_no_transcript_is_read() -> None:
     run = Run()
     recall_transcript(run, TOOLS, [{"role": "user", "content": "pay"}])
-    assert not run.new_words()
+    assert not run.drain_user_messages()
 
 
 async def test_a_program_that_was_written_late_is_asked_about_in_a_session() -> None:

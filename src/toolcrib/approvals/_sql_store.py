@@ -16,11 +16,12 @@ from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError
 
 __all__ = [
+    "CLAIM_JOURNAL_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SqlApprovalStore",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_BATCH = 500  # requests in one statement
 
 
 def _approval_tables(prefix: str) -> StoreTables:
@@ -69,6 +72,16 @@ def _approval_tables(prefix: str) -> StoreTables:
     )
 
 
+CLAIM_JOURNAL_TABLES = StoreTables(  # not a version of `approvals`: processes of the version before go on
+    "journals",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_claim_lines (journal TEXT NOT NULL, number BIGINT NOT NULL,
+                line TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (journal, number))""",
+        ),
+    ),
+)
+"""The table of journals of claimed work, beside the claims."""
 SQLITE_APPROVAL_TABLES = _approval_tables("")
 """The tables of `SqliteApprovalStore`."""
 POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
@@ -106,29 +119,52 @@ class SqlApprovalStore(LedgerStore):
         with self._transaction(write=True) as execute:
             self._renew_in(_SqlLedger(execute, self._prefix), ids)
 
-    async def prune(self, before: datetime, ended: Iterable[str] = (), *, dry_run: bool = False) -> int:
+    async def prune(self, before: datetime, *, dry_run: bool = False) -> int:
         """Remove the requests whose answers were used before a time, and return how many there were.
 
         A pending request stays, and so do an answer that no call has used, a call that is executed now or is in doubt,
-        and standing grants.
+        and standing grants. Other writers get their turn after some hundreds.
 
         Args:
-            ended: Calls that will not be made again; an answer to their requests will not be used any more.
             dry_run: Remove nothing.
         """
+        old = f"FROM {self._prefix}requests WHERE used_at < ? AND unended = 0 AND number > ?"
+
+        def run(after: int) -> list[int]:
+            with self._transaction(write=not dry_run) as execute:
+                chosen = execute(f"SELECT number {old} ORDER BY number LIMIT {_BATCH}", (before.isoformat(), after))
+                numbers = [number for (number,) in chosen.fetchall()]
+                if numbers and not dry_run:
+                    execute(f"DELETE {old} AND number <= ?", (before.isoformat(), after, numbers[-1]))
+                return numbers
+
+        count = after = 0
+        while numbers := await asyncio.to_thread(run, after):
+            count, after = count + len(numbers), numbers[-1]
+        if not dry_run:
+            for table in (f"{self._prefix}claims WHERE ended_at", "toolcrib_claim_lines WHERE at"):
+                await self._run_sql(f"DELETE FROM {table} < ?", before.isoformat(), write=True)
+        return count
+
+    async def prune_ended(self, call_ids: Iterable[str], *, dry_run: bool = False) -> int:
+        """Remove the requests with an answer that no call has used, of calls that will not be made again; count them.
+
+        Args:
+            dry_run: Remove nothing.
+        """
+        old = f"FROM {self._prefix}requests WHERE answer IS NOT NULL AND used_at IS NULL AND call_id IN"
 
         def run() -> int:
-            table = f"{self._prefix}requests"
-            found = [("used_at < ? AND unended = 0", before.isoformat())]
-            found += [("call_id = ? AND answer IS NOT NULL AND used_at IS NULL", call_id) for call_id in ended]
+            ids, count = list(call_ids), 0
             with self._transaction(write=not dry_run) as execute:
-                if dry_run:
-                    rows = [
-                        execute(f"SELECT COUNT(*) FROM {table} WHERE {where}", (v,)).fetchone() for where, v in found
-                    ]
-                    return sum(row[0] for row in rows)
-                execute(f"DELETE FROM {self._prefix}claims WHERE ended_at < ?", (before.isoformat(),))
-                return sum(execute(f"DELETE FROM {table} WHERE {where}", (value,)).rowcount for where, value in found)
+                for start in range(0, len(ids), _BATCH):
+                    some = tuple(ids[start : start + _BATCH])
+                    where = f"{old} ({', '.join('?' * len(some))})"
+                    if dry_run:
+                        count += execute(f"SELECT COUNT(*) {where}", some).fetchone()[0]
+                    else:
+                        count += execute(f"DELETE {where}", some).rowcount
+            return count
 
         return await asyncio.to_thread(run)
 
@@ -162,23 +198,27 @@ class SqlApprovalStore(LedgerStore):
             raise ValueError("an approver needs a name")
         token = secrets.token_urlsafe(24)
         sql = "(name, token) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET token = excluded.token"
-        await self._of_approvers("INSERT INTO {} " + sql, approver.strip(), _hash(token), write=True)
+        await self._run_sql(f"INSERT INTO {self._prefix}approvers {sql}", approver.strip(), _hash(token), write=True)
         return token
 
     async def revoke_token(self, approver: str) -> bool:
         """Let the token of an approver be worth nothing; return whether there was one."""
-        return bool(await self._of_approvers("DELETE FROM {} WHERE name = ? RETURNING name", approver, write=True))
+        sql = f"DELETE FROM {self._prefix}approvers WHERE name = ? RETURNING name"
+        return bool(await self._run_sql(sql, approver, write=True))
 
     async def holder_of(self, token: str) -> str | None:
         """Return the approver who holds a token; None where it is no approver's."""
-        found = await self._of_approvers("SELECT name FROM {} WHERE token = ?", _hash(token), write=False)
+        sql = f"SELECT name FROM {self._prefix}approvers WHERE token = ?"
+        found = await self._run_sql(sql, _hash(token), write=False)
         return found[0][0] if found else None
 
-    async def _of_approvers(self, sql: str, *values: str, write: bool) -> list[Any]:
+    async def _run_sql(self, sql: str, *values: str, write: bool) -> list[Any]:
+        """Return the rows of one statement; none of one that returns no rows."""
+
         def run() -> list[Any]:
             with self._transaction(write=write) as execute:
-                done = execute(sql.format(f"{self._prefix}approvers"), values)
-                return [] if sql.startswith("INSERT") else list(done.fetchall())
+                done = execute(sql, values)
+                return list(done.fetchall()) if "RETURNING" in sql or not write else []
 
         return await asyncio.to_thread(run)
 
@@ -197,7 +237,7 @@ class SqliteApprovalStore(SqlApprovalStore):
     """
 
     def __init__(self, path: str | Path) -> None:
-        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES)
+        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, SUSPENDED_CALL_TABLES)
         super().__init__(tables, "")
         self.path = tables.path
 
@@ -224,6 +264,15 @@ class _SqlLedger:
 
     def answered(self) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE used_at IS NULL AND answer IS NOT NULL")
+
+    def used(self, request_ids: Iterable[str]) -> Iterable[str]:
+        ids, found = list(request_ids), list[str]()
+        for start in range(0, len(ids), _BATCH):
+            some = tuple(ids[start : start + _BATCH])
+            where = f"used_at IS NOT NULL AND id IN ({', '.join('?' * len(some))})"
+            rows = self._execute(f"SELECT id FROM {self._requests} WHERE {where}", some).fetchall()
+            found += [request_id for (request_id,) in rows]
+        return found
 
     def unended(self) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE unended = 1")
@@ -290,6 +339,19 @@ class _SqlLedger:
             "ON CONFLICT (work) DO UPDATE SET claim = excluded.claim, ended_at = excluded.ended_at",
             values,
         )
+
+    def lines(self, journal: str) -> list[str]:
+        sql = "SELECT line FROM toolcrib_claim_lines WHERE journal = ? ORDER BY number"
+        return [line for (line,) in self._execute(sql, (journal,)).fetchall()]
+
+    def append_line(self, journal: str, line: str) -> None:
+        last = "SELECT COALESCE(MAX(number), 0) + 1 FROM toolcrib_claim_lines WHERE journal = ?"
+        (number,) = self._execute(last, (journal,)).fetchone()
+        sql = "INSERT INTO toolcrib_claim_lines (journal, number, line, at) VALUES (?, ?, ?, ?)"
+        self._execute(sql, (journal, number, line, now().isoformat()))
+
+    def remove_lines(self, journal: str) -> None:
+        self._execute("DELETE FROM toolcrib_claim_lines WHERE journal = ?", (journal,))
 
     def session(self, session_id: str) -> SavedSession | None:
         sql = f"SELECT id, number, state, is_open, saved_at FROM {self._sessions} WHERE id = ?"

@@ -11,7 +11,7 @@ from functools import partial
 from operator import attrgetter
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from toolcrib import approvals as _approvals
 from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader
@@ -37,12 +37,26 @@ from toolcrib.tools import LinkedClient
 
 __all__ = ["Run", "RunView", "current_run", "run_for"]
 
+Execute: TypeAlias = Callable[[dict[str, Any], RunContext[Any] | None], Awaitable[Any]]
+"""Executes what is inside a wrapper, with the arguments and the context that the tool's function is given."""
+
+BodyWrapper: TypeAlias = Callable[[Any, Execute, dict[str, Any], RunContext[Any] | None], Awaitable[Any]]
+"""Returns what the tool of a call returns, by executing what is inside, with the arguments and the context."""
+
+BeginStep: TypeAlias = Callable[[Any], Awaitable[None]]
+"""Is awaited with a call right before the first line of its tool; what it raises keeps the tool from beginning."""
+
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _MOST_HEARD = 100
 _numbers = Random()  # seeded by the system; an id is no secret
 if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
     os.register_at_fork(after_in_child=_numbers.seed)
 _NO_SLOT: AbstractAsyncContextManager[None] = nullcontext()
+
+
+async def _in_slot(call: Any, execute: Execute, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+    async with call.run.slot(is_outermost=True):
+        return await execute(arguments, ctx)
 
 
 class _State:
@@ -177,6 +191,8 @@ class Run:
     delivery_steps: tuple[DeliveryStep, ...] = field(default=(), init=False, repr=False)
     feature_parts: tuple[FeatureParts, ...] = field(default=(), init=False, repr=False)
     compiled_gates: tuple[GateStep, ...] | None = field(default=None, init=False, repr=False)
+    wrappers: tuple[BodyWrapper, ...] = field(default=(), init=False, repr=False)
+    begin_steps: tuple[BeginStep, ...] | None = field(default=(), init=False, repr=False)
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -205,12 +221,20 @@ class Run:
             or self.requirements
         ):
             require_options(self)
+            if self.limits is not None and self.limits.concurrency is not None:
+                self.wrappers = (_in_slot,)
+        if self.approvals is not None or self.journal is not None or self.fence is not None:
+            self.begin_steps = None
         if type(self) is Run:
             self.__class__ = _MadeRun
 
     def set_compiled_gates(self, steps: tuple[GateStep, ...]) -> None:
         """Set the gates of the run: its own, and those that its options come to."""
         object.__setattr__(self, "compiled_gates", steps)
+
+    def set_begin_steps(self, steps: tuple[BeginStep, ...]) -> None:
+        """Set what its calls pass right before their tools begin."""
+        object.__setattr__(self, "begin_steps", steps)
 
     def view(self, **options: Any) -> RunView:
         """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
@@ -298,7 +322,7 @@ class Run:
         """Return the run's counters as JSON shapes, for `restore` in another process.
 
         Standing grants are not in it: who can write the text could grant itself something, and one that was taken back
-        would come back. A store keeps them, or the host gives them to the new run with `stand`.
+        would come back. A store keeps them, or the host gives them to the new run with `add_standing_grant`.
         """
         state = self._state
         features = {**state.stored_features, **{name: kept.to_dict() for name, kept in state.features.items()}}
@@ -313,16 +337,22 @@ class Run:
             **({"features": features} if features else {}),
         }
 
-    def slot(self) -> AbstractAsyncContextManager[Any]:
+    @property
+    def is_executing(self) -> bool:
+        """Whether the code that asks is part of an execution of the run."""
+        outer = current_run()
+        return outer is not None and outer.run is self.run
+
+    def slot(self, *, is_outermost: bool = False) -> AbstractAsyncContextManager[Any]:
         """Return what holds one of the executions that may run at a time, while it is entered.
 
         An execution that is part of another one of the same run shares its slot.
+
+        Args:
+            is_outermost: Whether it is known to be part of none.
         """
         most = None if self.limits is None else self.limits.concurrency
-        if most is None:
-            return _NO_SLOT
-        outer = current_run()
-        if outer is not None and outer.run is self.run:
+        if most is None or (not is_outermost and self.is_executing):
             return _NO_SLOT
         state, loop = self._state, asyncio.get_running_loop()
         if state.slots is None:
@@ -365,14 +395,14 @@ class Run:
                 found |= state.describe(call)
         return found
 
-    def hear(self, text: str) -> None:
+    def add_user_message(self, text: str) -> None:
         """Keep what the user said, for the features of the run and for its record."""
         if self.record_words:
             self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.feature_parts:
             self.read(ModelInput("user", text))
 
-    def new_words(self) -> tuple[str, ...]:
+    def drain_user_messages(self) -> tuple[str, ...]:
         """Return what the user said since this was asked last, for a record: the last hundred texts."""
         said, self._state.heard = self._state.heard, ()
         return said
@@ -392,18 +422,18 @@ class Run:
         """Return a standing grant that was given in the run and fits a request."""
         return next((grant for grant in self._state.grants if not _approvals.misfit(grant, request)), None)
 
-    def stand(self, grant: Grant) -> None:
+    def add_standing_grant(self, grant: Grant) -> None:
         """Keep a standing grant for the rest of the run."""
         if grant not in self._state.grants:
             self._state.grants = (*self._state.grants, grant)
 
-    def use_once(self, mark: str) -> bool:
+    def claim(self, mark: str) -> bool:
         """Note that what may be used once was used; return False when it was used before."""
         fresh = mark not in self._state.used
         self._state.used.add(mark)
         return fresh
 
-    def give_back(self, mark: str) -> None:
+    def release(self, mark: str) -> None:
         """Note that what was used once was not used after all."""
         self._state.used.discard(mark)
 
@@ -450,6 +480,7 @@ _SETTERS: Final = tuple(vars(Run)[name].__set__ for name in _FIELDS)
 
 
 _GATE_OPTIONS: Final = frozenset({"available", "deps"})  # of which gates are made
+_BEGIN_OPTIONS: Final = frozenset({"approvals", "fence", "journal"})  # of which the steps are made before a tool begins
 
 
 class _MadeRun(Run):
@@ -488,6 +519,8 @@ class RunView(_MadeRun):
         write(self, "_of", run.run)
         if not _GATE_OPTIONS.isdisjoint(options):
             write(self, "compiled_gates", None)
+        if not _BEGIN_OPTIONS.isdisjoint(options):
+            write(self, "begin_steps", None)
 
     @property
     def run(self) -> Run:

@@ -13,7 +13,6 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.provenance._feature import RunProvenance, memory_of, parts_of, provenance_of
-    from toolcrib.provenance._flow import Flow, fields_of
     from toolcrib.provenance._memory import Memory
     from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
     from toolcrib.provenance._question import Origin, Question
@@ -25,7 +24,6 @@ else:
         __name__,
         {
             "._feature": "RunProvenance memory_of parts_of provenance_of",
-            "._flow": "Flow fields_of",
             "._memory": "Memory",
             "._policy": "Provenance Rule ToolLabels Verdict",
             "._question": "Origin Question",
@@ -39,7 +37,6 @@ __all__ = [
     "Content",
     "Decides",
     "Effect",
-    "Flow",
     "Labels",
     "Memory",
     "Origin",
@@ -52,7 +49,6 @@ __all__ = [
     "ToolLabels",
     "Trust",
     "Verdict",
-    "fields_of",
     "flat",
     "labelled",
     "memory_of",

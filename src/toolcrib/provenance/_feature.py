@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
@@ -58,8 +58,14 @@ class RunProvenance(FeatureState):
     def read(self, given: ModelInput, run: Run) -> None:
         memory = self.memory
         match given.origin:
-            case "result" | "error":
-                self._read_result(given.call)
+            case "result" | "error" | "hook":
+                self._read_result(given.call, given)
+            case "value":
+                self._read_value(given.call, given.value)
+            case "refusal" if isinstance(given.call.outcome, Rejected) and given.call.outcome.source == "hook":
+                self._read_untrusted(given, given.value)
+            case "description":
+                self._read_untrusted(given, {"description": given.value})
             case "user":
                 memory.hear(given.value)
             case "client":
@@ -74,25 +80,56 @@ class RunProvenance(FeatureState):
             case _:
                 return
 
-    def _read_result(self, call: Call) -> None:
-        """Read the result of a call, or its error, with what its tool declares of it.
+    def _read_result(self, call: Call, given: ModelInput) -> None:
+        """Read the result of a call, or its error, with what its tool declares of it; also one that a hook gave.
 
         A long result is read when the next call is checked, off the event loop.
         """
         memory, labels = self.memory, self.labels_of(call)
-        memory.expect(call.id)
+        memory.expect_result(call.id, call.name)
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
-        value, source = (call.value, labels.source) if call.error is None else ({"error": str(call.error)}, "untrusted")
-        if source is None and labels.effect == "program" and memory.reads_others:
-            source = "untrusted"  # it may have made something else of what it read
+        value, source = given.value, labels.source
+        if given.origin == "error":
+            value, source = {"error": str(call.error)}, "untrusted"
+        kept = getattr(call.outcome, "kept", None)
+        if kept is not None:
+            memory.handles.add(kept.handle)
+        if source is None and labels.effect == "program":
+            source = "untrusted" if memory.reads_others else None  # it may have made something else of what it read
+        elif source is None and "handle" in arguments and arguments["handle"] not in memory.handles:
+            source = "untrusted"  # an earlier run has read it, and this one has not
         if source is None:
-            memory.note_others(call.name)  # it returns what was read before, and whose that is cannot be said
             return
+        readers, echoes = labels.readers, labels.effect not in _READING
+        self._read_shapes(
+            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, readers, echoes=echoes)
+        )
+
+    def _read_value(self, call: Call, value: Any) -> None:
+        """Read a value of a stream before its result is known: by the labels of the tool, unless they need that."""
+        labels, memory = self.labels_of(call), self.memory
+        source: Source = "untrusted" if labels.source is None or callable(labels.source) else labels.source
+        if labels.effect == "program" and labels.source is None:
+            return  # the calls of the program are read as they are made
+        arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
+        self._read_shapes(
+            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, labels.readers)
+        )
+
+    def _read_untrusted(self, given: ModelInput, value: Any) -> None:
+        """Read what nobody has labelled: it is a stranger's."""
+        request = given.request
+        name, id = (given.origin, "") if request is None else (request.name, request.id)
+        if not given.key or self.memory.expect(given.key):
+            self._read_shapes(value, lambda shapes: self.memory.read(name, id, {}, shapes, "untrusted"))
+
+    def _read_shapes(self, value: Any, keep: Callable[[Any], None]) -> None:
+        """Keep a value as JSON shapes: at once, or before the next call is checked when it is long."""
+        memory = self.memory
 
         def read() -> None:
             shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
-            flows, echoes = call.received.flows or {}, labels.effect not in _READING
-            memory.read(call.name, call.id, arguments, shapes, source, labels.readers, flows, echoes=echoes)
+            keep(shapes)
             if is_table(value) and len(shapes) == _MOST_ROWS:
                 memory.lose()  # there may be more rows, which are not looked at
 
@@ -143,9 +180,7 @@ class RunProvenance(FeatureState):
         self.memory.approve(call.name, _questions(origins), call.canonical_arguments)
 
     def describe(self, call: Call) -> Mapping[str, Any]:
-        flows = call.received.flows or {}
-        said = {"flows": {name: flow.to_dict() for name, flow in flows.items()}} if flows else {}
-        return {"weighed": self.memory.is_whole, **said}
+        return {"weighed": self.memory.is_whole}
 
     def to_dict(self) -> Mapping[str, Any]:
         return {"reads_others": True} if self.memory.reads_others else {}
@@ -195,8 +230,8 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
     questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
     if questions and questions == _questions(call.asked_origins(_NAME)):
         return None
-    known = [_shown(call, each) for each in (*found, *(settled or ()))][:_MOST_ORIGINS]
-    origins = [each.origin() for each in known if each.path]
+    known = [_shown(call, each) for each in (*found, *(settled or ())) if each.path][:_MOST_ORIGINS]
+    origins = [each.origin() for each in known]
     if not questions:
         if call.is_recorded and origins:
             call.add_note(DecisionNote(_NAME, "run", "", origins))
@@ -240,9 +275,9 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
     content = labels.content_of(values)
     if labels.effect == "program":
         return memory.judge_programs(values, content)
-    flows, given = call.received.flows or {}, _without_defaults(call.tool, values)
-    found = memory.judge(call.name, labels.effect, given, content, flows, settled)
-    keys = memory.judge_keys(call.name, given, labels.fields)
+    given = _without_defaults(call.tool, values)
+    found = memory.judge(call.name, labels.effect, given, content, settled)
+    keys = memory.judge_keys(call.name, given, labels.fields, labels.effect)
     found += [each for each in keys if each.argument not in content]
     memory.write(Origin("untrusted", call.name, call.id), values, content)
     return found
@@ -256,7 +291,9 @@ def _shown(call: Call, question: Question) -> Question:
     """Return a question without its value and what could be guessed from, where the argument has a secret."""
     values, shown, name = call.canonical_arguments, call.shown_arguments, question.argument
     is_secret = shown is not values and shown.get(name) != values.get(name)
-    return replace(question, value=REDACTED, mark="") if is_secret else question
+    if question.path:
+        return replace(question, value=REDACTED, part="", mark="") if is_secret else question
+    return replace(question, mark="") if shown is not values else question  # a mark of all the arguments
 
 
 # --- what a tool declares
@@ -271,7 +308,7 @@ def _declared(tool: Tool[..., Any]) -> ToolLabels:
         options = tool.options
         content, deciding = frozenset(options.content) | _marked(tool, Content), _marked(tool, Decides)
         found = _declared_labels[tool] = ToolLabels(
-            effect=options.effect or "write",
+            effect=options.effect or "execute",
             source=options.source,
             content=content - deciding,
             readers=options.readers,

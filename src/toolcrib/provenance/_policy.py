@@ -52,7 +52,7 @@ class ToolLabels:
         private: What becomes of one that sends a private value to others than its readers.
     """
 
-    effect: Effect = "write"
+    effect: Effect = "execute"
     source: Source | None = "untrusted"
     content: frozenset[str] = frozenset()
     readers: Collection[str] | None = None

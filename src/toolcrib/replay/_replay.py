@@ -13,7 +13,7 @@ from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Access, Call, Rehearsal, Rehearsed, Run, is_call
-from toolcrib.provenance import Flow, Provenance, provenance_of
+from toolcrib.provenance import Provenance, provenance_of
 from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
 from toolcrib.replay._answers import RecordedAnswers
 from toolcrib.replay._host import host_hooks
@@ -195,7 +195,7 @@ class _Replay:
         own = self._run(call.run_id)
         for text in attempt.came.get("heard", ()):
             self.heard.add(call.run_id)
-            own.run.hear(str(text))
+            own.run.add_user_message(str(text))
         if attempt.came.get("weighed") is False and not own.unread:
             own.unread = _ELSEWHERE
         own.answers.follow(attempt)
@@ -245,8 +245,7 @@ class _Replay:
         if origin == "host" and isinstance(given, Mapping) and call.tool in self.rehearsal.toolset:
             given = self._taken(call.tool, cast("Mapping[str, Any]", given))
         text = given if isinstance(given, str) else json.dumps({} if given is None else given)
-        flows = {name: Flow.from_dict(flow) for name, flow in came.get("flows", {}).items()}
-        return ToolCall(call.tool, text, call.id, origin, came.get("fault", ""), came.get("caller", ""), flows or None)
+        return ToolCall(call.tool, text, call.id, origin, came.get("fault", ""), came.get("caller", ""))
 
     def _taken(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the arguments of a host's call that a tool takes: it ignores others."""

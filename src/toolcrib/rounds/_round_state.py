@@ -8,10 +8,11 @@ from typing import Any
 
 from toolcrib.calls import ToolCall
 from toolcrib.errors import RoundError
-from toolcrib.formats import ProviderFormat, WireCall, WireReply
+from toolcrib.formats import ProviderFormat, WireCall, WireReply, json_shape
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import provenance_of
 from toolcrib.rounds._call import DecodedCall, readable_call, received_call
+from toolcrib.rounds._recalled import read_provider_parts
 from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset, ToolsetLike
 
@@ -53,7 +54,9 @@ class RoundState:
         own = {call.id for call in calls}
         if (provenance := provenance_of(run)) is not None:
             for call in calls:
-                provenance.memory.expect(call.id)
+                provenance.memory.expect_result(call.id, call.name)
+            for item in reply.items:
+                read_provider_parts(run, json_shape(item))
         self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
         self.dispatched = False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.tools._call_client import LinkedClient
     from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
     from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
-    from toolcrib.tools._labels import Effect, Labels, Source, Trust, labelled, require_effect, require_source
+    from toolcrib.tools._labels import INSIDE, Effect, Labels, Source, Trust, labelled, require_effect, require_source
     from toolcrib.tools._metadata import ToolMetadata
     from toolcrib.tools._offers import (
         Completions,
@@ -54,7 +54,7 @@ else:
             "._body": "Body is_thunk",
             "._deadline": "Deadline current_deadline stopped_clocks",
             "._decorators": "as_tool ez_tool object_tools stand_for tool tool_input",
-            "._labels": "Effect Labels Source Trust labelled require_effect require_source",
+            "._labels": "INSIDE Effect Labels Source Trust labelled require_effect require_source",
             "._metadata": "ToolMetadata",
             "._offers": (
                 "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer is_for_apps "
@@ -67,6 +67,7 @@ else:
     )
 
 __all__ = [
+    "INSIDE",
     "Asked",
     "AskedKind",
     "BaseTool",

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-__all__ = ["Effect", "Labels", "Source", "Trust", "labelled", "require_effect", "require_source"]
+__all__ = ["INSIDE", "Effect", "Labels", "Source", "Trust", "labelled", "require_effect", "require_source"]
 
-Effect: TypeAlias = Literal["none", "fetch", "write", "send", "spend", "program"]
-"""What a tool does: nothing but read; fetch what an argument names, from outside; change something; send; pay.
+Effect: TypeAlias = Literal[
+    "none", "fetch", "write", "create", "send", "spend", "delete", "share", "execute", "program"
+]
+"""What a tool does.
 
-A `program` runs a text of the model's whose own calls are judged one by one, as those of a `Toolkit` are.
+`none` reads, and `fetch` reads from an address that an argument names. `write` and `create` change and add something in
+the user's own space, where it can be undone. `send`, `spend`, `delete`, `share` and `execute` leave that space, or
+cannot be undone; so does what a tool without an effect does. A `program` runs a text of the model's whose own calls are
+judged one by one, as those of a `Toolkit` are.
 """
+
+INSIDE: Final[frozenset[Effect]] = frozenset({"write", "create"})
+"""Effects inside the user's own space: values of strangers are asked about, and unknown ones are not."""
 
 Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
 """How far a text can be trusted.
@@ -54,25 +62,69 @@ def require_source(who: str, source: Any) -> None:
             )
 
 
-def labelled(value: Any, labels: Labels) -> Iterator[tuple[str, Any, Literal["trusted", "untrusted"]]]:
-    """Yield the texts and numbers of a JSON value, each with its path and whether it is trusted.
+def labelled(value: Any, labels: Labels) -> Iterator[tuple[str, Any, Literal["trusted", "beside", "untrusted"]]]:
+    """Yield the texts and numbers of a JSON value, each with its path and its trust; keys of objects are texts, too.
 
-    The keys of an object are texts, too.
+    A trusted value is `beside` an untrusted one when both are in the same object, and not in two items of a list: who
+    wrote the other may have brought the object, such as the sender of a mail. One that has a label by its place, as in
+    `[2].sender`, is not: whoever wrote that label has looked at it.
     """
-    stack: list[tuple[str, tuple[str, ...], Any]] = [("", (), value)]
+    nodes = [_Node(None, is_list=False)]
+    leaves = list(_leaves(value, labels, nodes))
+    by_place: Mapping[str, Trust] = labels if isinstance(labels, Mapping) else {}
+    for _, _, trust, node in leaves if by_place or labels == "name" else ():
+        if trust == "untrusted":
+            nodes[node].mark(nodes)
+    for path, held, trust, node in leaves:
+        is_beside = trust == "trusted" and not ("[" in path and path in by_place) and nodes[node].is_beside(nodes)
+        yield path, held, "beside" if is_beside else trust
+
+
+class _Node:
+    """An object or a list of a value; `parent` is its place in the list of all."""
+
+    __slots__ = ("has_untrusted", "is_list", "parent")
+
+    def __init__(self, parent: int | None, *, is_list: bool) -> None:
+        self.parent, self.is_list, self.has_untrusted = parent, is_list, False
+
+    def mark(self, nodes: Sequence[_Node]) -> None:
+        """Note that an untrusted text is in it, and so in all that it is in."""
+        node: _Node | None = self
+        while node is not None and not node.has_untrusted:
+            node.has_untrusted = True
+            node = None if node.parent is None else nodes[node.parent]
+
+    def is_beside(self, nodes: Sequence[_Node]) -> bool:
+        """Return whether the closest of it and what it is in that has an untrusted text is an object."""
+        node: _Node | None = self
+        while node is not None and not node.has_untrusted:
+            node = None if node.parent is None else nodes[node.parent]
+        return node is not None and not node.is_list
+
+
+_Leaf: TypeAlias = tuple[str, Any, Literal["trusted", "untrusted"], int]
+
+
+def _leaves(value: Any, labels: Labels, nodes: list[_Node]) -> Iterator[_Leaf]:
+    """Yield the texts and numbers of a value, each with its path, its own trust, and the node that it is in."""
+    stack: list[tuple[str, tuple[str, ...], Any, int]] = [("", (), value, 0)]
     while stack:
-        path, fields, held = stack.pop()
+        path, fields, held, parent = stack.pop()
         if isinstance(held, Mapping):
+            node = len(nodes)
+            nodes.append(_Node(parent, is_list=False))
             parts = [(str(key), part) for key, part in cast("Mapping[Any, Any]", held).items()]
             for name, part in reversed(parts):
-                stack.append((f"{path}.{name}" if path else name, (*fields, name), part))
+                stack.append((f"{path}.{name}" if path else name, (*fields, name), part, node))
             for name, _ in parts:
-                yield path, name, _judged(name, _of(path, (*fields, "*"), labels))
+                yield path, name, _judged(name, _of(path, (*fields, "*"), labels)), node
         elif isinstance(held, Sequence) and not isinstance(held, str | bytes):
-            items = cast("Sequence[Any]", held)
-            stack.extend((f"{path}[{n}]", fields, items[n]) for n in reversed(range(len(items))))
+            items, node = cast("Sequence[Any]", held), len(nodes)
+            nodes.append(_Node(parent, is_list=True))
+            stack.extend((f"{path}[{n}]", fields, items[n], node) for n in reversed(range(len(items))))
         elif held is not None and not isinstance(held, bool):
-            yield path, held, _judged(held, _of(path, fields, labels))
+            yield path, held, _judged(held, _of(path, fields, labels)), parent
 
 
 def _of(path: str, fields: tuple[str, ...], labels: Labels) -> Trust:

@@ -15,17 +15,19 @@ from dbos._context import current_owner_xid
 
 from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement, Queue
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled, used_up
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
+    has_paused,
     journal_lines,
     open_calls,
-    paused_runs,
+    paused_on,
     program_run,
     requests_in,
+    requests_of_paused,
 )
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
@@ -317,17 +319,16 @@ async def continue_programs(engine: Engine) -> None:
 
     Every worker may do it: a continuation has an id of its own, and is enqueued once.
     """
-    store = engine.client.approvals
+    client, store = engine.client, engine.client.approvals
     for look in itertools.count():
-        paused = await asyncio.to_thread(paused_runs, engine.client)
-        entries = (*await store.answered(), *await allowed_meanwhile(store)) if paused else ()
-        answered = {entry.request.id for entry in entries}
-        if paused and look % _LOOKS == 0:
-            waited_for = (asked["id"] for run in paused for asked, _ in (run.result or {}).get("pending", ()))
-            answered |= await used_up(store, waited_for)
-        for run in paused:
-            if any(asked["id"] in answered for asked, _ in (run.result or {}).get("pending", ())):
-                await _enqueue_next(engine.client, run.run, run.generation + 1)
+        if await asyncio.to_thread(has_paused, client):
+            entries = (*await store.answered(), *await allowed_meanwhile(store))
+            answered = {entry.request.id for entry in entries}
+            if look % _LOOKS == 0:
+                # an execution that was cut off may use an answer up after the one in its place found none, and paused
+                answered |= await store.used(await asyncio.to_thread(requests_of_paused, client))
+            for run, generation in await asyncio.to_thread(paused_on, client, answered):
+                await _enqueue_next(client, run, generation + 1)
         await asyncio.sleep(engine.answers)
 
 

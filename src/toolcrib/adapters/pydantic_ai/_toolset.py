@@ -158,7 +158,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
 
         run = self._in(ctx)
         if run.features:
-            self._recall(ctx, run, call_id)
+            self._recall(ctx, run, ToolCall(name, {}, call_id))
         outcome = await run_reporting(self._opened, call, run, report, grant=grant)
         if isinstance(outcome, Completed) and isinstance(outcome.value, ToolReturn):
             outcome = await self._delivered_parts(outcome, cast("ToolReturn[Any]", outcome.value), run)
@@ -198,10 +198,10 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         said = (one for one in messages if isinstance(one, ModelResponse) and run_id and one.run_id == run_id)
         record_usage(self._agent_run, map(_counted, said), self._toolset.sinks)
 
-    def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call_id: str) -> None:
+    def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
         """Have the run know what the messages say since the call before: also results of other toolsets' tools."""
         if (provenance := provenance_of(run)) is not None:
-            provenance.memory.expect(call_id)
+            provenance.memory.expect_result(call.id, call.name)
         size = len(self._recalled)
         if self._recalled and (len(ctx.messages) < size or ctx.messages[size - 1] is not self._recalled[-1]):
             size = 0  # a history processor has put others in their place

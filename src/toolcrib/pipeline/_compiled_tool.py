@@ -1,4 +1,4 @@
-"""Plan: the gates of one tool in one pipeline, flattened once and read on every call."""
+"""CompiledTool: the gates of one tool in one pipeline, flattened once and read on every call."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pydantic import BaseModel
 
 from toolcrib import schema
 from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
-from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
+from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
+from toolcrib.pipeline._run import BodyWrapper, Execute
 from toolcrib.schema import RunContext
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, ToolRunner
 
-__all__ = ["GateList", "Plan", "Reading", "RunnableTool"]
+__all__ = ["CompiledTool", "GateList", "Reading", "RunnableTool"]
 
 Reading: TypeAlias = Literal["json", "python"]
 _TEXT = (str, bytes)  # written out as `str | bytes` it would be made anew on every call
@@ -53,7 +54,7 @@ class GateList:
     read_host_arguments: bool = False
 
 
-class Plan:
+class CompiledTool:
     """One tool in one pipeline: its gates, and what is around its function.
 
     Attributes:
@@ -63,6 +64,7 @@ class Plan:
         each: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
             stream; None for a declared input.
+        wrappers: What stands around the execution, the outermost first: the executor, and overridden methods.
         wrapped: Whether other code stands around the execution.
         direct: Whether executing is nothing but the tool's body.
         live: Whether the values of a streaming tool can be given as they come.
@@ -88,15 +90,19 @@ class Plan:
         self.timeout, self.max_retries = entry.timeout, entry.max_retries
         self.max_result_chars = entry.max_result_chars
         self.pre = entry.pre
-        self.held = tuple(step for step in entry.post if not (step.per_value and self.streaming))
+        self.buffered_post_hooks = tuple(step for step in entry.post if not (step.per_value and self.streaming))
         self.deliveries = entry.deliveries
-        self.reader, self.awaited = reader, bool(self.held or self.deliveries) or reader is not None
-        self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
+        self.reader, self.finish_is_async = (
+            reader,
+            bool(self.buffered_post_hooks or self.deliveries) or reader is not None,
+        )
+        self.value_post_hooks = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
-        self.runners, self.executor = entry.runners, executor
-        self.wrapped = bool(self.runners) or executor is not None
-        self.direct = not self.streaming and not self.wrapped and self.execution is not None
-        self.live = self.streaming and not (self.held or self.wrapped)
+        around = () if executor is None else (_by_executor(executor),)
+        self.wrappers: tuple[BodyWrapper, ...] = (*around, *(_by_runner(runner, entry) for runner in entry.runners))
+        self.has_wrappers = bool(self.wrappers)
+        self.calls_body_directly = not self.streaming and not self.has_wrappers and self.execution is not None
+        self.streams_through = self.streaming and not (self.buffered_post_hooks or self.has_wrappers)
         self.set_steps(steps)
 
     def set_steps(self, steps: tuple[GateStep, ...]) -> None:
@@ -104,7 +110,7 @@ class Plan:
         self.steps = steps
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
         self.wants_ctx = bool(
-            steps or self.streaming or self.entry.post or self.deliveries or self.runners or self._injects()
+            steps or self.streaming or self.entry.post or self.deliveries or self.entry.runners or self._injects()
         )
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
@@ -227,3 +233,23 @@ class Plan:
     def parse(self, raw: RawArguments) -> BaseModel:
         """Return the input that a model's arguments describe; raises what `read` does."""
         return self.spec.validate_model(raw)
+
+
+# --- what stands around the execution
+
+
+def _by_executor(executor: Executor) -> BodyWrapper:
+    async def wrap(call: Any, execute: Execute, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+        return await executor.execute(call, lambda: execute(call.args.copy(), ctx))
+
+    return wrap
+
+
+def _by_runner(runner: ToolRunner, entry: ToolEntry) -> BodyWrapper:
+    async def wrap(call: Any, execute: Execute, arguments: dict[str, Any], ctx: Any) -> Any:
+        try:
+            return await runner(arguments, ctx, RunnableTool(entry.name, entry, execute))
+        except BaseException as error:  # of a task that an executor makes, it would end the event loop
+            raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+
+    return wrap
