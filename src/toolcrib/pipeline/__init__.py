@@ -28,7 +28,7 @@ else:
             "._call": "Call CallState Executor",
             "._failures": "visible_names",
             "._pipeline": "Pipeline Stored is_call",
-            "._plan": "RunnableTool",
+            "._compiled_tool": "RunnableTool",
             "._rehearsal": "Rehearsal Rehearsed",
             "._run": "Run RunView current_run run_for",
             "._run_options": "CallJournal CallLimits ErrorPolicy Requirement must_call",
