@@ -23,10 +23,10 @@ __all__ = [
     "MAX_URI_CHARS",
     "FoundResource",
     "Offers",
+    "arguments_of",
     "is_offered_alone",
     "is_shown",
     "not_found",
-    "prompt_arguments",
 ]
 
 _log = logging.getLogger("toolcrib.adapters")
@@ -160,7 +160,7 @@ class Offers:
         for template, entry, offer in self._templates.values():
             arguments = template.match(uri)
             if arguments is not None:
-                yield FoundResource(entry, offer, arguments)
+                yield FoundResource(entry, offer, arguments_of(entry, arguments))
 
     async def template(self, uri: str, run: Run) -> ToolEntry | None:
         """Return what reads a template, or the resource that is named in its place."""
@@ -236,15 +236,17 @@ def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def prompt_arguments(entry: ToolEntry, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of a prompt, which come as texts: JSON where the parameter is no text."""
+def arguments_of(entry: ToolEntry, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a prompt or a resource, which come as texts: JSON where the parameter is no text."""
     parts = cast("Mapping[str, Mapping[str, Any]]", entry.parameters.get("properties", {}))
     return {name: _read(text, parts.get(name, {})) for name, text in given.items()}
 
 
-def _read(text: str, schema: Mapping[str, Any]) -> Any:
-    if schema.get("type") in (None, "string"):
-        return text
+def _read(text: Any, schema: Mapping[str, Any]) -> Any:
+    kind: Any = schema.get("type")
+    kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
+    if not isinstance(text, str) or kind is None or "string" in kinds:
+        return cast("Any", text)
     try:
         return json.loads(text)
     except ValueError:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._offer_replies import prompt_reply, resource_reply
-from toolcrib.adapters.mcp_server._offers import MAX_URI_CHARS, Offers, not_found, prompt_arguments
+from toolcrib.adapters.mcp_server._offers import MAX_URI_CHARS, Offers, arguments_of, not_found
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.adapters.mcp_server._subscriptions import MOST_EACH, Subscriptions
 from toolcrib.adapters.mcp_server._tool_changes import ListKind, ToolChanges
@@ -136,7 +136,7 @@ class Served:
         entry = await self.offers.prompt(params.name, principal.run)
         if entry is None:
             raise MCPError(INVALID_PARAMS, clean(f"there is no prompt `{params.name:.200}`"))
-        call = _call(params, entry.name, prompt_arguments(entry, params.arguments or {}))
+        call = _call(params, entry.name, arguments_of(entry, params.arguments or {}))
         return await self._reader.call(
             ctx,
             call,
