@@ -731,8 +731,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial in the pipeline",
         "adapters/pydantic_ai/_deferred_results.py",
-        '                await _record(waiting[call_id], answer, _toolset_of(toolset), run or Run(entry="pydantic_ai"))\n',
-        "",
+        "await _record(waiting[call_id], answer,",
+        "(waiting[call_id], answer,",
         ("tests/adapters/pydantic_ai",),
     ),
     Gate(
