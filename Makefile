@@ -171,8 +171,8 @@ dojo: $(DOJO_VENV)/.dojo ## replay a public benchmark's tasks and attacks with a
 	$(DOJO_VENV)/bin/python -m benchmarks.dojo.evasions
 
 dojo-adaptive: $(DOJO_VENV)/.dojo ## try variants of attacks by a reader of the source, and count questions in everyday tasks (ten minutes)
-	$(DOJO_VENV)/bin/python -m benchmarks.dojo.everyday
-	$(DOJO_VENV)/bin/python -m benchmarks.dojo.adaptive $(DOJO)
+	status=0; $(DOJO_VENV)/bin/python -m benchmarks.dojo.everyday || status=1; \
+	  $(DOJO_VENV)/bin/python -m benchmarks.dojo.adaptive $(DOJO) || status=1; exit $$status
 
 dojo-others: $(DOJO_VENV)/.dojo ## score the policy on offline corpora of others
 	$(DOJO_VENV)/bin/python -m benchmarks.dojo.others

@@ -12,7 +12,6 @@ from tests.effort import examples
 
 SEED = 34
 OPEN = {
-    "another one, the same when folded",
     "put together of known pieces",
     "the user's words with marks between",
     "the user's number, rounded or turned",

@@ -129,7 +129,7 @@ def new_run(said: str, **options: Any) -> Run:
     """Return a run with the policy, in which the user said something."""
     run = Run(features=[Provenance()], **options)
     if said:
-        run.hear(said)
+        run.add_user_message(said)
     return run
 
 
