@@ -10,7 +10,7 @@ from toolcrib.code import Toolkit
 from toolcrib.formats import provider_parts
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import Content, Provenance, memory_of
+from toolcrib.provenance import Content, Provenance, Rule, memory_of
 from toolcrib.results import MemoryResultStore
 from toolcrib.rounds import decode, recall_transcript
 from toolcrib.tools import ez_tool
@@ -195,3 +195,16 @@ async def test_another_result_under_the_id_of_a_call_is_read(tool: str) -> None:
     recall_transcript(run, tools, [*own, *called(tool, "c1", EVIL)])
 
     assert await kind_of(run) == "suspended"
+
+
+async def test_a_refusal_of_the_policy_makes_nothing_of_the_users_a_strangers() -> None:
+    policy = Provenance(rules=(Rule(untrusted="deny"),))
+    run = Run(features=[policy])
+    run.add_user_message("write to bob@corp.com, room 8")
+    pipeline = Pipeline([page, send])
+    await pipeline.run(ToolCall("page"), run)
+
+    refused = await pipeline.run(SEND, run)
+
+    assert refused.kind == "rejected"
+    assert memory_of(run).origin(8).kind == "user"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["RunProvenance", "check_origins", "memory_of", "parts_of", "provenance_of"]
 
 _NAME: Final = "provenance"
+_REFUSAL: Final = "the policy does not allow it"
 _MOST_ROWS: Final = 50_000  # of a table
 _MOST_ORIGINS: Final = 50  # of one call, in its record
 _READING: Final = frozenset({"none", "fetch"})
@@ -62,7 +63,7 @@ class RunProvenance(FeatureState):
                 self._read_result(given.call, given)
             case "value":
                 self._read_value(given.call, given.value)
-            case "refusal" if isinstance(given.call.outcome, Rejected) and given.call.outcome.source == "hook":
+            case "refusal" if _is_of_hook(given.call.outcome):
                 self._read_untrusted(given, given.value)
             case "description":
                 self._read_untrusted(given, {"description": given.value})
@@ -246,7 +247,7 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
         return None
     call.add_note(DecisionNote(_NAME, "reject" if refused else "ask", reason, origins))
     if refused:
-        return Rejected(call.name, call.id, f"the policy does not allow it: {reason}")
+        return Rejected(call.name, call.id, f"{_REFUSAL}: {reason}")
     lines: dict[str, Any] = {}
     if is_program:  # an argument is shown as one line
         shown = {each.argument: call.shown_arguments[each.argument] for each in questions}
@@ -364,6 +365,12 @@ def _is_default(value: Any, schema: Any) -> bool:
 
 
 # --- values
+
+
+def _is_of_hook(outcome: Any) -> bool:
+    """Return whether an outcome is what a hook says, which may be anybody's words, and no refusal of a policy."""
+    is_rejected = isinstance(outcome, Rejected) and outcome.source == "hook"
+    return is_rejected and not outcome.reason.startswith(_REFUSAL)
 
 
 def _json_in(value: Any) -> Any:
