@@ -147,14 +147,14 @@ def _choose_type(source: dict[str, Any]) -> None:
 
 
 def _values(source: dict[str, Any]) -> list[str]:
-    """Keep the values of an enum if they are texts, and return others in words: Gemini takes no other."""
+    """Keep the values of an enum if they are texts, none of them empty, and return others in words."""
     if "const" in source:
         source["enum"] = [source.pop("const")]
     values = source.get("enum")
     if not isinstance(values, list):
         return []
     texts = [value for value in cast("list[Any]", values) if value is not None]
-    if not all(isinstance(value, str) for value in texts) or not texts:
+    if not all(isinstance(value, str) and value for value in texts) or not texts:
         del source["enum"]
         return [f"one of: {', '.join(json.dumps(value, ensure_ascii=False) for value in cast('list[Any]', values))}"]
     source["enum"] = texts

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.errors import FormatError
-from toolcrib.schema import SchemaWalk, described, in_prose, ref_of
+from toolcrib.schema import SchemaWalk, describe_shape, described, in_prose, ref_of
 
 __all__ = [
     "NUMBERS",
@@ -183,6 +183,9 @@ class _Strict:
             parts = cast("list[Any]", source.pop("prefixItems"))
             different = [part for index, part in enumerate(parts) if part not in parts[:index]]
             source["items"] = different[0] if len(different) == 1 else {"anyOf": different}
+            if len(different) > 1:
+                shape = describe_shape({"type": "array", "prefixItems": parts}, walk=self.walk)
+                source.update(described(source, f"in this order: {shape}"))
             source |= {"minItems": len(parts), "maxItems": len(parts)}
         if source.get("items") is False:
             del source["items"]

@@ -66,14 +66,13 @@ def _repaired(part: Any, walk: SchemaWalk, *, needed: bool, known: Set[str]) -> 
 
 def _declare_required(made: dict[str, Any], known: Set[str]) -> None:
     names, table = made.get("required"), _table(made)
-    if not isinstance(names, list) or not (table or made.get("additionalProperties") is False):
+    rest: Any = made.get("additionalProperties")
+    if not isinstance(names, list) or not (table or rest is False):
         return
-    rest = made.get("additionalProperties")
-    missing = [
-        name for name in cast("list[Any]", names) if isinstance(name, str) and name not in table | dict.fromkeys(known)
-    ]
+    declared = known | table.keys()
+    missing = [name for name in cast("list[Any]", names) if isinstance(name, str) and name not in declared]
     if missing:
-        part = rest if isinstance(rest, Mapping) else {}
+        part: Any = cast("Any", rest) if isinstance(rest, Mapping) else {}
         made["properties"] = {**table, **dict.fromkeys(missing, part)}
 
 

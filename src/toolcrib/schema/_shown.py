@@ -152,7 +152,8 @@ def _constant(part: Any) -> tuple[Any] | None:
         return None
     named = cast("Mapping[str, Any]", part)
     values = [named["const"]] if "const" in named else named.get("enum")
-    return (values[0],) if isinstance(values, list) and len(cast("list[Any]", values)) == 1 else None
+    listed = cast("list[Any]", values) if isinstance(values, list) else []
+    return (listed[0],) if len(listed) == 1 else None
 
 
 def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> str:
@@ -214,10 +215,10 @@ class _Shown:
 
     def _one(self, made: dict[str, Any]) -> dict[str, Any]:
         """Return what has to fit several schemas at once as one schema, where that can be written."""
-        parts = made["allOf"]
-        is_alone = isinstance(parts, list) and len(cast("list[Any]", parts)) == 1 and ref_of(parts[0]) is not None
-        if is_alone and parts[0].keys() == {"$ref"} and not made.keys() - ABOUT - {"allOf"}:
-            return {**{key: value for key, value in made.items() if key != "allOf"}, **parts[0]}
+        parts: Any = made["allOf"]
+        ref = ref_of(parts[0]) if len(parts) == 1 else None
+        if ref is not None and len(parts[0]) == 1 and not made.keys() - ABOUT - {"allOf"}:
+            return {**{key: value for key, value in made.items() if key != "allOf"}, "$ref": ref}
         return _without_parts(made, self._walk)
 
     def _patterns(self, made: dict[str, Any]) -> dict[str, Any]:
@@ -249,13 +250,17 @@ def _is_impossible(part: Any) -> bool:
     return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
 
 
+def _kind_of(value: object) -> str:
+    return next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "null")
+
+
 def _infer_type(made: dict[str, Any]) -> None:
     """Give a schema that says something of one type alone that type."""
     if made.keys() & set(_TYPED):
         return
     values: Any = [made["const"]] if "const" in made else made.get("enum")
     if isinstance(values, list):
-        kinds = list(dict.fromkeys(_KINDS.get(type(value), "null") for value in cast("list[Any]", values)))
+        kinds = list(dict.fromkeys(_kind_of(value) for value in cast("list[object]", values)))
         if kinds:
             made["type"] = kinds[0] if len(kinds) == 1 else kinds
         return

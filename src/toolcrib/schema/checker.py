@@ -445,7 +445,8 @@ def _end_of_group(text: str) -> int:
             in_class = mark != "]"
         elif mark == "[":
             in_class = True
-            at += len(re.match(r"\^?\]?", text[at:])[0])  # pyright: ignore[reportOptionalSubscript] -- it matches nothing, too
+            at += 1 if text.startswith("^", at) else 0
+            at += 1 if text.startswith("]", at) else 0
         elif mark in "()":
             depth += 1 if mark == "(" else -1
             if depth == 0:
