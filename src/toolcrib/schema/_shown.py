@@ -85,7 +85,7 @@ def references_in(part: Any) -> Iterator[str]:
 
 def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     """Return the schema of arguments without a choice at its root."""
-    made: dict[str, Any] = {key: value for key, value in schema.items() if key != "$defs"}
+    made: dict[str, Any] = {key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")}
     if isinstance(made.get("type"), list) and "object" in made["type"]:
         made["type"] = "object"
     made = _without_parts({"type": "object", **made}, walk)
@@ -203,6 +203,8 @@ class _Shown:
                 return self._written(merged(own, self._walk.resolved({"$ref": ref})))
         if ref is not None:
             return made
+        if isinstance(made.get("items"), list):  # as it was written before 2020
+            made |= {"prefixItems": made.pop("items"), "items": made.pop("additionalItems", True)}
         _infer_type(made)
         made = self._patterns(made)
         self._drop_impossible(made)
