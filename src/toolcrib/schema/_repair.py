@@ -12,7 +12,7 @@ from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._merge import ABOUT, merged
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 
-__all__ = ["conjunction", "satisfiable"]
+__all__ = ["as_one", "conjunction", "satisfiable"]
 
 _BRANCHES = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 
@@ -85,6 +85,14 @@ def _joined(made: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any] | None:
     if ref_of(outer) is not None or not all(_is_object(part) for part in (outer, *parts)):
         return None
     return merged(outer, *parts)
+
+
+def as_one(schema: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
+    """Return a schema with what it has to fit at once (`allOf`) as part of it, as far as that can be written."""
+    parts = conjunction(schema["allOf"], walk) if isinstance(schema.get("allOf"), list) else None
+    if parts is None:
+        return schema
+    return merged({key: value for key, value in schema.items() if key != "allOf"}, *parts)
 
 
 def conjunction(parts: Any, walk: SchemaWalk) -> list[dict[str, Any]] | None:

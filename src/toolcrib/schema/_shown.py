@@ -12,7 +12,7 @@ from typing import Any, cast
 from toolcrib.schema._json_schema import map_subschemas, subschemas
 from toolcrib.schema._merge import ABOUT, both_of, merged
 from toolcrib.schema._prose import described, in_prose
-from toolcrib.schema._repair import conjunction
+from toolcrib.schema._repair import as_one
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 
 __all__ = ["is_portable", "references_in", "shown_arguments"]
@@ -88,7 +88,7 @@ def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     made: dict[str, Any] = {key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")}
     if isinstance(made.get("type"), list) and "object" in made["type"]:
         made["type"] = "object"
-    made = _without_parts({"type": "object", **made}, walk)
+    made = as_one({"type": "object", **made}, walk)
     words: list[str] = []
     for key in _CHOICES:
         if isinstance(choices := made.pop(key, None), list):
@@ -99,15 +99,6 @@ def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     return described(made, "; ".join(filter(None, words))[:_MOST_WORDS])
 
 
-def _without_parts(made: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
-    """Return a schema with what it has to fit at once as one, as far as that can be written."""
-    parts = conjunction(made["allOf"], walk) if isinstance(made.get("allOf"), list) else None
-    if parts is None:
-        return made
-    outer = {key: value for key, value in made.items() if key != "allOf"}
-    return merged(outer, *parts)
-
-
 def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> tuple[dict[str, Any], str]:
     """Return an object with the arguments of each of some choices, and in words which of them belong together."""
     objects: list[dict[str, Any]] = []
@@ -115,7 +106,7 @@ def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> 
     while waiting:
         choice = waiting.pop()
         walk.count()
-        named = _without_parts(walk.resolved(choice), walk)
+        named = as_one(walk.resolved(choice), walk)
         inner = [one for key in _CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
         if inner:
             waiting += [merged(walk.resolved(one), named) for one in reversed(inner)]
@@ -221,7 +212,7 @@ class _Shown:
         ref = ref_of(parts[0]) if len(parts) == 1 else None
         if ref is not None and len(parts[0]) == 1 and not made.keys() - ABOUT - {"allOf"}:
             return {**{key: value for key, value in made.items() if key != "allOf"}, "$ref": ref}
-        return _without_parts(made, self._walk)
+        return as_one(made, self._walk)
 
     def _patterns(self, made: dict[str, Any]) -> dict[str, Any]:
         """Return a schema whose patterns every provider reads; the others are said in words."""
