@@ -15,7 +15,7 @@ DOJO ?=
 
 # What `make demo` runs.
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
-# More arguments for pytest: `make test PYTEST="-x tests/pipeline"`.
+# More arguments for pytest: `make test PYTEST="-x tests/pipeline"`, `make test-processes PYTEST=tests/cli`.
 PYTEST ?=
 # How many processes run the tests: 0 is this one alone. Each takes a gigabyte, and waits for other processes at times.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
@@ -50,7 +50,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo fmt api lock clean apis
+.PHONY: help demo demo-agent demo-durable npm packages test test-processes test-systems test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo fmt api lock clean apis
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,20 +64,27 @@ demo-agent: $(VENV)/.demo ## run the other example: an agent that researches, wi
 demo-durable: $(VENV)/.durable ## run the shop's tools as a durable agent: a refund waits for a person, another process pays it
 	@examples/durable_refund/weekend.sh $(BIN)
 
-test: $(VENV)/.dev $(NPM) packages ## run the tests and every example in README, docs and docstrings, but for what is marked `once`
-	$(TESTS) -m "not once" $(PYTEST)
+# What each tier holds: tests/tiers.py.
+test: $(VENV)/.test ## run the tests that stay in one process and wait for nothing, and one of each promise that takes more
+	$(TESTS) --tier fast $(PYTEST)
+
+test-processes: $(VENV)/.dev $(NPM) packages ## run those of sandboxes, servers, commands and pages, and every example in README, docs and docstrings
+	$(TESTS) --tier processes $(PYTEST)
+
+test-systems: $(VENV)/.dev $(NPM) packages ## run those of Postgres, crashes, attacks, other walls, and other projects' suites
+	$(TESTS) --tier systems $(PYTEST)
 
 # Their SDKs are large, so that the other tests do without them. The ways in are those of toolcrib.testing.
 test-frameworks: $(FRAMES_VENV)/.frames ## run the tests and the pages of the adapters of other frameworks, in an environment with these
 	$(FRAMES_VENV)/bin/pyright --project tests/frameworks --pythonpath $(FRAMES_VENV)/bin/python
 	$(FRAMES_VENV)/bin/pytest -q tests/frameworks tests/test_ways_translation.py -k "frameworks or agent_framework or claude or google_adk or langchain or openai_agents or smolagents" $(PYTEST)
 
-npm: $(NPM) ## install what the tests take from npm (`make test` does it too)
+npm: $(NPM) ## install what the tests take from npm (`make test-processes` does it too)
 
-packages: ## install the Debian packages that the tests need (`make test` does it too)
+packages: ## install the Debian packages that the tests need (`make test-processes` does it too)
 	@.ci/packages
 
-check: lint $(NPM) packages ## run what CI runs: format, lint, types, import rows, then all tests
+check: lint $(NPM) packages ## run all there is: format, lint, types, import rows, then the tests of all three tiers
 	$(TESTS) $(PYTEST)
 
 lint: $(VENV)/.dev ## the part of check that runs no test
@@ -212,11 +219,15 @@ $(VENV)/.durable: $(LOCKED) | $(VENV)/bin/python
 	$(INSTALL) $(VENV) --constraint constraints.txt --editable '.[cli,durable]'
 	@touch $@
 
+$(VENV)/.test: $(LOCKED) | $(VENV)/bin/python
+	$(INSTALL) $(VENV) --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
 # bfcl-eval's own dependencies are most of a machine-learning stack, and its API classes need none of them.
 $(VENV)/.dev: $(LOCKED) | $(VENV)/bin/python
 	$(INSTALL) $(VENV) --constraint constraints.txt --editable '.[dev]'
 	$(INSTALL) $(VENV) --constraint constraints.txt --no-deps bfcl-eval
-	@touch $@ $(VENV)/.demo $(VENV)/.durable
+	@touch $@ $(VENV)/.demo $(VENV)/.durable $(VENV)/.test
 
 # With the node and npm that a wheel of .dev brings. None of the packages has to run a script of its own to be installed.
 $(NPM) $(AXE): %/node_modules/.installed: %/package.json %/package-lock.json | $(VENV)/.dev

@@ -83,7 +83,7 @@ _REPLIES: dict[str, Callable[[list[tuple[str, str]]], dict[str, Any]]] = {
     "openai_responses": _responses,
     "anthropic": _messages,
     "gemini": _contents,
-    "mistral": lambda calls: _chat(calls, "mistral-large-latest"),
+    "mistral": lambda calls: _chat([(id[-9:].replace("_", "x"), raw) for id, raw in calls], "mistral-large-latest"),
     "bedrock": _converse,
     "ollama": _ollama,
 }
@@ -117,6 +117,28 @@ def bare_pydantic() -> Sample:
 
     def parse(format: str, text: str) -> Callable[[], int]:
         return lambda: len(READERS[format](text))
+
+    return _in_each(parse)
+
+
+def toolcrib_whole_rounds() -> Sample:
+    from pydantic_core import from_json
+
+    from toolcrib.rounds import Transcript, decode
+    from toolcrib.tools import tool
+    from toolcrib.toolsets import Toolset
+
+    crib = Toolset([tool()(book_flight)])
+
+    def parse(format: Any, text: str) -> Callable[[], Any]:
+        async def work() -> int:
+            transcript = Transcript(format=format)
+            plan = await decode(crib, from_json(text), format=format).apply_hooks()
+            results = await plan.run_pending()
+            await plan.commit(transcript, results)
+            return len(results) if len(transcript) > 1 else 0
+
+        return work
 
     return _in_each(parse)
 
@@ -273,12 +295,20 @@ FORMATS_MEASURE = Measure(
     contenders=(
         Contender("pydantic's parsing alone", bare_pydantic),
         Contender("toolcrib", toolcrib_rounds),
+        Contender("toolcrib, and runs them", toolcrib_whole_rounds),
         Contender("toolcrib, decode alone", toolcrib_decode),
     ),
     baseline="pydantic's parsing alone",
     often=3,
-    targets=tuple(Target(format, "toolcrib", "pydantic's parsing alone", 3) for format in FORMATS),
-    notes=("pydantic parses the reply into the leanest model of it, and the arguments of its calls; it does no more.",),
+    targets=tuple(
+        Target(format, contender, "pydantic's parsing alone", 4)
+        for contender in ("toolcrib", "toolcrib, and runs them")
+        for format in FORMATS
+    ),
+    notes=(
+        "pydantic parses the reply into the leanest model of it, and the arguments of its calls; it does no more.",
+        "toolcrib takes results that the host has; in the row that runs them, it also executes the ten calls.",
+    ),
 )
 
 PEERS_MEASURE = Measure(

@@ -1,6 +1,6 @@
 """What every test gets beside empty registries, which are the plugin's.
 
-Property tests do not watch the clock, and there is a Postgres server for those who ask.
+Property tests do not watch the clock, there is a Postgres server for those who ask, and `--tier` chooses a tier.
 """
 
 from __future__ import annotations
@@ -8,23 +8,82 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.effort import examples
 from tests.postgres import Postgres, absence, programs, running
+from tests.tiers import TIERS, tier_of_file, tier_of_test
 
 _UNHURRIED = settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("local", _UNHURRIED)
 settings.register_profile("ci", _UNHURRIED, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-os.environ.pop("COLUMNS", None)  # of the terminal that the tests are started in: commands here write to none
+# Of the terminal that the tests are started in, and of its person: the commands here write to none, for nobody.
+_OURS = ("TOOLCRIB_EFFORT", "TOOLCRIB_PICTURES")
+_THEIRS = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+for _name in [*os.environ]:
+    if _name in _THEIRS or (_name.startswith(("OTEL_", "TOOLCRIB_")) and _name not in _OURS):
+        del os.environ[_name]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# The last is how a sandbox, which has a process already, is asked for another one.
+_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.sendmsg")
+_started: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses tiers."""
+    parser.addoption("--tier", action="append", choices=TIERS, help="Run this tier alone: see tests/tiers.py.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch for processes that a test of the first tier starts."""
+    if config.getoption("--tier") == [TIERS[0]]:
+        sys.addaudithook(lambda event, given: _started.append(f"{event}{given}") if event in _STARTS else None)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files that have no test of the tiers that were chosen."""
+    tiers = config.getoption("--tier")
+    if not tiers or collection_path.is_dir():
+        return None
+    first = TIERS.index(tier_of_file(collection_path))
+    return True if all(TIERS.index(tier) < first for tier in tiers) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of the tiers that were not chosen."""
+    if not (tiers := config.getoption("--tier")):
+        return
+    chosen = [item for item in items if tier_of_test(item) in tiers]
+    left_out = set(items).difference(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = chosen
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Count from here on the processes that a test starts."""
+    _started.clear()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test of the first tier that has started a process and is not marked `smoke`."""
+    result = yield
+    if _started and item.get_closest_marker("smoke") is None:
+        pytest.fail(f"it started a process, so that it belongs to a later tier (tests/tiers.py): {_started[0]:.200}")
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -41,6 +41,7 @@ def declared(package: str) -> set[str]:
     return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
+@pytest.mark.processes
 def test_a_plain_call_loads_no_feature_and_no_database() -> None:
     done = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=True)
 
@@ -48,9 +49,10 @@ def test_a_plain_call_loads_no_feature_and_no_database() -> None:
     loaded = modules.split()
     assert value == "3"
     assert [name for name in loaded if name.startswith(tuple(f"toolcrib.{room}." for room in UNUSED))] == []
-    assert {"sqlite3", "toolcrib._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
+    assert {"sqlite3", "toolcrib.database._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
 
 
+@pytest.mark.processes
 def test_a_version_is_printed_without_the_commands() -> None:
     code = "import sys; from toolcrib.cli import main; main(); print(*sys.modules)"
 
@@ -77,6 +79,7 @@ def test_the_names_and_modules_of_a_package_are_listed(package: str) -> None:
     assert not [name for name in dir(module) if name.startswith("_")]
 
 
+@pytest.mark.processes
 def test_modules_are_reachable_from_the_package() -> None:
     code = "import toolcrib; print(toolcrib.approvals.Approver is not None, 'approvals' in dir(toolcrib))"
 

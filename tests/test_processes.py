@@ -19,6 +19,7 @@ def test_this_process_runs() -> None:
     assert is_running(this_process()) is True
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("reaped", [True, False])
 def test_a_child_runs_until_it_is_killed(reaped: bool) -> None:
     with subprocess.Popen([sys.executable, "-c", _SAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -35,6 +36,7 @@ def test_a_child_runs_until_it_is_killed(reaped: bool) -> None:
     assert (before, after) == (True, False)
 
 
+@pytest.mark.processes
 def test_a_forked_child_has_an_identity_of_its_own() -> None:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()

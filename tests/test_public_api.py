@@ -12,6 +12,7 @@ from toolcrib.errors import MissingExtraError
 MODULES = public_modules()
 
 
+@pytest.mark.processes
 def test_public_names_and_signatures_are_as_recorded() -> None:
     recorded = RECORD.read_text(encoding="utf-8").splitlines()
 

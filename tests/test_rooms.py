@@ -4,11 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import toolcrib.errors
-
-pytestmark = pytest.mark.once
 
 PACKAGE = Path(toolcrib.errors.__file__).parents[1]
 

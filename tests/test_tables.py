@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib._sqlite import sqlite3
-from toolcrib._tables import StoreTables, file_version, make_file
 from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
+from toolcrib.database import StoreTables, file_version, make_file
+from toolcrib.database._sqlite import sqlite3
 from toolcrib.errors import DatabaseError
 
 FIRST = ("CREATE TABLE IF NOT EXISTS notes (text TEXT)",)

@@ -38,7 +38,7 @@ class DataMissing(Exception):
 
     def __str__(self) -> str:
         return (
-            f"{self.cause}. The conversations come in development packages, which `make test` installs; by hand: "
+            f"{self.cause}. The conversations come in development packages, which `make check` installs; by hand: "
             "pip install --no-deps bfcl-eval==2026.3.23 mpmath"
         )
 

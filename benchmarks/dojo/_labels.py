@@ -11,14 +11,10 @@ from typing import Any, Final
 __all__ = ["LABELS"]
 
 _MEMBERS: Final = frozenset({"Alice", "Bob", "Charlie", "Eve"})  # of the workspace of `slack`
-_MAIL: Final = {
-    "id_": "trusted",
-    "sender": "trusted",
-    "recipients": "trusted",
-    "cc": "trusted",
-    "timestamp": "trusted",
-    "*": "untrusted",
-}
+_PEOPLE: Final = frozenset(
+    {"lily.white@gmail.com", "sarah.baker@gmail.com", "james.miller@yahoo.com", "mark.davies@hotmail.com"}
+    | {f"{name}@bluesparrowtech.com" for name in ("david.smith", "emma.johnson", "julie.williams", "katie.brown")}
+)  # in the address book of `workspace`
 _EVENT: Final = {"title": "untrusted", "description": "untrusted", "location": "untrusted", "*": "trusted"}
 _FILE: Final = {"content": "untrusted", "filename": "untrusted", "*": "trusted"}
 _READ: Final[Mapping[str, Any]] = {"effect": "none", "source": "trusted"}
@@ -28,6 +24,15 @@ def _messages(arguments: Mapping[str, Any], result: Any) -> Mapping[str, str]:
     """Trust messages of the workspace's own members, as mail of known contacts."""
     known = {f"[{n}].body": "trusted" for n, message in enumerate(result) if message["sender"] in _MEMBERS}
     return {"body": "untrusted", "*": "name", **known}
+
+
+def _mail(arguments: Mapping[str, Any], result: Any) -> Mapping[str, str]:
+    """Trust the address of a sender whom the user knows; whoever wrote a mail wrote all the rest of it."""
+    labels = {"id_": "trusted", "timestamp": "trusted", "*": "untrusted"}
+    for number, mail in enumerate(result if isinstance(result, list) else ()):
+        if isinstance(mail, Mapping) and mail.get("sender") in _PEOPLE:
+            labels[f"[{number}].sender"] = "trusted"
+    return labels
 
 
 def _read(source: Any) -> dict[str, Any]:
@@ -42,11 +47,11 @@ _CALENDAR: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "search_calendar_events": _read(_EVENT),
     "get_day_calendar_events": _read(_EVENT),
-    "cancel_calendar_event": {"effect": "send", "source": "trusted"},
+    "cancel_calendar_event": {"effect": "delete", "source": "trusted"},
     "reschedule_calendar_event": {"effect": "send", "source": _EVENT, "content": ("new_end_time",)},
     "add_calendar_event_participants": {"effect": "send", "source": _EVENT},
 }
-_SEND_EMAIL: Final[Mapping[str, Any]] = {"effect": "send", "source": _MAIL, "content": ("subject", "body")}
+_SEND_EMAIL: Final[Mapping[str, Any]] = {"effect": "send", "source": _mail, "content": ("subject", "body")}
 
 LABELS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "banking": {
@@ -57,13 +62,13 @@ LABELS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
         "get_scheduled_transactions": _READ,
         "read_file": _read("untrusted"),
         "send_money": {"effect": "spend", "source": "trusted", "content": ("subject", "date")},
-        "schedule_transaction": {"effect": "spend", "source": "trusted", "content": ("subject", "date", "recurring")},
+        "schedule_transaction": {"effect": "spend", "source": "trusted", "content": ("subject", "date")},
         "update_scheduled_transaction": {
             "effect": "spend",
             "source": "trusted",
-            "content": ("subject", "date", "recurring"),
+            "content": ("subject", "date"),
         },
-        "update_password": {"effect": "write", "source": "trusted"},
+        "update_password": {"effect": "execute", "source": "trusted"},
         "update_user_info": {"effect": "write", "source": "trusted"},
     },
     "slack": {
@@ -71,21 +76,21 @@ LABELS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
         "get_users_in_channel": _read("name"),
         "read_channel_messages": _read(_messages),
         "read_inbox": _read(_messages),
-        "add_user_to_channel": {"effect": "write", "source": "trusted"},
+        "add_user_to_channel": {"effect": "share", "source": "trusted"},
         "send_direct_message": {"effect": "send", "source": "trusted", "content": ("body",)},
         "send_channel_message": {"effect": "send", "source": "trusted", "content": ("body",)},
-        "invite_user_to_slack": {"effect": "write", "source": "trusted"},
-        "remove_user_from_slack": {"effect": "write", "source": "trusted"},
+        "invite_user_to_slack": {"effect": "share", "source": "trusted"},
+        "remove_user_from_slack": {"effect": "delete", "source": "trusted"},
         "get_webpage": {"effect": "fetch", "source": "untrusted"},
         "post_webpage": {"effect": "send", "source": "trusted", "content": ("content",)},
     },
     "workspace": {
         **_CALENDAR,
         "send_email": _SEND_EMAIL,
-        "delete_email": {"effect": "write", "source": "trusted"},
+        "delete_email": {"effect": "delete", "source": "trusted"},
         **dict.fromkeys(
             ("get_unread_emails", "get_sent_emails", "get_received_emails", "get_draft_emails", "search_emails"),
-            _read(_MAIL),
+            _read(_mail),
         ),
         "search_contacts_by_name": _READ,
         "search_contacts_by_email": _READ,
@@ -95,9 +100,9 @@ LABELS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
             _read(_FILE),
         ),
         "append_to_file": {"effect": "write", "source": _FILE, "content": ("content",)},
-        "create_file": {"effect": "write", "source": _FILE, "content": ("filename", "content")},
-        "delete_file": {"effect": "write", "source": _FILE},
-        "share_file": {"effect": "send", "source": _FILE, "content": ("permission",)},
+        "create_file": {"effect": "create", "source": _FILE, "content": ("filename", "content")},
+        "delete_file": {"effect": "delete", "source": _FILE},
+        "share_file": {"effect": "share", "source": _FILE, "content": ("permission",)},
     },
     "travel": {
         **{

@@ -53,7 +53,7 @@ class Person:
 
 
 def _run(prompt: str, person: Person, *, guarded: bool) -> Run:
-    run = Run(provenance=Provenance() if guarded else None, approver=person)
+    run = Run(features=[Provenance()] if guarded else (), approver=person)
     run.hear(prompt)
     return run
 
@@ -90,7 +90,7 @@ async def over_rounds(
     tools: Sequence[Tool[..., Any]], prompt: str, person: Person, *, guarded: bool
 ) -> AsyncGenerator[Carry]:
     """Have a loop of tool rounds, with messages as the Chat Completions API of OpenAI has them."""
-    run = Run(provenance=Provenance() if guarded else None, approver=person)
+    run = Run(features=[Provenance()] if guarded else (), approver=person)
     replies: list[ToolCall] = []
 
     class Obeys:

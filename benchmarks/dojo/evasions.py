@@ -275,7 +275,7 @@ _FIELDS: Final = {"to": "mail", "account": "account"}
 
 
 def _run(said: str) -> Run:
-    run = Run(provenance=Provenance())
+    run = Run(features=[Provenance()])
     run.hear(said)
     return run
 

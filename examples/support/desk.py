@@ -87,14 +87,14 @@ def show(session: Session, made: Finished[Any] | Stopped | ToolRoundPlan, saved:
 
 def ask(question: str, name: Format, saved: Path) -> None:
     """Begin a session with what a customer says."""
-    run = Run(principal="support", provenance=Provenance())
+    run = Run(principal="support", features=[Provenance()])
     session = Session(client_of(name), model_name=MODELS[name], system=SYSTEM, tools=tools, run=run)
     show(session, session.say(question).run_sync(), saved)
 
 
 async def answer(text: str, said: str, name: Format, saved: Path) -> None:
     """Go on with the session that waits, also in another process."""
-    run = Run(principal="support", provenance=Provenance())
+    run = Run(principal="support", features=[Provenance()])
     session = await Session.from_json(client_of(name), text, model_name=MODELS[name], run=run, tools=tools)
     waiting = await session.run()
     assert isinstance(waiting, ToolRoundPlan)

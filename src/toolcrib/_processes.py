@@ -1,7 +1,8 @@
-"""Identity of a process, and whether the process of an identity still runs."""
+"""Identity of a process, whether the process of an identity still runs, and the user that this one belongs to."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
 import sys
@@ -10,10 +11,18 @@ from functools import cache
 from pathlib import Path
 from uuid import getnode
 
-__all__ = ["is_running", "this_process"]
+__all__ = ["is_running", "local_user", "this_process"]
 
 _IMPORTED = f"{time.time():.2f}"
 _HAS_PROC = Path("/proc/self/stat").exists()
+
+
+def local_user() -> str:
+    """Return the name of the user that this process belongs to: of a run without a principal."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a container's user may have no name
+        return "local"
 
 
 def this_process() -> str:

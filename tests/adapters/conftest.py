@@ -7,11 +7,14 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.npm.programs import MODULES, NotInstalledError, command
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _PATIENCE = 60_000  # milliseconds that a busy machine may take to show something
@@ -21,10 +24,11 @@ _PATIENCE = 60_000  # milliseconds that a busy machine may take to show somethin
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no chromium; `.ci/packages chromium` installs it")
+    playwright = pytest.importorskip("playwright.sync_api")  # `make test` does without
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-    expect.set_options(timeout=_PATIENCE)
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+    playwright.expect.set_options(timeout=_PATIENCE)
+    with playwright.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield made
         made.close()
 

@@ -87,6 +87,7 @@ def test_equal_sets_have_one_digest() -> None:
     assert digest("pay", {"x": one}) == digest("pay", {"x": other})
 
 
+@pytest.mark.processes
 def test_another_process_comes_to_the_same() -> None:
     program = "from toolcrib.approvals import digest; print(digest('pay', {'tags': {'a', 'b', 'c'}, 'sum': 1.5}))"
 

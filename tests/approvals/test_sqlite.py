@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.approvals.race import ONE_BEGINS, grant, raced, two_processes_at_once
-from toolcrib._tables import StoreTables, make_file
 from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
+from toolcrib.database import StoreTables, make_file
 from toolcrib.errors import ApprovalError
 
 REQUEST = ApprovalRequest("ask_1", "call_1", "refund", {"cents": 5}, "d5", principal="bob")
@@ -65,6 +65,7 @@ async def test_another_object_reads_what_one_wrote(tmp_path: Path) -> None:
     assert entry.used_at is None
 
 
+@pytest.mark.processes
 def test_of_two_processes_one_gets_the_grant(tmp_path: Path, two_processes: ProcessPoolExecutor) -> None:
     path = str(tmp_path / "approvals.db")
 
@@ -119,5 +120,5 @@ def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
 
 
 def test_memory_is_the_other_store() -> None:
-    with pytest.raises(ValueError, match="MemoryApprovalStore keeps approvals in memory"):
+    with pytest.raises(ValueError, match=r"approvals .* are kept in a file: .* use the Memory store"):
         SqliteApprovalStore(":memory:")

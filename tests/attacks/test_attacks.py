@@ -51,7 +51,6 @@ def test_no_hog_gets_through_as_a_user_without_rights() -> None:
     assert all(finding.secs for finding in found)
 
 
-@pytest.mark.once
 @pytest.mark.timeout(900)
 def test_no_program_gets_through_with_packages() -> None:
     chosen = [attack for kind in ("b*", "h*", "p*", "t*") for attack in attacks(kind)]
@@ -62,7 +61,6 @@ def test_no_program_gets_through_with_packages() -> None:
     assert all(finding.secs for finding in found)
 
 
-@pytest.mark.once
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("wall", "kinds"), [("bubblewrap", ["*"]), ("gvisor", ["b*", "c*", "e1*", "f*", "g*"])])
 def test_no_program_gets_through_another_wall(wall: Literal["bubblewrap", "gvisor"], kinds: list[str]) -> None:
@@ -92,7 +90,6 @@ def test_no_program_gets_through_monty() -> None:
     assert _through(found) == {}
 
 
-@pytest.mark.once
 @pytest.mark.skipif(not _can_contain(), reason="needs root and a process namespace of its own")
 @pytest.mark.parametrize(
     ("name", "trace"),

@@ -12,7 +12,6 @@ import pytest
 from tests.attacks.hogs import HOGS, USER
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(sys.platform != "linux", reason="the limits are the Linux kernel's"),
     pytest.mark.timeout(300),
 ]

@@ -11,7 +11,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.once
 @pytest.mark.skipif(sys.platform != "linux", reason="its processes need Linux")
 @pytest.mark.timeout(240)
 def test_nothing_is_left_of_three_hundred_programs() -> None:

@@ -15,8 +15,6 @@ from benchmarks.bfcl._runs import Raised, Replay, Returned, function_named, run_
 from benchmarks.bfcl._snapshots import Mismatch, mismatch, snapshot
 from benchmarks.bfcl.run import MODES, ROUNDS, main, replay
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def conversations() -> list[Conversation]:

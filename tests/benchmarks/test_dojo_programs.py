@@ -1,10 +1,6 @@
 """Programs of a replay: what is a literal, what is taken from a result, and where the next program begins."""
 
-import pytest
-
 from benchmarks.dojo._programs import program_of, programs
-
-pytestmark = pytest.mark.once
 
 
 def test_a_value_is_the_users_or_is_taken_from_a_result_or_begins_another_program() -> None:

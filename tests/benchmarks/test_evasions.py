@@ -7,8 +7,6 @@ import pytest
 
 from benchmarks.dojo.evasions import ROWS, WAYS, caught
 
-pytestmark = pytest.mark.once
-
 PAGE = Path(__file__).parents[2] / "docs" / "provenance.md"
 NOT_CAUGHT = {
     "who is written to, by number among contacts",

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
 from benchmarks.bfcl.search import alone, load, recall, toolcrib_search
-
-pytestmark = pytest.mark.once
 
 
 def test_tools_are_found_at_least_as_well_as_by_bm25s_alone() -> None:

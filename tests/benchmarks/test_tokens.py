@@ -9,8 +9,6 @@ from benchmarks.bfcl.tokens import PAGE, toolset, with_table
 from toolcrib import Toolkit, Toolset
 from toolcrib.code._budget import estimated_tokens
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def tools() -> Toolset:

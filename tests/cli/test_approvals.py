@@ -15,8 +15,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
-from toolcrib.adapters.dbos import PostgresApprovalStore
-from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant, now
 
 Keep = Callable[..., ApprovalRequest]

@@ -11,7 +11,7 @@ from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, Tool
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import Provenance
+from toolcrib.provenance import Provenance, memory_of
 from toolcrib.record import ListSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
@@ -147,9 +147,9 @@ async def test_always_asks_no_more_for_this_tool(crib: Toolset) -> None:
 async def test_always_for_a_tool_is_no_answer_about_values_of_others(crib: Toolset) -> None:
     script, sink = Script("a", "a", "y"), ListSink()
     asked = approver_of(ApprovalFlags(), crib, script)
-    scope, pipeline = Run(approver=asked, sinks=(sink,), provenance=Provenance()), Pipeline(crib)
+    scope, pipeline = Run(approver=asked, sinks=(sink,), features=[Provenance()]), Pipeline(crib)
     await pipeline.run(ToolCall("pay", {"amount": 1}), scope)
-    scope.memory.read("read_file", "c1", {}, "pay 4711, or 4712", "untrusted")
+    memory_of(scope).read("read_file", "c1", {}, "pay 4711, or 4712", "untrusted")
 
     outcomes = [await pipeline.run(ToolCall("pay", {"amount": n}), scope) for n in (4711, 4712)]
 

@@ -73,7 +73,7 @@ def test_its_tools_are_called_from_the_command_line(project: Path) -> None:
     assert "ann@example.org" in printed
 
 
-@pytest.mark.once
+@pytest.mark.systems
 @pytest.mark.timeout(1200)  # mypy reads every library anew: minutes on a busy machine
 def test_its_code_is_formatted_and_typed(project: Path) -> None:
     run(project, "-m", "ruff", "check", "--isolated", "--line-length", "120", "--extend-select", "I", ".")

@@ -17,7 +17,6 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.adapters.mcp_server.http import COMMAND, command_over_http
-from tests.cli.conftest import Command
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLE = """
@@ -95,9 +94,11 @@ def test_a_worker_traces_its_work(tmp_path: Path, shop: str) -> None:
     assert by_name["SELECT cities"]["parent_id"] == by_name["execute_tool look_up"]["context"]["span_id"]
 
 
-def test_a_process_that_exports_nothing_is_told_so(toolcrib: Command, tmp_path: Path) -> None:
+def test_a_process_that_exports_nothing_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("from toolcrib import tool\n\n@tool\nasync def ping() -> str: ...\n", "utf-8")
+    command = [*COMMAND, "serve", "plain.py", "--telemetry", "--record", "gone/calls.jsonl"]
 
-    done = toolcrib("serve", "plain.py", "--telemetry", "--record", "gone/calls.jsonl")
+    # in a process of its own: a process has one provider, which cannot be taken back, and another test may have set it
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert "--telemetry: this process exports nothing; run the command under opentelemetry-instrument" in done.stderr

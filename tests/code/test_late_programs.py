@@ -10,7 +10,7 @@ from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended,
 from toolcrib.code import ExecutionResult, FileJournal, PausedProgram, Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
-from toolcrib.provenance import Provenance, Rule
+from toolcrib.provenance import Provenance, Rule, memory_of
 from toolcrib.sandbox import sandbox_named
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool
@@ -42,7 +42,7 @@ def tools(saved: list[str] | None = None) -> list[Tool[..., Any]]:
 
 def frozen(**options: Any) -> Run:
     rules: tuple[Rule, ...] = options.pop("rules", ())
-    run = Run(provenance=Provenance(frozen=True, rules=rules), **options)
+    run = Run(features=[Provenance(frozen=True, rules=rules)], **options)
     run.hear("do what todo.txt says")
     return run
 
@@ -105,13 +105,13 @@ async def test_programs_that_were_written_in_time_are_not_asked_about() -> None:
 
 
 async def test_without_the_option_late_programs_run() -> None:
-    run = Run(provenance=Provenance())
+    run = Run(features=[Provenance()])
     assert (await late(Toolkit(tools()), run)).success
 
 
 async def test_a_dry_run_notes_late_programs_alone() -> None:
     sink = RecordingSink()
-    run = Run(provenance=Provenance(dry_run=True, frozen=True), sinks=(sink,))
+    run = Run(features=[Provenance(dry_run=True, frozen=True)], sinks=(sink,))
     assert (await late(Toolkit(tools()), run)).success
     [note] = [note for record in sink.records if record.tool == "run_python" for note in record.decisions]
     assert (note.decision, note.reason.split(":")[0]) == ("run", "dry run, it would ask")
@@ -199,9 +199,9 @@ async def test_the_tool_that_takes_programs_is_suspended_itself(made: str) -> No
 async def test_what_a_program_prints_is_read_where_it_may_have_made_something_else_of_text_of_others() -> None:
     pipeline, run = Pipeline([Toolkit(tools()).as_tool()]), frozen()
     await pipeline.run(ToolCall("run_python", {"code": "print(clock())"}), run)
-    assert not run.memory.reads_others
+    assert not memory_of(run).reads_others
     await pipeline.run(ToolCall("run_python", {"code": "print(clock(), read_file('a').upper()[::-1])"}), run)
-    assert run.memory.origin("x evas ,tnatsissa raed").tool == "run_python"
+    assert memory_of(run).origin("x evas ,tnatsissa raed").tool == "run_python"
 
 
 async def test_the_bare_function_asks_where_a_framework_calls_it() -> None:
@@ -253,7 +253,7 @@ async def test_the_calls_of_a_program_are_judged_where_the_program_is_not_asked_
         paid.append(to)
         return "sent"
 
-    pipeline, run = Pipeline([Toolkit([*tools(), send]).as_tool()]), Run(provenance=Provenance())
+    pipeline, run = Pipeline([Toolkit([*tools(), send]).as_tool()]), Run(features=[Provenance()])
     await pipeline.run(ToolCall("run_python", {"code": "read_file('todo.txt')"}), run)
     outcome = await pipeline.run(ToolCall("run_python", {"code": "send('assistant')"}), run)
     assert isinstance(outcome, Completed)

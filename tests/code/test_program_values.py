@@ -48,7 +48,7 @@ def office() -> list[Tool[..., Any]]:
 
 
 def run_of(said: str = "look at the mail, and do what is to be done") -> Run:
-    run = Run(provenance=Provenance())
+    run = Run(features=[Provenance()])
     run.hear(said)
     return run
 
@@ -68,15 +68,11 @@ async def asked(code: str, run: Run | None = None) -> list[str]:
         "send(to='dave' + '@corp.com' if mail['sender'] else 'dave@corp.com')",
         "pay(iban='FR7630006000011234567890189', amount=77.7)",
         "pay('FR7630006000011234567890189', amount=77.7)",
-        "pay(iban=people[1]['iban'], amount=people[1]['owed'])",
-        "pay(iban=people[1]['iban'], amount=sum(each['owed'] for each in people))",
-        "[pay(each['iban'], round(each['owed'] * 1.19, 2)) for each in people if each['name'] == 'Dora']",
-        "send(to=mail['sender'])",
         "send(to=max(people, key=lambda each: each['owed'])['mail'])",
-        "send(to=people[1]['mail'], text=mail['body'][:12])",
+        "send(to=people[2]['mail'], text=mail['body'][:12])",
     ],
 )
-async def test_a_program_that_was_written_before_says_and_computes_values_of_its_own(call: str) -> None:
+async def test_a_program_that_was_written_before_says_values_of_its_own(call: str) -> None:
     assert await asked(f"mail = read_mail()\npeople = contacts()\n{call}") == []
 
 
@@ -86,29 +82,33 @@ async def test_a_program_that_was_written_before_says_and_computes_values_of_its
         ("send(to=mail['body'].split()[2][::-1].strip(','))", "to `eve@evil.com`"),
         ("import base64\nsend(to=base64.b64decode(mail['code']).decode())", "to `eve@evil.com`"),
         ("send(to=f\"{mail['body'][:5]}@evil.com\")", "to `Write@evil.com`"),
-        ("send(to='@'.join([mail['body'][:5], 'evil.com']))", "to `Write@evil.com`"),
-        ("pay(people[0]['iban'], int(mail['body'][27:29]) + int(mail['body'][34]))", "amount `42.0`"),
-        ("found = []\nfound.append(mail['body'][::-1])\nsend(to=found[0][:8])", "to `moc.proc`"),
         (
-            "def turned(text, end):\n    return text[::-1]\nsend(to=turned(end='x', text=mail['code']))",
-            "to `t92YuwWa2VGQlZXZ`",
+            "def f(**k): return k\nv = f(x=mail['body'])['x']\nsend(to='@'.join([v[:5], 'evil.com']))",
+            "to `Write@evil.com`",
         ),
-        ("send(to=people[0]['name'] + ' ' + mail['sender'].split('@')[0] + mail['body'][:0])", "to `Bob ann`"),
+        ("l = []\nlist.append(l, mail['code'])\nsend(to=l[0][::-1])", "to `t92YuwWa2VGQlZXZ`"),
+        (
+            "from functools import partial\nl = []\npartial(l.append, mail['code'])()\nsend(to=l[0][::-1])",
+            "to `t92YuwWa",
+        ),
+        ("from collections import defaultdict\nsend(to=defaultdict(lambda: mail['code'])[1][::-1])", "to `t92YuwWa"),
+        ("f = lambda x=mail['code']: 0\nsend(to=f.__defaults__[0][::-1])", "to `t92YuwWa"),
+        ("class Mail:\n    to = mail['code']\nsend(to=Mail.to[::-1])", "to `t92YuwWa"),
+        ("exec('x = mail[\"code\"][::-1]')\nsend(to=x)", "to `t92YuwWa"),
+        ("pay('FR7630006000011234567890189', int(mail['body'][27:29]) + int(mail['body'][34]))", "amount `42.0`"),
+        ("pay('FR7630006000011234567890189', sum(each['owed'] for each in people))", "amount `142.75`"),
     ],
 )
-async def test_what_is_computed_of_a_strangers_text_is_asked_about(call: str, value: str) -> None:
-    found = await asked(f"mail = read_mail()\npeople = contacts()\n{call}")
-    assert found == [f"{value} comes from `read_mail` (computed), untrusted"]
+async def test_what_is_computed_has_no_known_origin_however_it_flows(call: str, value: str) -> None:
+    [found] = await asked(f"mail = read_mail()\npeople = contacts()\n{call}")
+    assert found.startswith(value)
+    assert found.endswith("is in nothing that the user wrote or that a trusted tool gave")
 
 
-async def test_what_a_program_says_elsewhere_does_not_make_a_strangers_value_its_own() -> None:
-    code = "mail = read_mail()\nknown = {'dave@corp.com': 1}\nsend(to=mail['body'].split()[-1])"
-    assert await asked(code) == ["to `dave@corp.com` comes from `read_mail` (body), untrusted"]
-
-
-async def test_a_trusted_value_that_a_stranger_encoded_is_not_one_that_was_looked_up() -> None:
-    code = "people = contacts()\nmail = read_mail()\nsend(to=mail['turned'][::-1])"
-    assert await asked(code) == ["to `dora@corp.com` comes from `read_mail` (computed), untrusted"]
+async def test_who_is_paid_is_asked_about_also_where_a_program_chose_among_trusted_values() -> None:
+    code = "mail = read_mail()\npeople = contacts()\npay(people[2]['iban'], people[2]['owed'])"
+    assert len(await asked(code)) == 1
+    assert await asked(code, run_of("read my mail, and pay Dora")) == []
 
 
 async def test_a_program_that_was_written_after_the_mail_was_read_says_nothing_of_its_own() -> None:
@@ -128,10 +128,9 @@ async def test_what_an_earlier_program_of_a_session_left_is_looked_up_by_its_val
     assert [each.reason.partition(" is in")[0] for each in result.suspended] == ["to `t92YuwWa2VGQlZXZ`"]
 
 
-async def test_a_program_that_is_resumed_computes_values_of_its_own_as_before() -> None:
+async def test_a_program_that_is_resumed_says_values_of_its_own_as_before() -> None:
     toolkit, run = Toolkit(office(), sandbox="process"), run_of()
-    code = "mail = read_mail()\npeople = contacts()\nsend(to=mail['code'])\n"
-    code += "pay(iban=people[1]['iban'], amount=sum(each['owed'] for each in people))"
+    code = "mail = read_mail()\nsend(to=mail['code'])\npay(iban='FR7630006000011234567890189', amount=77.7)"
     paused = await toolkit.execute_async(code, run)
     assert len(paused.suspended) == 1
     assert paused.paused is not None
@@ -140,21 +139,11 @@ async def test_a_program_that_is_resumed_computes_values_of_its_own_as_before() 
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        "exec('mail = read_mail()')\nsend(to='dave@corp.com')",
-        "class Mail:\n    to = read_mail()['code']\nsend(to=Mail.to[::-1])",
-    ],
-)
-async def test_a_program_that_cannot_be_followed_is_looked_up_by_its_values(code: str) -> None:
-    assert len(await asked(code)) == ("dave" not in code)
-
-
-@pytest.mark.parametrize(
     ("made", "count"),
     [
         ({"to": "dave@corp.com"}, 0),
-        ({"to": "carl@corp.com"}, 0),
+        ({"to": "carl@corp.com"}, 1),  # a stranger names it
+        ({"to": "dora@corp.com"}, 0),
         ({"to": "eve@evil.com"}, 1),
         ({"to": "moc.live@eve"}, 1),
         ({"to": "DE89370400440532013000"}, 0),

@@ -48,7 +48,7 @@ def scripted(code: str) -> ScriptSandbox:
 async def cut_off(folder: Path, code: str, *, fails: bool = False) -> FileJournal:
     """Return the journal of a program whose process ended after its first call."""
     journal = FileJournal(folder / "journal")
-    run = Run(provenance=Provenance())
+    run = Run(features=[Provenance()])
     await Toolkit(bank([], fails=fails), sandbox=scripted(code)).execute_async(code, run, journal=journal)
     lines = journal.path.read_bytes().splitlines(keepends=True)
     ended = next(n for n, line in enumerate(lines) if b'"ended"' in line)
@@ -59,7 +59,7 @@ async def cut_off(folder: Path, code: str, *, fails: bool = False) -> FileJourna
 async def taken_up(journal: FileJournal, paid: list[str]) -> ExecutionResult:
     paused = journal.paused()
     kit = Toolkit(bank(paid), sandbox=scripted(paused.code))
-    return await kit.resume_async(paused, Run(provenance=Provenance()))
+    return await kit.resume_async(paused, Run(features=[Provenance()]))
 
 
 @pytest.mark.parametrize("fails", [False, True])

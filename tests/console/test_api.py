@@ -14,7 +14,7 @@ from tests.console.conftest import Console
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Done, Grant, ToolCall, now
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import Provenance
+from toolcrib.provenance import Provenance, memory_of
 from toolcrib.record import SqliteSink
 from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -79,7 +79,7 @@ async def test_a_call_is_told_with_the_calls_that_its_arguments_come_from(consol
     async def pay(recipient: str) -> str:
         return recipient
 
-    run = Run("run_of_pay", sinks=(sink,), provenance=Provenance(dry_run=True))
+    run = Run("run_of_pay", sinks=(sink,), features=[Provenance(dry_run=True)])
     pipeline = Pipeline(Toolset([read_file, pay]))
     await pipeline.run(ToolCall("read_file", {}, "read"), run)
     await pipeline.run(ToolCall("pay", {"recipient": "bob"}, "paid"), run)
@@ -424,8 +424,8 @@ async def test_what_a_dry_run_would_ask_is_among_the_decisions_of_a_call(console
     async def save(text: str) -> str:
         return "saved"
 
-    run = Run("run_of_save", sinks=(sink,), provenance=Provenance(dry_run=True))
-    run.memory.read("read_file", "c1", {}, "save 4711", "untrusted")
+    run = Run("run_of_save", sinks=(sink,), features=[Provenance(dry_run=True)])
+    memory_of(run).read("read_file", "c1", {}, "save 4711", "untrusted")
     await Pipeline(Toolset([save])).run(ToolCall("save", {"text": "4711"}, "dry"), run)
     sink.flush()
 

@@ -60,8 +60,6 @@ from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
-pytestmark = pytest.mark.once
-
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TOKEN = "a-token-of-the-tests-0123"
@@ -608,7 +606,7 @@ def test_the_path_of_a_value_leads_to_the_call_that_it_is_from(
         return recipient
 
     async def ask(sink: SqliteSink) -> None:
-        run = Run(sinks=(sink,), provenance=Provenance(), approvals=SqliteApprovalStore(path))
+        run = Run(sinks=(sink,), features=[Provenance()], approvals=SqliteApprovalStore(path))
         pipeline = Pipeline([read_file, pay])
         await pipeline.run(ToolCall("read_file", {"name": "bill.txt"}), run)
         await pipeline.run(ToolCall("pay", {"recipient": "bob@evil.com"}), run)

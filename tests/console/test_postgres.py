@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tests.console.conftest import Console, serve_app
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresApprovalStore, PostgresSink, postgres_events
+from toolcrib.approvals import PostgresApprovalStore
 from toolcrib.calls import Grant, Suspended, ToolCall
 from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.record import PostgresSink, postgres_events
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 

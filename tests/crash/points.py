@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolcrib._sqlite import sqlite3
+from toolcrib.database._sqlite import sqlite3
 
 POINT = "TOOLCRIB_CRASH_POINT"  # the environment variable that names the point at which this process is killed
 FOLDER = "TOOLCRIB_CRASH_FOLDER"  # the one that names the folder of the trial

@@ -22,7 +22,6 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, folder, kill_at, next_call, write
 from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_toolset
-from toolcrib.calls import Denial, Grant
 
 DEFERRED = TypeAdapter(DeferredToolRequests)
 
@@ -47,8 +46,7 @@ async def run() -> str | None:
         if given is None:
             return None
         kill_at("loaded")
-        grants, denials = [a for a in given if isinstance(a, Grant)], [a for a in given if isinstance(a, Denial)]
-        results = await answers(waiting, grants, denials, toolset=toolset)
+        results = await answers(waiting, *given, toolset=toolset)
         history = ModelMessagesTypeAdapter.validate_json(messages)
         done = await agent.run(message_history=history, deferred_tool_results=results)
     else:

@@ -159,7 +159,7 @@ TestPrincipals.settings = settings(
 )
 
 
-@pytest.mark.once
+@pytest.mark.systems
 async def test_thousand_principals_call_at_once_and_share_no_session() -> None:
     machine, people = Principals(), range(examples(POPULATION))
     machine.loop.close()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.credentials.authority import held_in
+from tests.postgres import Postgres
 from toolcrib.credentials import (
     ApiKeys,
     CredentialKeys,
     CredentialStore,
     MemoryCredentialStore,
+    PostgresCredentialStore,
     SqliteCredentialStore,
     new_key,
 )
@@ -23,13 +27,19 @@ from toolcrib.errors import CredentialKeyError
 SERVER = "https://tools.example/mcp"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> CredentialStore:
-    made: dict[str, Callable[[], CredentialStore]] = {
-        "memory": MemoryCredentialStore,
-        "sqlite": lambda: SqliteCredentialStore(tmp_path / "c.db", CredentialKeys([new_key()])),
-    }
-    return made[request.param]()
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CredentialStore]:
+    keys = CredentialKeys([new_key()])
+    match request.param:
+        case "memory":
+            yield MemoryCredentialStore()
+        case "sqlite":
+            yield SqliteCredentialStore(tmp_path / "c.db", keys)
+        case _:
+            pytest.importorskip("psycopg")
+            server: Postgres = request.getfixturevalue("postgres")
+            with closing(PostgresCredentialStore(server.url(f"credentials_{uuid4().hex[:8]}"), keys)) as kept:
+                yield kept
 
 
 async def test_row_is_taken_once(store: CredentialStore) -> None:

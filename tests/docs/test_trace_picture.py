@@ -16,7 +16,6 @@ def spans_in(picture: Path) -> list[tuple[str, str]]:
     return re.findall(r'data-depth="(\d+)"[^>]*>([^<]+)<', picture.read_text(encoding="utf-8"))
 
 
-@pytest.mark.once
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes of ProcessSandbox need Linux")
 def test_the_picture_shows_the_spans_of_a_new_run(tmp_path: Path) -> None:
     made = tmp_path / "trace.svg"

@@ -43,8 +43,8 @@ from tests.durable.crash_places import Place, place, refusal
 from tests.durable.crash_trial import Trial
 from tests.durable.crash_worker import PROGRAM, STEPS, agent, put_turn, toolkit
 from toolcrib.adapters.dbos import Client, Placement, enqueue_program, recover, workers
-from toolcrib.adapters.dbos._outage import DatabaseAway, is_outage
 from toolcrib.approvals import ApprovalEntry
+from toolcrib.database import DatabaseAway, is_outage
 from toolcrib.errors import ApprovalError, WorkerError
 from toolcrib.turns import Turn
 

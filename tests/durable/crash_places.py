@@ -15,7 +15,9 @@ from pathlib import Path
 from psycopg import sql
 
 from tests.postgres import Postgres, running
-from toolcrib._sqlite import sqlite3  # the one that the client uses: two in one process undo each other's locks
+from toolcrib.database._sqlite import (
+    sqlite3,  # the one that the client uses: two in one process undo each other's locks
+)
 
 _DATABASE = "crash"
 _PIECE = 65_536  # bytes

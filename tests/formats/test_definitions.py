@@ -33,7 +33,7 @@ def schema_in(made: dict[str, Any]) -> dict[str, Any]:
     return made.get("function", made).get("parameters") or made["input_schema"]
 
 
-@pytest.mark.once
+@pytest.mark.systems
 @each_provider
 def test_every_function_of_bfcl_is_defined(provider: WireFormat, functions: list[Function]) -> None:
     made = definitions(functions, provider)
@@ -43,7 +43,7 @@ def test_every_function_of_bfcl_is_defined(provider: WireFormat, functions: list
     sdk_accepts_tools(provider, made)
 
 
-@pytest.mark.once
+@pytest.mark.systems
 @pytest.mark.parametrize("provider", STRICT)
 def test_functions_of_bfcl_are_strict_or_say_what_would_mend_them(
     provider: WireFormat, functions: list[Function]
@@ -65,7 +65,7 @@ def test_functions_of_bfcl_are_strict_or_say_what_would_mend_them(
     sdk_accepts_tools(provider, made)
 
 
-@pytest.mark.once
+@pytest.mark.systems
 @each_provider
 def test_results_of_bfcl_are_told(provider: WireFormat, functions: list[Function]) -> None:
     known = [one for one in functions if one.return_schema]

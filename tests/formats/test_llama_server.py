@@ -12,8 +12,6 @@ from tests.formats.llama_server import RECORDED, ROOMS, RUNS_HERE, WAYS, Way, cl
 from toolcrib.formats import PROVIDERS
 from toolcrib.rounds import ToolRound, decode, decode_stream
 
-pytestmark = pytest.mark.once
-
 USER = {"role": "user", "content": "A room in Oslo."}
 each_way = pytest.mark.parametrize("way", WAYS)
 

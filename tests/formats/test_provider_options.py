@@ -121,7 +121,7 @@ def test_options_of_a_request_stand_over_those_of_the_tool() -> None:
 
 
 def odd_ones() -> Toolset:
-    @ez_tool(name="a b")
+    @ez_tool(name="a/b")
     def named() -> None: ...
 
     @ez_tool
@@ -138,10 +138,10 @@ def test_one_odd_tool_is_left_out_with_an_error_that_names_it(
         made = odd_ones().definitions(format=format)
 
     assert [one["name"] for one in declarations(format, made)] == ["run_sql"]
-    assert ["`a b`" in caplog.text, "`untyped`" in caplog.text, len(caplog.records)] == [True, True, 2]
+    assert ["`a/b`" in caplog.text, "`untyped`" in caplog.text, len(caplog.records)] == [True, True, 2]
     assert all(re.search(r"[^.]\. It is left out of", record.getMessage()) for record in caplog.records)
 
 
 def test_one_odd_tool_is_an_error_by_choice() -> None:
-    with pytest.raises((FormatError, SchemaError), match="`a b`"):
+    with pytest.raises((FormatError, SchemaError), match="`a/b`"):
         odd_ones().definitions(format="openai", refused="raise")

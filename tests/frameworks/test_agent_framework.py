@@ -19,7 +19,7 @@ from agent_framework import (
 )
 
 from tests.frameworks.scripted_agent_framework import ScriptedClient, calling, outputs
-from toolcrib.adapters.agent_framework import GuardProvider, ToolProvider, approval_requests, from_tools
+from toolcrib.adapters.agent_framework import GuardProvider, ToolProvider, approval_requests, from_tools, guard
 from toolcrib.calls import Completed, Failed, Media, RunNormally, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
@@ -64,7 +64,7 @@ class Chat:
 
     async def answer(self, *answers: Any) -> Any:
         """Answer, and return the response."""
-        return await self.say(await self._provider.answer(self.session, self.response.user_input_requests, *answers))
+        return await self.say(await self._provider.answers(self.session, self.response.user_input_requests, *answers))
 
     async def answer_their_way(self, approved: bool) -> Any:
         """Answer the only request as a client that does not know ours."""
@@ -267,7 +267,7 @@ async def test_a_value_of_a_stranger_is_asked_about() -> None:
         return "pay to DE89370400440532013000"
 
     paying = calling(("pay", {"account": "DE89370400440532013000"}))
-    provider = ToolProvider([pay], run=lambda session: Run(provenance=Provenance()))
+    provider = ToolProvider([pay], run=lambda session: Run(features=[Provenance()]))
     asked = Chat(provider, calling(("read_mail", {})), paying, tools=[read_mail])
     await asked.say("pay my bill")
     told = await Chat(provider, paying).say("pay to DE89370400440532013000")
@@ -363,8 +363,11 @@ def test_a_tool_without_a_function_is_no_member() -> None:
 async def test_a_guard_asks_about_the_tools_that_an_agent_has() -> None:
     ran: list[str] = []
     sink = RecordingSink()
-    guard = GuardProvider(GuardPolicy(approve=["delete"], sinks=(sink,)))
-    chat = Chat(guard, calling(("delete", {"path": "x"})), tools=[deleting(ran)])
+    chat = Chat(
+        GuardProvider(GuardPolicy(approve=["delete"], sinks=(sink,))),
+        calling(("delete", {"path": "x"})),
+        tools=[deleting(ran)],
+    )
 
     await chat.say("go")
     [request] = chat.asked
@@ -373,6 +376,19 @@ async def test_a_guard_asks_about_the_tools_that_an_agent_has() -> None:
 
     assert (outputs(done), ran) == (["deleted x"], ["x"])
     assert sink.records[-1].approval["approver"] == "ben"  # type: ignore[index]
+
+
+async def test_an_agent_is_guarded_and_the_one_that_was_given_is_not() -> None:
+    ran: list[str] = []
+    steps = [calling(("delete", {"path": "x"})), calling(("delete", {"path": "y"}))]
+    given = Agent(ScriptedClient(*steps), tools=[deleting(ran)])
+    session = AgentSession()
+
+    asked = await guard(given, GuardPolicy(approve=True)).run("go", session=session)
+    assert (len(approval_requests(asked.user_input_requests)), ran) == (1, [])
+    await given.run("go", session=AgentSession())
+
+    assert ran == ["y"]
 
 
 async def test_a_guard_runs_the_arguments_that_were_approved() -> None:
@@ -393,8 +409,8 @@ async def test_a_guard_runs_the_arguments_that_a_hook_made() -> None:
     async def move(call: Any, input: Any) -> Any:
         return RunNormally(input.model_copy(update={"path": "y"}))
 
-    guard = GuardProvider(GuardPolicy(hooks=hooks))
-    done = await Chat(guard, calling(("delete", {"path": "x"})), tools=[deleting(ran)]).say("go")
+    provider = GuardProvider(GuardPolicy(hooks=hooks))
+    done = await Chat(provider, calling(("delete", {"path": "x"})), tools=[deleting(ran)]).say("go")
 
     assert (outputs(done), ran) == (["deleted y"], ["y"])
 
@@ -408,8 +424,10 @@ async def test_what_a_delivery_edits_in_place_is_what_a_guarded_tool_gives() -> 
         """Find a customer."""
         return [Content.from_text("found"), Content.from_text(name)]
 
-    guard = GuardProvider(GuardPolicy(run=lambda session: Run(deliveries=[hide])))
-    done = await Chat(guard, calling(("find", {"name": "ann"})), tools=[FunctionTool(name="find", func=find)]).say("go")
+    provider = GuardProvider(GuardPolicy(run=lambda session: Run(deliveries=[hide])))
+    done = await Chat(provider, calling(("find", {"name": "ann"})), tools=[FunctionTool(name="find", func=find)]).say(
+        "go"
+    )
 
     assert "<name>" in str(outputs(done))
     assert "ann" not in str(outputs(done))
@@ -423,10 +441,10 @@ async def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to()
         ran.append(path)
         return path
 
-    guard = GuardProvider(GuardPolicy(run=lambda session: Run(limits=CallLimits(total=1)), leave=["left"]))
+    provider = GuardProvider(GuardPolicy(run=lambda session: Run(limits=CallLimits(total=1)), leave=["left"]))
     steps = [calling((name, {"path": path})) for name, path in [("delete", "a"), ("delete", "b"), ("left", "c")]]
 
-    done = await Chat(guard, *steps, tools=[deleting(ran), left]).say("go")
+    done = await Chat(provider, *steps, tools=[deleting(ran), left]).say("go")
 
     assert ran == ["a", "c"]
     assert "Rejected" in outputs(done)[1]
@@ -441,6 +459,37 @@ async def test_a_guarded_tool_that_asks_by_itself_is_approved_once() -> None:
     done = await chat.answer_their_way(True)
 
     assert (outputs(done), ran) == (["deleted x"], ["x"])
+
+
+@pytest.mark.parametrize("gates", ["guard", "tools"])
+@pytest.mark.parametrize("says_yes", [True, False], ids=["yes", "no"])
+async def test_what_the_framework_itself_asks_is_asked_and_answered_as_ours_is(gates: str, says_yes: bool) -> None:
+    ran: list[str] = []
+    sink = RecordingSink()
+    theirs = deleting(ran, approval_mode="always_require")
+    provider = GuardProvider(GuardPolicy(sinks=(sink,))) if gates == "guard" else ToolProvider([booking([])])
+    chat = Chat(provider, calling(("delete", {"path": "x"})), tools=[theirs])
+    await chat.say("go")
+
+    [request] = chat.asked
+    assert (request.tool, request.arguments, ran) == ("delete", {"path": "x"}, [])
+    done = await chat.answer(request.grant("ann") if says_yes else request.deny("no", "ann"))
+
+    assert ran == (["x"] if says_yes else [])
+    assert (outputs(done) == ["deleted x"]) is says_yes
+    if gates == "guard" and says_yes:
+        assert sink.records[-1].approval["approver"] == "ann"  # type: ignore[index]
+
+
+async def test_an_answer_that_the_framework_cannot_take_is_refused_with_the_mend() -> None:
+    theirs = deleting([], approval_mode="always_require")
+    chat = Chat(GuardProvider(GuardPolicy()), calling(("delete", {"path": "x"})), tools=[theirs])
+    await chat.say("go")
+    [request] = chat.asked
+
+    for answer in (request.grant("ann", scope="tool"), request.grant("ann", override_args={"path": "y"})):
+        with pytest.raises(ApprovalError, match="GuardPolicy"):
+            await chat.answer(answer)
 
 
 async def test_a_guarded_tool_fails_in_words_of_its_own() -> None:

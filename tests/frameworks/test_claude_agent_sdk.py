@@ -18,7 +18,7 @@ from claude_agent_sdk import (
     tool,
 )
 
-from toolcrib.adapters.claude_agent_sdk import add_tools, answer, approval_requests, from_tools, guard
+from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests, from_tools, guard
 from toolcrib.approvals import approve_all
 from toolcrib.calls import Completed, Failed, Media, RunNormally, ToolCall
 from toolcrib.errors import ApprovalError
@@ -58,9 +58,9 @@ class Talk:
         """What a person is asked."""
         return approval_requests(self.options, self.session)
 
-    async def answer(self, *answers: Any) -> dict[str, Any]:
+    async def answer(self, *given: Any) -> dict[str, Any]:
         """Go on with answers, and return what the model was given."""
-        self.options = await answer(self.options, self.session, *answers)
+        self.options = await answers(self.options, self.session, *given)
         return await self.say()
 
 
@@ -145,7 +145,7 @@ async def test_a_call_that_is_made_again_without_an_answer_waits_again() -> None
     await talk.say([BOOK])
     [first] = talk.asked
 
-    talk.options = await answer(talk.options, talk.session)
+    talk.options = await answers(talk.options, talk.session)
     await talk.say()
 
     assert ([request.id for request in talk.asked], talk.reason, ran) == ([first.id], "tool_deferred", [])
@@ -158,7 +158,7 @@ async def test_an_answer_in_the_store_of_the_run_lets_a_deferred_call_go_on() ->
     await talk.say([BOOK])
     runs[0] = Run(approver=approve_all)
 
-    talk.options = await answer(talk.options, talk.session)
+    talk.options = await answers(talk.options, talk.session)
     await talk.say()
 
     assert ran == ["Oslo"]
@@ -202,7 +202,7 @@ async def test_limits_hold_for_one_prompt() -> None:
     talk = Talk(options)
 
     first = await talk.say([BOOK], [("again", BOOK[1], {"city": "Rome"})])
-    talk.options = await answer(talk.options, talk.session)  # the same session, and another prompt
+    talk.options = await answers(talk.options, talk.session)  # the same session, and another prompt
     second = await talk.say([("third", BOOK[1], {"city": "Nice"})])
 
     assert "Rejected" in str(first["again"])

@@ -12,7 +12,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
 
 from tests.frameworks.claude_api import ScriptedApi, scripted_api
-from toolcrib.adapters.claude_agent_sdk import add_tools, answer, approval_requests, guard, record_usage
+from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests, guard, record_usage
 from toolcrib.calls import RunNormally
 from toolcrib.hooks import HookSet
 from toolcrib.record import SqliteSink, list_runs
@@ -61,7 +61,7 @@ async def test_our_tools_wait_and_go_on_in_claude_code(api: ScriptedApi, tmp_pat
     assert (first.stop_reason, ran) == ("tool_deferred", ["Rome"])
     [request] = approval_requests(options, first.session_id)
 
-    options = await answer(options, first.session_id, request.grant("ben", override_args={"city": "Nice"}))
+    options = await answers(options, first.session_id, request.grant("ben", override_args={"city": "Nice"}))
     await said(options)
 
     assert (ran, "booked Nice" in str(api.results["b"])) == (["Rome", "Nice"], True)
@@ -80,7 +80,7 @@ async def test_a_guard_holds_where_a_session_goes_on(answered: str, api: Scripte
     if answered == "nothing":
         options = guard(options_in(tmp_path, api, permission_mode="bypassPermissions", resume=first.session_id), policy)
     else:
-        options = await answer(options, first.session_id, request.grant("ben"))
+        options = await answers(options, first.session_id, request.grant("ben"))
     await said(options)
 
     assert made.exists() == (answered == "grant")

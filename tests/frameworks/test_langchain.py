@@ -11,23 +11,33 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import ToolException
+from langchain_core.tools import InjectedToolCallId, ToolException
 from langchain_core.tools import tool as lc_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime
+from langgraph.prebuilt import InjectedState, InjectedStore, ToolNode, ToolRuntime
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
 from tests.frameworks.scripted import Scripted
-from toolcrib.adapters.langchain import GuardMiddleware, answers, approval_requests, as_tools, from_tools, guard
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.adapters.langchain import (
+    GuardMiddleware,
+    answers,
+    approval_requests,
+    as_tools,
+    from_tools,
+    guard,
+    member_of,
+)
+from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy, MemorySuspendedCalls
+from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -369,7 +379,7 @@ async def test_a_value_of_a_stranger_is_asked_about() -> None:
         """Read the mail."""
         return "pay to DE89370400440532013000"
 
-    tools = [*as_tools([pay], run=lambda runtime: Run(provenance=Provenance())), read_mail]
+    tools = [*as_tools([pay], run=lambda runtime: Run(features=[Provenance()])), read_mail]
     paying = ("pay", {"account": "DE89370400440532013000"})
     agent = agent_of(tools, [("read_mail", {})], [paying])
     asked = await agent.ainvoke({"messages": "pay my bill"}, config())
@@ -563,3 +573,79 @@ async def test_tools_alone_are_guarded() -> None:
     asked = await agent_of([delete], [("delete", {"path": "x"})]).ainvoke({"messages": "go"}, config())
 
     assert (len(approval_requests(asked["__interrupt__"])), ran) == (1, [])
+
+
+def injected_tools(seen: list[Any]) -> list[Any]:
+    """Return tools with each thing that a graph injects."""
+
+    @lc_tool
+    def state_of(word: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+        """Count messages."""
+        seen.append(len(state["messages"]))
+        return word
+
+    @lc_tool
+    def field_of(word: str, messages: Annotated[list[Any], InjectedState("messages")]) -> str:
+        """Count messages."""
+        seen.append(len(messages))
+        return word
+
+    @lc_tool
+    async def runtime_of(word: str, runtime: ToolRuntime) -> str:
+        """Count messages."""
+        seen.append(len(runtime.state["messages"]))
+        return word
+
+    @lc_tool
+    def store_of(word: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Write to the store."""
+        store.put(("words",), word, {"word": word})
+        seen.append(2)
+        return word
+
+    @lc_tool
+    def command_of(word: str, call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Go on by a command."""
+        seen.append(2)
+        return Command(update={"messages": [ToolMessage(word, tool_call_id=call_id)]})
+
+    return [state_of, field_of, runtime_of, store_of, command_of]
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["runs", "asks"])
+@pytest.mark.parametrize("name", [tool.name for tool in injected_tools([])])
+async def test_a_tool_that_is_guarded_alone_has_what_its_graph_injects(name: str, asks: bool) -> None:
+    seen: list[Any] = []
+    tools = guard(injected_tools(seen), GuardPolicy(approve=asks))
+    agent, where = agent_of(tools, [(name, {"word": "so"})], store=InMemoryStore()), config()
+
+    done = await agent.ainvoke({"messages": "go"}, where)
+    if asks:
+        assert seen == []
+        [request] = approval_requests(done["__interrupt__"])
+        assert request.arguments == {"word": "so"}
+        done = await agent.ainvoke(Command(resume=answers(done["__interrupt__"], request.grant("ann"))), where)
+
+    assert (seen, outputs(done)) == ([2], ["so"])
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+async def test_a_tool_that_is_guarded_alone_gives_a_chain_its_value(sync: bool) -> None:
+    ran: list[str] = []
+    [delete] = guard([deleting(ran)], GuardPolicy())
+
+    given = await (asyncio.to_thread(delete.invoke, {"path": "x"}) if sync else delete.ainvoke({"path": "x"}))
+
+    assert (given, ran) == ("deleted x", ["x"])
+
+
+async def test_a_tool_that_is_guarded_alone_keeps_its_gates_in_a_toolset() -> None:
+    ran: list[str] = []
+    member = member_of(guard([deleting(ran)], GuardPolicy(approve=True))[0])
+    assert isinstance(member, Toolset)
+
+    outcome = await Pipeline(member).run(ToolCall("delete", {"path": "x"}))
+    granted = await Pipeline(member).run(outcome, grant=outcome.request.grant("ann"))  # type: ignore[union-attr]
+
+    assert isinstance(outcome, Suspended)
+    assert (granted.value, ran) == ("deleted x", ["x"])  # type: ignore[union-attr]

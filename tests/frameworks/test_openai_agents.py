@@ -27,15 +27,15 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 
-from toolcrib.adapters.openai_agents import answer, approval_requests, as_tools, from_tools, guard
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools, from_tools, guard
+from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import ApprovalRequest, Completed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
-from toolcrib.serving import GuardPolicy, MemorySuspendedCalls
+from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -100,7 +100,7 @@ async def test_a_call_that_needs_no_one_runs_beside_one_that_waits() -> None:
     result = await Runner.run(agent, "go", run_config=UNTRACED)
     state = result.to_state()
     [request] = await approval_requests(state)
-    await answer(state, request.grant("ann", override_args={"city": "Rome"}))
+    await answers(state, request.grant("ann", override_args={"city": "Rome"}))
     done = await Runner.run(agent, state, run_config=UNTRACED)
 
     assert (request.tool, request.arguments, ran) == ("book", {"city": "Oslo"}, ["Rome"])
@@ -144,10 +144,10 @@ async def test_a_state_asks_anew_about_a_tool_that_has_changed_and_an_old_no_is_
     [before] = await approval_requests(state)
     state = await type(state).from_json(agent(book_for), json.loads(json.dumps(state.to_json())))
     [request] = await approval_requests(state)
-    await answer(state, before.grant("ann"))
+    await answers(state, before.grant("ann"))
     still = await Runner.run(state._current_agent, state, run_config=UNTRACED)
     state = still.to_state()
-    await answer(state, before.deny("too far", "ann"))
+    await answers(state, before.deny("too far", "ann"))
     done = await Runner.run(state._current_agent, state, run_config=UNTRACED)
 
     assert (request.replaces, request.arguments) == (before.id, {"city": "Oslo", "nights": 7})
@@ -199,9 +199,9 @@ async def test_an_answer_to_nothing_that_waits_is_an_error() -> None:
     assert isinstance(suspended, Suspended)
 
     with pytest.raises(ApprovalError, match="no call that waits"):
-        await answer(state, suspended.request.grant())
+        await answers(state, suspended.request.grant())
 
-    await answer(state, request.grant())
+    await answers(state, request.grant())
 
 
 async def test_a_denial_is_in_the_record_with_the_name_of_who_said_it() -> None:
@@ -211,7 +211,7 @@ async def test_a_denial_is_in_the_record_with_the_name_of_who_said_it() -> None:
 
     state = (await Runner.run(agent, "go", run_config=UNTRACED)).to_state()
     [request] = await approval_requests(state)
-    await answer(state, request.deny("too far", "ann"))
+    await answers(state, request.deny("too far", "ann"))
     done = await Runner.run(agent, state, run_config=UNTRACED)
 
     assert outputs(done) == ["Rejected: too far"]
@@ -298,7 +298,7 @@ async def test_a_value_of_a_stranger_is_asked_about() -> None:
         sent.append(account)
         return "paid"
 
-    tools = as_tools([read_mail, pay], run=lambda ctx: Run(provenance=Provenance()))
+    tools = as_tools([read_mail, pay], run=lambda ctx: Run(features=[Provenance()]))
     model = saying([("read_mail", {})], [("pay", {"account": "DE89370400440532013000"})])
     agent = Agent(name="bank", tools=[*tools], model=model)
 
@@ -318,7 +318,7 @@ async def test_what_the_user_said_is_not_asked_about() -> None:
         sent.append(account)
         return "paid"
 
-    tools = as_tools([pay], run=lambda ctx: Run(provenance=Provenance()))
+    tools = as_tools([pay], run=lambda ctx: Run(features=[Provenance()]))
     agent = Agent(name="bank", tools=[*tools], model=saying([("pay", {"account": "DE89370400440532013000"})]))
 
     result = await Runner.run(agent, "pay to DE89370400440532013000", run_config=UNTRACED)
@@ -384,9 +384,9 @@ async def test_a_state_asks_one_question_about_a_call_in_doubt_and_its_answer_co
     await leave_in_doubt(store, before)
 
     [request] = await approval_requests(state)
-    await answer(state, before.grant("ann"))
+    await answers(state, before.grant("ann"))
     state = (await Runner.run(agent, state, run_config=UNTRACED)).to_state()
-    await answer(state, request.done("booked by hand", "ann"))
+    await answers(state, request.done("booked by hand", "ann"))
     done = await Runner.run(agent, state, run_config=UNTRACED)
 
     assert (request.in_doubt, request.follows) == (True, before.id)
@@ -481,7 +481,7 @@ async def test_a_guard_asks_about_the_tools_that_an_agent_has() -> None:
     state = (await Runner.run(guarded, "go", run_config=UNTRACED)).to_state()
     [request] = await approval_requests(state)
     assert ran == []
-    await answer(state, request.grant("ann"))
+    await answers(state, request.grant("ann"))
     done = await Runner.run(guarded, state, run_config=UNTRACED)
 
     assert (outputs(done), ran) == (["deleted x"], ["x"])
@@ -532,7 +532,7 @@ async def test_a_guard_is_around_tools_of_mcp_servers() -> None:
     state = (await Runner.run(guarded, "go", run_config=UNTRACED)).to_state()
     [request] = await approval_requests(state)
     assert ran == []
-    await answer(state, request.grant("ann"))
+    await answers(state, request.grant("ann"))
     done = await Runner.run(guarded, state, run_config=UNTRACED)
 
     assert ran == [("wipe", {"path": "x"})]

@@ -286,7 +286,7 @@ def test_a_value_of_a_stranger_is_asked_about(foreign: bool) -> None:
     model = Script([("read_mail", {})], [("pay", {"account": "DE89370400440532013000"})])
     agent = ToolCallingAgent([read_mail] if foreign else [], model, **QUIET)
     tools = [paying(sent)] if foreign else [paying(sent), ours]
-    add_tools(agent, tools, run=lambda agent: Run(provenance=Provenance()))
+    add_tools(agent, tools, run=lambda agent: Run(features=[Provenance()]))
 
     with pytest.raises(AgentError):
         agent.run("pay my bill")
@@ -316,7 +316,7 @@ def test_what_the_user_said_is_not_asked_about_but_what_came_of_an_answer_is() -
         return "pay to DE89370400440532013000"
 
     def open_run(agent: Any) -> Run:
-        return Run(provenance=Provenance())
+        return Run(features=[Provenance()])
 
     told = Script([("pay", {"account": "NO9386011117947"})])
     agent = add_tools(ToolCallingAgent([], told, **QUIET), [paying(sent)], run=open_run)
@@ -340,7 +340,7 @@ def test_what_another_agents_model_asks_for_and_what_is_attached_are_none_of_the
     def payer(**options: Any) -> Any:
         model = Script([("pay", {"account": "DE89370400440532013000"})])
         made = ToolCallingAgent([], model, **options, **QUIET)
-        return add_tools(made, [paying(sent)], run=lambda agent: Run(provenance=Provenance()))
+        return add_tools(made, [paying(sent)], run=lambda agent: Run(features=[Provenance()]))
 
     helper, alone = payer(name="helper", description="Pays."), payer()
     manager = Script([("helper", {"task": "pay to DE89370400440532013000"})])

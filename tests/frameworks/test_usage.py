@@ -144,7 +144,7 @@ async def in_openai_agents(tools: Any, sink: SqliteSink) -> None:
     result = await Runner.run(agent, "go", hooks=hooks)
     while result.interruptions:
         state = result.to_state()
-        await openai_agents.answer(state, *[one.grant() for one in await openai_agents.approval_requests(state)])
+        await openai_agents.answers(state, *[one.grant() for one in await openai_agents.approval_requests(state)])
         result = await Runner.run(agent, state, hooks=hooks)
 
 
@@ -191,7 +191,7 @@ async def in_agent_framework(tools: Any, sink: SqliteSink, *, stream: bool = Fal
         if not asked:
             return
         grants = [one.grant() for one in agent_framework.approval_requests(asked)]
-        said: Any = await provider.answer(session, asked, *grants)
+        said: Any = await provider.answers(session, asked, *grants)
 
 
 async def in_agent_framework_stream(tools: Any, sink: SqliteSink) -> None:
@@ -205,7 +205,7 @@ async def in_claude_agent_sdk(tools: Any, sink: SqliteSink) -> None:
     for usage in [claude_usage(FIRST), claude_usage(SECOND)] if asks else [claude_usage(FIRST, SECOND)]:
         session = await claude_run(options, calls, sessions=sessions, usage=usage)
         grants = [one.grant() for one in claude_agent_sdk.approval_requests(options, session)]
-        options, calls = await claude_agent_sdk.answer(options, session, *grants), []
+        options, calls = await claude_agent_sdk.answers(options, session, *grants), []
 
 
 async def claude_run(options: Any, calls: Any, **cli: Any) -> str:
@@ -231,7 +231,7 @@ async def in_pydantic_ai(tools: Any, sink: SqliteSink) -> None:
     agent = PydanticAgent(pydantic_model(), toolsets=given, output_type=[str, DeferredToolRequests])
     run = await agent.run("go")
     while isinstance(run.output, DeferredToolRequests):
-        results = await pydantic.answers(run.output, [one.grant() for one in pydantic.approval_requests(run.output)])
+        results = await pydantic.answers(run.output, *(one.grant() for one in pydantic.approval_requests(run.output)))
         run = await agent.run(message_history=run.all_messages(), deferred_tool_results=results)
 
 

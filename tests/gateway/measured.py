@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.gateway.soak_gateway import IDLE_SECONDS, of_process
+from tests.gateway.soak_gateway import of_process
 
 # how much more of it there may be at the end than after the second phase
 ALLOWED = {
@@ -75,17 +75,20 @@ class GatewayProcess:
         return found | {f"stdio_{name}": value for name, value in of_process(other).items()}
 
     async def settled(self, other: int, patience: float) -> dict[str, Any]:
-        """Return the same once it has let go of sessions, and its servers are up; or after so many seconds."""
+        """Return the same once it has let go of sessions, and its servers are up; or after so many seconds.
+
+        It has to be so in two looks at once: a gateway may not have noticed yet that a server has just been killed.
+        """
         until = time.monotonic() + patience
-        await asyncio.sleep(IDLE_SECONDS + 1)
+        was_quiet = False
         while True:
+            await asyncio.sleep(1)
             held = await self.held(other)
             is_quiet = held["sessions"] == 0 and all(state == "up" for state in held["statuses"].values())
             is_quiet = is_quiet and held["stdio_processes"] >= held["processes"]  # it has the same servers
-            if is_quiet or time.monotonic() > until:
-                await asyncio.sleep(1)
-                return await self.held(other)
-            await asyncio.sleep(1)
+            if (is_quiet and was_quiet) or time.monotonic() > until:
+                return held
+            was_quiet = is_quiet
 
 
 def growth(held: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -27,8 +27,6 @@ from toolcrib.adapters.mcp_client import ServerStatus, server_statuses, toolset_
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.toolsets import Toolset
 
-pytestmark = pytest.mark.once
-
 THINKING = "@modelcontextprotocol/server-sequential-thinking"
 ROUNDS = 12  # calls of each server while the others are disturbed
 

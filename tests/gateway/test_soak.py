@@ -8,8 +8,6 @@ import pytest
 
 from tests.gateway.soak import soaked
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.timeout(900)
 def test_a_gateway_whose_servers_are_disturbed_loses_nothing_and_holds_on_to_nothing(

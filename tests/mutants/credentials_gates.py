@@ -20,29 +20,29 @@ _DISCOVERY = "credentials/_discovery.py"
 _GUARD = "credentials/_guarded_http.py"
 _OAUTH = "credentials/_oauth.py"
 _PAGES = "serving/http/consent.py"
-_STEP = "pipeline/_consent.py"
+_STEP = "toolsets/_consent.py"
 
 CREDENTIALS_GATES: tuple[Gate, ...] = (
     # --- the pipeline
     Gate(
         "consent before a call",
-        "pipeline/_gates.py",
-        "CONSENT if source is not None and source.may_need_consent else None,",
-        "None,",
+        "toolsets/_gates.py",
+        "    return (*consent, *scopes,",
+        "    return (*scopes,",
         _OF_PIPELINE,
     ),
     Gate(
         "consent again when a call is resumed",
         _STEP,
-        "        if isinstance(lacking, Consent):\n            if answer is None:",
-        "        if isinstance(lacking, Consent) and answer is None:\n            if answer is None:",
+        "            if isinstance(lacking, Consent):\n                if answer is None:",
+        "            if isinstance(lacking, Consent) and answer is None:\n                if answer is None:",
         _OF_PIPELINE,
     ),
     Gate(
         "consent after an approver's yes",
         _STEP,
-        "            if await _lacking(call) is None:\n                return None\n",
-        "            return None\n",
+        "                if await self._lacking(call) is None:\n                    return None\n",
+        "                return None\n",
         _OF_PIPELINE,
     ),
     Gate(
@@ -55,8 +55,8 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "a consent answers no question about approval",
         _STEP,
-        '        digest=schema.digest("consent", {"call": call.args.digest, "reason": lacking.reason}),\n',
-        "        digest=call.args.digest,\n",
+        '    digest = schema.digest("consent", {"call": call.digest, "reason": lacking.reason})\n',
+        "    digest = call.digest\n",
         _OF_PIPELINE,
     ),
     Gate(
@@ -207,7 +207,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "mode of the database",
-        "credentials/_sqlite.py",
+        "credentials/_stores.py",
         '        if os.name == "posix" and self.path.stat().st_mode & 0o077:\n',
         "        if False:\n",
         _OF_STORES,

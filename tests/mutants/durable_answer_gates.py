@@ -35,9 +35,9 @@ DURABLE_ANSWER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a program goes on when it is answered",
-        _PROGRAM,
-        'if any(asked["id"] in answered for',
-        "if any(answered for",
+        "adapters/dbos/_program_journal.py",
+        "query = _PAUSED.where(_requests.c.request.in_(ids[start : start + _BATCH]))",
+        "query = _PAUSED",
         ("tests/adapters/dbos/test_program_answers.py",),
     ),
     Gate(

@@ -106,22 +106,22 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "secrets in the question about a call in doubt",
-        "pipeline/_approve.py",
-        "        arguments=call.args.for_approval,\n",
-        "        arguments=call.args.canonical.values,\n",
+        "pipeline/_live_call.py",
+        '            "arguments": self.args.for_approval,\n',
+        '            "arguments": self.args.canonical.values,\n',
     ),
     Gate(
         "whose call is in doubt",
-        "pipeline/_approve.py",
-        "        principal=run.principal,\n",
+        "pipeline/_live_call.py",
+        '            "principal": run.principal,\n',
         "",
         ("tests/pipeline/test_recover.py",),
     ),
     Gate(
         "approved arguments of a turn that is taken up",
         "pipeline/_recover.py",
-        '    return await approve(call, given, occasion="recovered")\n\n\nasync def _resolve_doubt',
-        "    return None\n\n\nasync def _resolve_doubt",
+        '    return await approve(call, given, occasion="recovered")\n\n\nasync def _resume',
+        "    return None\n\n\nasync def _resume",
         ("tests/pipeline/test_recover.py", "tests/rounds"),
     ),
     Gate(
@@ -442,8 +442,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     # --- the store on Postgres
     Gate(
         "one writer of approvals at a time",
-        "adapters/dbos/_approvals.py",
-        "_LOCK if write else None",
+        "database/_database.py",
+        "self._lock if write else None",
         "None",
         ("tests/adapters/dbos/test_approvals.py",),
     ),

@@ -48,12 +48,12 @@ DURABLE_PRUNE_GATES: tuple[Gate, ...] = (
     Gate("a worker that stopped later stays", _PRUNE, "seen_at < before.timestamp()", "seen_at > 0", _OF_PRUNE),
     Gate("a worker that holds work stays", _PRUNE, "        _workers.c.id.not_in(holders),\n", "", _OF_PRUNE),
     # --- what is kept beside them
-    Gate("a dry run removes no work", _PRUNE, "        if not dry_run:\n", "        if True:\n", _OF_PRUNE),
+    Gate("a dry run removes no work", _PRUNE, "            if not dry_run:\n", "            if True:\n", _OF_PRUNE),
     Gate(
         "a request that no call has used stays",
         "approvals/_sql_store.py",
-        '[("used_at < ? AND',
-        "[(\"COALESCE(used_at, '') < ? AND",
+        'requests WHERE used_at < ? AND unended = 0 AND number > ?"',
+        "requests WHERE COALESCE(used_at, '') < ? AND unended = 0 AND number > ?\"",
         _OF_PRUNE,
     ),
     Gate(

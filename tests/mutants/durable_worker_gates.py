@@ -53,7 +53,7 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a file that is only read again is not back",
-        _OUTAGE,
+        "database/_outage.py",
         '    if connection.dialect.name != "sqlite" or _wrote(connection):\n',
         "    if True:\n",
         _OF_OUTAGES,

@@ -435,9 +435,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "digest of the final arguments",
-        "pipeline/_approve.py",
-        "        digest=call.args.digest,\n",
-        '        digest="",\n',
+        "pipeline/_live_call.py",
+        '            "digest": self.args.digest,\n',
+        '            "digest": "",\n',
     ),
     Gate(
         "secrets in the digest", "schema/_canonical.py", "[tool, self.values, *unnamed]", "[tool, self.shown, *unnamed]"
@@ -568,7 +568,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "clock that stands while a tool asks",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "        with stopped_clocks(clocks):\n",
         "        if True:\n",
         _OF_QUESTIONS,
@@ -589,28 +589,28 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "wrong answer to a question of a tool",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "        if not problem:\n",
         "        if True:\n",
         _OF_QUESTIONS,
     ),
     Gate(
         "denial of a question",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "        if not isinstance(given, Grant):\n            action",
         "        if False:\n            action",
         ("tests/pipeline/test_call_client.py", "tests/adapters/mcp_client/test_questions.py"),
     ),
     Gate(
         "question that is withdrawn",
-        "pipeline/_questions.py",
+        "tools/_questions.py",
         "            await asyncio.shield(_withdraw(store, request))\n",
         "            pass\n",
         _OF_QUESTIONS,
     ),
     Gate(
         "key in the address of a page that is recorded",
-        "pipeline/_call_client.py",
+        "tools/_call_client.py",
         '_replace(query="", fragment="")',
         "_replace()",
         _OF_QUESTIONS,

@@ -16,7 +16,7 @@ _ALIKE = "serving/_single_flight.py"
 _TOOLS = "adapters/mcp_server/_tools.py"
 _LISTING = "adapters/mcp_server/_listing.py"
 
-_WAITING = "serving/_suspended_calls.py"
+_WAITING = "approvals/_suspended_calls.py"
 
 _HERE = "tests/adapters/mcp_server"
 _OF_GATES = (f"{_HERE}/test_gates.py",)
@@ -150,7 +150,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "calls beside the questions on a database server",
-        "serving/_suspended_calls.py",
+        _WAITING,
         "return approvals.suspended_calls() if isinstance(approvals, KeepsSuspendedCalls) else",
         "return",
         _OF_STORE,
@@ -210,7 +210,7 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "provenance that has not seen all of a server's result",
         "adapters/mcp_server/_tools.py",
-        "listed is not None and listed.is_remote and run.provenance is None",
+        "listed is not None and listed.is_remote and not run.features",
         "listed is not None and listed.is_remote",
         _OF_PASSING_ON,
     ),
@@ -280,8 +280,8 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "trust in what a client answers",
-        "pipeline/_call_client.py",
-        "        self._mistrust([*sampled.content])\n",
+        "tools/_call_client.py",
+        "        self._give_to_features([*sampled.content])\n",
         "",
         ("tests/pipeline/test_call_client.py",),
     ),

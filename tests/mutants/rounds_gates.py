@@ -72,9 +72,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "calls that are the host's to answer",
-        "rounds/_round_call.py",
-        "    if entry is None or (namespace and not (namespace == name and entry.provider.defer_loading)):\n",
-        "    if entry is None:\n",
+        "rounds/_tool_calls.py",
+        "        if entry is None or (namespace and not (namespace == name and entry.provider.defer_loading)):\n",
+        "        if entry is None:\n",
         ("tests/rounds/test_unhandled.py",),
     ),
     Gate(
@@ -170,9 +170,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval of a call that its host executes",
-        "rounds/_round_call.py",
-        "        if edited is not None or hooks is not None or not self.asked:\n",
-        "        if edited is not None or hooks is not None:\n",
+        "rounds/_call.py",
+        "    if edited is not None or hooks is not None or not was_asked(call):\n",
+        "    if edited is not None or hooks is not None:\n",
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     Gate(
@@ -184,9 +184,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "edited input of a call that is admitted at once",
-        "rounds/_round_call.py",
-        "        if call is None or self._made_of is not None:\n",
-        "        if call is None:\n",
+        "rounds/_call.py",
+        "    if live is None or call.input_source is not None:\n",
+        "    if live is None:\n",
         ("tests/rounds/test_edited.py", "tests/rounds"),
     ),
     Gate(
@@ -205,9 +205,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "edited input of a call that is executed",
-        "rounds/_round_call.py",
-        "        edited = self.edited()\n",
-        "        edited = None\n",
+        "rounds/_call.py",
+        "    edited = edited_arguments(call)\n",
+        "    edited = None\n",
         ("tests/rounds/test_edited.py", "tests/rounds"),
     ),
     Gate(

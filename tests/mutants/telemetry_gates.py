@@ -73,8 +73,8 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "span around the tool",
         "pipeline/_execute.py",
-        "    with call.activate():\n        return await (_body(",
-        "    if True:\n        return await (_body(",
+        "    with call.activate():\n        for wrapper in",
+        "    if True:\n        for wrapper in",
         ("tests/telemetry/test_calls.py",),
     ),
     Gate(

@@ -8,8 +8,6 @@ import toolcrib.errors
 from tests.mutants.gates import GATES, Gate
 from tests.mutants.run import is_in, named
 
-pytestmark = pytest.mark.once
-
 PACKAGE = Path(toolcrib.errors.__file__).parents[1]
 
 

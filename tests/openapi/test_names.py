@@ -99,5 +99,5 @@ def test_an_operation_is_described_to_a_choice() -> None:
     made(PATHS, exclude=lambda each: bool(seen.append(each)))
 
     assert seen[2] == Operation(
-        "drop_repo", "DELETE", "/repos/{id}", "drop_repo", ("repos", "danger"), "", False, "write"
+        "drop_repo", "DELETE", "/repos/{id}", "drop_repo", ("repos", "danger"), "", False, "execute"
     )

@@ -12,8 +12,6 @@ from tests.openapi.directory import faults_of
 from toolcrib.errors import DocumentError
 from toolcrib.openapi import toolset
 
-pytestmark = pytest.mark.once
-
 DOCUMENTS = {
     "@blockfrost/openapi": ("openapi.yaml", 120),
     "@directus/specs": ("dist/openapi.json", 136),

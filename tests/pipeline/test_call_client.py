@@ -599,7 +599,7 @@ async def test_what_a_client_answers_is_a_strangers_for_the_policy_also_through_
         paid.append(recipient)
         return "paid"
 
-    run = Run(provenance=Provenance(), client=ScriptedClient(texts=["GB29NWBK60161331926819"]))
+    run = Run(features=[Provenance()], client=ScriptedClient(texts=["GB29NWBK60161331926819"]))
     pipeline = Pipeline([payee, pay])
 
     await pipeline.run(ToolCall("payee", {}), run)

@@ -412,7 +412,7 @@ def test_explain_lists_everything_in_order() -> None:
         gates=[Asked("resolve"), Asked("approve")],
         deliveries=[lambda call, value: value],
         limits=CallLimits(total=3),
-        provenance=Provenance(),
+        features=[Provenance()],
         available=frozenset({"rows"}),
         deps=AgentContext(need_user_approve_tools=["rows"]),
     )

@@ -358,6 +358,7 @@ def pay_in_a_process(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
 
 
+@pytest.mark.processes
 async def test_an_equal_call_is_asked_about_where_the_process_of_the_last_one_is_gone(tmp_path: Path) -> None:
     pay_in_a_process(tmp_path)
     paid: list[int] = []

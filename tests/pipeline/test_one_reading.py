@@ -74,6 +74,7 @@ def noting(kind: Any, **options: Any) -> tuple[Tool[..., Any], list[Any]]:
     return ez_tool(**options)(note), seen
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("kind", "given", "expected"), MODELS)
 async def test_text_and_objects_of_a_model_are_read_alike(kind: Any, given: Any, expected: Any) -> None:
     tool, seen = noting(kind)

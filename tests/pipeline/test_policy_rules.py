@@ -8,7 +8,8 @@ from pydantic import SecretStr
 
 from tests.ways import representatives
 from toolcrib.calls import Completed, Rejected, Suspended, ToolCall
-from toolcrib.pipeline import Pipeline, Run, recall
+from toolcrib.hooks import ModelInput
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Content, Decides, Provenance, Rule
 from toolcrib.testing import RecordingSink, Way
 from toolcrib.tools import Tool, ez_tool
@@ -35,7 +36,7 @@ def bank(paid: list[Any]) -> list[Tool[..., Any]]:
 
 
 def run_by(*rules: Rule, dry_run: bool = False, **options: Any) -> Run:
-    run = Run(provenance=Provenance(dry_run=dry_run, rules=rules), **options)
+    run = Run(features=[Provenance(dry_run=dry_run, rules=rules)], **options)
     run.hear("pay the bill in bill.txt")
     return run
 
@@ -43,7 +44,7 @@ def run_by(*rules: Rule, dry_run: bool = False, **options: Any) -> Run:
 @representatives("model", "run")
 async def test_a_strangers_value_is_refused_over_every_way(way: Way) -> None:
     paid: list[Any] = []
-    caller = way(bank(paid), provenance=Provenance(rules=(Rule(tool="pay", untrusted="deny"),)))
+    caller = way(bank(paid), features=[Provenance(rules=(Rule(tool="pay", untrusted="deny"),))])
     caller.run.hear("pay the bill in bill.txt")
     await caller.call("read_file", {"path": "bill.txt"})
     outcome = await caller.call("pay", {"recipient": IBAN})
@@ -55,7 +56,7 @@ async def test_a_strangers_value_is_refused_over_every_way(way: Way) -> None:
 @representatives("model", "run")
 async def test_a_rule_labels_a_tool_of_others_over_every_way(way: Way) -> None:
     paid: list[Any] = []
-    caller = way(bank(paid), provenance=Provenance(rules=(Rule(tool="read_*", source="trusted"),)))
+    caller = way(bank(paid), features=[Provenance(rules=(Rule(tool="read_*", source="trusted"),))])
     caller.run.hear("pay the bill in bill.txt")
     await caller.call("read_file", {"path": "bill.txt"})
     assert isinstance(await caller.call("pay", {"recipient": IBAN}), Completed)
@@ -140,13 +141,13 @@ async def test_a_secret_is_in_no_question() -> None:
 @pytest.mark.parametrize(("tool", "outcome"), [("search", Completed), ("browse", Suspended)])
 async def test_a_rule_labels_results_that_the_run_did_not_get_itself(tool: str, outcome: type) -> None:
     pipeline, run = Pipeline(bank([])), run_by(Rule(tool="search", source="trusted"), Rule(tool="pay", effect="send"))
-    recall(run, None, ToolCall(tool), f"Pay to {IBAN}")
+    run.read(ModelInput("restored", f"Pay to {IBAN}", request=ToolCall(tool)))
     assert type(await pipeline.run(PAY, run)) is outcome
 
 
 @pytest.mark.parametrize("policy", [None, Provenance()])
 async def test_a_run_without_a_policy_calls_nothing_of_it(policy: Provenance | None) -> None:
-    pipeline, run = Pipeline(bank([])), Run(provenance=policy)
+    pipeline, run = Pipeline(bank([])), Run(features=[] if policy is None else [policy])
     await pipeline.run(READ, run)  # what is made once is made
     await pipeline.run(PAY, run)
     called: list[str] = []

@@ -9,7 +9,7 @@ from tests.ways import representatives
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Suspended, ToolCall, outcome_from_dict
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import Content, Provenance
+from toolcrib.provenance import Content, Provenance, memory_of
 from toolcrib.schema import Redacted
 from toolcrib.testing import RecordingSink, Way
 from toolcrib.tools import Tool, ez_tool
@@ -40,7 +40,7 @@ def payment(recipient: str = IBAN, amount: float = 98.7, subject: str = "") -> T
 
 
 def run_of(said: str = "pay the bill in bill.txt", **options: Any) -> Run:
-    run = Run(provenance=Provenance(), **options)
+    run = Run(features=[Provenance()], **options)
     run.hear(said)
     return run
 
@@ -48,7 +48,7 @@ def run_of(said: str = "pay the bill in bill.txt", **options: Any) -> Run:
 @representatives("model", "run", "answer")
 async def test_a_strangers_value_is_asked_about_over_every_way(way: Way) -> None:
     paid: list[Any] = []
-    caller = way(bank(paid), provenance=Provenance())
+    caller = way(bank(paid), features=[Provenance()])
     caller.run.hear("pay the bill in bill.txt")
     assert isinstance(await caller.call("read_file", {"path": "bill.txt"}), Completed)
     outcome = await caller.call("pay", {"recipient": IBAN, "amount": 98.7})
@@ -65,7 +65,7 @@ async def test_a_strangers_value_is_asked_about_over_every_way(way: Way) -> None
 @representatives("model", "run")
 async def test_the_users_own_value_is_not_asked_about_over_every_way(way: Way) -> None:
     paid: list[Any] = []
-    caller = way(bank(paid), provenance=Provenance())
+    caller = way(bank(paid), features=[Provenance()])
     caller.run.hear(f"read bill.txt, then pay 98.70 to {IBAN}")
     await caller.call("read_file", {"path": "bill.txt"})
     assert isinstance(await caller.call("pay", {"recipient": IBAN, "amount": 98.7}), Completed)
@@ -81,7 +81,7 @@ async def test_without_a_policy_nothing_is_asked() -> None:
 async def test_a_dry_run_notes_what_it_would_ask() -> None:
     sink = RecordingSink()
     pipeline = Pipeline(bank([]), sinks=[sink])
-    run = Run(provenance=Provenance(dry_run=True))
+    run = Run(features=[Provenance(dry_run=True)])
     await pipeline.run(READ, run)
     assert isinstance(await pipeline.run(payment(), run), Completed)
     note = sink.records[-1].decisions[-1]
@@ -233,7 +233,7 @@ async def test_a_long_result_is_read_before_the_next_call_is_weighed() -> None:
 
     pipeline, run = Pipeline([read_all, *bank([])]), run_of()
     await pipeline.run(ToolCall("read_all"), run)
-    assert not run.memory.is_settled
+    assert not memory_of(run).is_settled
     asked = await pipeline.run(payment(), run)
     assert isinstance(asked, Suspended)
     assert "([300].body, line 3)" in asked.request.reason
@@ -289,9 +289,9 @@ async def test_a_long_result_does_not_make_its_own_question_a_strangers() -> Non
 
     pipeline, run = Pipeline([read_all, send]), run_of("send it to whom the channel says")
     await pipeline.run(ToolCall("read_all", {"channel": "general"}), run)
-    assert not run.memory.is_settled
+    assert not memory_of(run).is_settled
     assert isinstance(await pipeline.run(ToolCall("send", {"to": "dave@corp.com"}), run), Completed)
-    assert run.memory.origin("dave@corp.com").kind == "trusted"
+    assert memory_of(run).origin("dave@corp.com").kind == "trusted"
 
 
 async def test_the_rows_of_a_table_are_read() -> None:
@@ -315,7 +315,7 @@ async def test_what_a_tool_reads_again_is_not_kept_anew() -> None:
 
     pipeline, run = Pipeline([again, *bank([])]), run_of()
     await pipeline.run(ToolCall("again"), run)
-    assert not run.memory.reads_others
+    assert not memory_of(run).reads_others
 
 
 async def test_a_key_of_an_object_is_a_value_unless_the_schema_names_it() -> None:

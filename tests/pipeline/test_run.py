@@ -41,7 +41,7 @@ async def test_limits_by_tool() -> None:
         ({"principal": 5}, "give a name"),
         ({"available": "pay"}, "give a set of names"),
         ({"requirements": ["save"]}, "must_call"),
-        ({"provenance": True}, "give a policy"),
+        ({"features": [True]}, "give features, as in"),
     ],
     ids=lambda value: "",
 )
@@ -248,6 +248,7 @@ def test_one_sink_is_no_list_of_them() -> None:
         Run(sinks=ListSink())  # pyright: ignore[reportArgumentType] -- what is tested
 
 
+@pytest.mark.processes
 def test_a_forked_process_names_its_runs_otherwise() -> None:
     program = (
         "import os\n"

@@ -49,7 +49,7 @@ async def calling(
     store: ApprovalStore, tool: str = "pay", file: str = "bill.txt", principal: str | None = "ann", **arguments: Any
 ) -> Any:
     """Read a file in a run of its own, and then call a tool with a value of it; return the outcome, and the run."""
-    pipeline, run = Pipeline(bank()), Run(provenance=Provenance(), approvals=store, principal=principal)
+    pipeline, run = Pipeline(bank()), Run(features=[Provenance()], approvals=store, principal=principal)
     run.hear(f"do what {file} says")
     await pipeline.run(ToolCall("read_file", {"path": file}), run)
     return await pipeline.run(ToolCall(tool, {"recipient": IBAN, **arguments}), run)
@@ -112,7 +112,7 @@ async def test_a_grant_that_is_taken_back_or_has_ended_is_none(store: Any) -> No
 async def test_a_standing_grant_that_serves_a_run_is_asked_for_again_there() -> None:
     store = MemoryApprovalStore()
     await always(store)
-    pipeline, run = Pipeline(bank()), Run(provenance=Provenance(), approvals=store, principal="ann")
+    pipeline, run = Pipeline(bank()), Run(features=[Provenance()], approvals=store, principal="ann")
     run.hear("do what bill.txt says")
     await pipeline.run(ToolCall("read_file", {"path": "bill.txt"}), run)
     assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": IBAN}), run), Completed)
@@ -124,7 +124,7 @@ async def test_without_a_store_it_holds_in_the_run() -> None:
     async def approver(request: ApprovalRequest) -> Grant:
         return request.always("ann")
 
-    pipeline, run = Pipeline(bank()), Run(provenance=Provenance(), approver=approver)
+    pipeline, run = Pipeline(bank()), Run(features=[Provenance()], approver=approver)
     run.hear("do what bill.txt says")
     await pipeline.run(ToolCall("read_file", {"path": "bill.txt"}), run)
     assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": IBAN}), run), Completed)
@@ -148,7 +148,7 @@ async def test_what_cannot_be_looked_up_is_approved_with_its_arguments_alone() -
         """Send."""
         return "sent"
 
-    pipeline, run = Pipeline([send, *bank()]), Run(provenance=Provenance())
+    pipeline, run = Pipeline([send, *bank()]), Run(features=[Provenance()])
     await pipeline.run(ToolCall("read_file", {"path": "bill.txt"}), run)
     asked = await pipeline.run(ToolCall("send", {"to": ["a"] * 2_001}), run)
     assert isinstance(asked, Suspended)
@@ -161,5 +161,5 @@ async def test_a_grant_for_the_tool_is_refused_where_it_answers_another_request(
     asked = await calling(MemoryApprovalStore())
     pipeline = Pipeline(bank())
     other = Grant("pay", scope="tool", principal="ann")
-    outcome = await pipeline.run(asked, Run(provenance=Provenance(), principal="ann"), grant=other)
+    outcome = await pipeline.run(asked, Run(features=[Provenance()], principal="ann"), grant=other)
     assert isinstance(getattr(outcome, "exception", None), ApprovalError)

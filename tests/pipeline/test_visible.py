@@ -90,6 +90,7 @@ def test_those_who_may_use_a_tool_are_told_of_it() -> None:
     assert names == ("pay", "pay_all")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("sandbox", ["process", "unsafe_inline"])
 @pytest.mark.parametrize("code", ["pay_al()", "f = globals\npay_al()", "describe('pay_al')"])
 async def test_a_program_is_told_of_no_withheld_tool(sandbox: Any, code: str) -> None:

@@ -37,7 +37,13 @@ VALUES = st.one_of(
 
 
 @settings(max_examples=examples(500), deadline=None)
-@given(VALUES, VALUES, st.sampled_from(HIDDEN), st.sampled_from(["send", "spend", "write", "fetch"]), st.booleans())
+@given(
+    VALUES,
+    VALUES,
+    st.sampled_from(HIDDEN),
+    st.sampled_from(["send", "spend", "delete", "share", "execute", "fetch"]),
+    st.booleans(),
+)
 def test_a_value_that_a_stranger_hides_is_asked_about(
     value: str, own: str, hide: Callable[[str], str], effect: str, is_listed: bool
 ) -> None:
@@ -49,6 +55,8 @@ def test_a_value_that_a_stranger_hides_is_asked_about(
     questions = made.judge("act", effect, {"to": to})  # pyright: ignore[reportArgumentType] -- a literal by chance
     assert bool(questions) is (value != own)
     assert made.judge("act", "send", {"to": own}) == []
+    inside = made.judge("act", "write", {"to": to})
+    assert bool(inside) is (value != own and made.origin(value).kind == "untrusted") or not is_listed
 
 
 @settings(max_examples=examples(200), deadline=None)

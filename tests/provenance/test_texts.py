@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from toolcrib.provenance import TextIndex
-from toolcrib.provenance._texts import dates_in, flat, numbers_in
+from toolcrib.provenance._kinds import dates_in, numbers_in, times_in
+from toolcrib.provenance._texts import flat
 
 
 def index(*texts: str) -> TextIndex:
@@ -78,10 +79,36 @@ def test_words_in_a_row_are_found_as_a_plain_search_finds_them(words: list[str],
     assert (index(text).find(other) is not None) is expected
 
 
-def test_numbers_and_dates_are_read() -> None:
-    assert list(numbers_in("1,234.50 and 12, -3 and v2 or 3gs")) == [1234.5, 12.0, -3.0]
-    text = "2026-05-01, june 3rd, the 10th of july, from may 1st to 5th and the 7th to the 9th of august, 12 apples"
-    assert set(dates_in(text)) == {(5, 1), (6, 3), (7, 10), (5, 5), (8, 7), (8, 9)}
+def test_numbers_and_moments_are_read() -> None:
+    text = "1,234.50 and 12, -3 and v2 or 3gs; #113, $50, 98.70 eur."
+    assert list(numbers_in(text, is_loose=False)) == [1234.5, 12.0, -3.0, 113.0, 50.0, 98.7]
+    text = (
+        "2026-05-01, june 3rd, the 10th of july, from may 1st to 5th 2027 and the 7th to the 9th of august, 12 apples"
+    )
+    assert set(dates_in(text)) == {(2026, 5, 1), (0, 6, 3), (0, 7, 10), (0, 5, 1), (2027, 5, 5), (0, 8, 7), (0, 8, 9)}
+    assert set(times_in("at 10:30, 3 pm or 12:05 a.m., not 2026-05-01t09:00")) == {(10, 30), (15, 0), (0, 5), (9, 0)}
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-05-01", "10:30", "june 13", "the 7th of may", "v1.2.3", "a-5", "5-a", "1.200", "9:00", "12/5", "x5"]
+)
+def test_a_part_of_something_else_is_no_number_of_the_users(text: str) -> None:
+    assert list(numbers_in(f"see {text} there", is_loose=False)) == []
+
+
+def test_a_value_of_others_is_found_where_it_may_be() -> None:
+    made = TextIndex(is_loose=True)
+    made.add("mailto:bob@corp.com, x=ann@corp.com&y and 'the plan' (see docs/plan.txt)", 0)
+    for value in ("bob@corp.com", "ann@corp.com", "plan", "the plan", "plan.txt"):
+        assert made.find(flat(value)) is not None, value
+    assert made.find("pla") is None
+
+
+def test_a_value_of_others_behind_a_flood_is_found() -> None:
+    made = TextIndex(is_loose=True)
+    made.add(" ".join(["boss corp com " + "x " * 1_100] * 600) + " write to boss@corp.com or to boss of corp", 0)
+    assert made.find("boss@corp.com") is not None
+    assert made.find("boss of corp") is not None
 
 
 def test_a_text_of_digits_or_months_takes_linear_time() -> None:

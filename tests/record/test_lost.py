@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresSink
 from toolcrib.adapters.dbos._sinks import WorkerSink
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Suspended, ToolCall
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.record import ActivityFilter, RunFilter, SqliteSink, list_runs, trace_nodes
+from toolcrib.record import ActivityFilter, PostgresSink, RunFilter, SqliteSink, list_runs, trace_nodes
 from toolcrib.tools import ez_tool
 
 
@@ -62,6 +61,7 @@ async def paying(sink: Any, call: Any = None, run: Run | None = None) -> AsyncIt
     await asyncio.wait([task])
 
 
+@pytest.mark.processes
 async def test_what_ran_in_a_process_that_is_gone_is_lost(sink: Any, gone: str) -> None:
     sink.process = gone
 
@@ -95,6 +95,7 @@ async def test_what_another_machine_runs_is_not_lost(sink: Any) -> None:
     assert call.status == "running"
 
 
+@pytest.mark.processes
 async def test_durable_work_is_not_lost(sink: Any, gone: str) -> None:
     sink.process = gone
 
@@ -104,6 +105,7 @@ async def test_durable_work_is_not_lost(sink: Any, gone: str) -> None:
     assert call.status == "running"
 
 
+@pytest.mark.processes
 async def test_a_lost_call_that_is_taken_up_in_another_run_has_gone_on_there(sink: Any, gone: str) -> None:
     @ez_tool(requires_approval=True)
     async def pay(cents: int) -> str:

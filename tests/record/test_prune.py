@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.calls import ActivityEvent, ActivityKind
-from toolcrib.record import ActivityFilter, SqliteSink, prune_sqlite_events
+from toolcrib.database import SqliteTables
+from toolcrib.record import ActivityFilter, SqliteSink, prune_events, sqlite_event_tables
 
 AT = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 LATER = AT + timedelta(days=9)
@@ -25,7 +26,7 @@ def pruned(path: Path, *events: ActivityEvent) -> tuple[int, set[str], int]:
     with SqliteSink(path) as sink:
         for one in events:
             sink.emit_activity(one)
-    removed = prune_sqlite_events(path, LATER)
+    removed = prune_events(SqliteTables(path, *sqlite_event_tables()), LATER)
     with SqliteSink(path) as sink:
         left = {activity.id for activity in sink.log().activities(ActivityFilter())}
         sink.emit_activity(event("opened", "next"))

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresSink
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, now, outcome_from_dict
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import (
     EventLog,
+    PostgresSink,
     RunFilter,
     SqliteSink,
     TraceNode,
@@ -65,6 +65,7 @@ async def recorded(sink: Any) -> EventLog:
     return sink.log()
 
 
+@pytest.mark.processes
 async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -78,6 +79,7 @@ async def test_runs_are_listed_the_latest_first_with_what_became_of_their_calls(
     assert found[0].names == ("program",)
 
 
+@pytest.mark.processes
 async def test_runs_are_chosen_by_one_of_their_calls(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -149,6 +151,7 @@ def kinds(node: TraceNode) -> list[str]:
     return [event["kind"] for event in node.events]
 
 
+@pytest.mark.processes
 async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -162,6 +165,7 @@ async def test_the_tree_of_a_run_has_its_calls_and_who_approved_what(sink: Any) 
     assert [event["text"] for event in refunded.events if event["kind"] == "decided"] == ["approved by carol"]
 
 
+@pytest.mark.processes
 async def test_the_tree_of_a_program_s_run_has_the_calls_inside_the_program(sink: Any) -> None:
     log = await recorded(sink)
 
@@ -226,6 +230,7 @@ async def test_a_call_that_went_through_several_runs_has_ended_in_the_last_alone
     )
 
 
+@pytest.mark.processes
 async def test_an_id_is_found_by_its_beginning_or_the_nearest_is_named(sink: Any) -> None:
     log = await recorded(sink)
 

@@ -214,6 +214,7 @@ async def test_a_run_event_goes_to_json() -> None:
     }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("events", [True, False])
 async def test_a_file_of_events_has_those_of_runs_and_a_file_of_records_none(tmp_path: Path, events: bool) -> None:
     @ez_tool

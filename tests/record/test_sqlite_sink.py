@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from toolcrib._sqlite import sqlite3
-from toolcrib._tables import StoreTables, make_file
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall, now
+from toolcrib.database import StoreTables, make_file
+from toolcrib.database._sqlite import sqlite3
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import EVENT_TABLES, ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
 from toolcrib.tools import tool
@@ -249,6 +249,7 @@ sink.close()
 """
 
 
+@pytest.mark.processes
 def test_events_wait_for_room_on_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
 
@@ -257,6 +258,7 @@ def test_events_wait_for_room_on_the_disk(tmp_path: Path) -> None:
     assert [one.id for one in sqlite_events(path).since(0, 100)] == [str(number) for number in range(50)]
 
 
+@pytest.mark.processes
 def test_several_processes_write_and_lose_nothing_at_their_end(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
 
@@ -268,6 +270,7 @@ def test_several_processes_write_and_lose_nothing_at_their_end(tmp_path: Path) -
     assert {one.id for one in kept} == {f"{name}.{n}" for name in ("a", "b") for n in range(500)}
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_what_was_flushed_outlives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
@@ -277,6 +280,7 @@ def test_what_was_flushed_outlives_a_kill(tmp_path: Path) -> None:
     assert sqlite_events(path).last() == 50
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_takes_no_events_along_and_writes_its_own(tmp_path: Path) -> None:
     path = tmp_path / "events.db"

@@ -151,7 +151,12 @@ async def live(
         runs: dict[str, Run] = {}
         for number, step in enumerate(steps):
             run = runs.setdefault(
-                step.run, Run(f"run_{step.run}", principal=f"user {step.run}", provenance=setting.policy)
+                step.run,
+                Run(
+                    f"run_{step.run}",
+                    principal=f"user {step.run}",
+                    features=[] if setting.policy is None else [setting.policy],
+                ),
             )
             if step.said:
                 run.hear(step.said)

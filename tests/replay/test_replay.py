@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import SecretStr
 
 from toolcrib.calls import Reject, Suspended, ToolCall
@@ -48,10 +49,11 @@ def changes(found: Replay) -> list[tuple[str, str]]:
     return [(one.call.tool, one.change) for one in found.differences]
 
 
+@pytest.mark.processes
 async def test_calls_of_a_program_are_replayed_with_what_flows_into_them(tmp_path: Path) -> None:
     code = "to = read(1).split()[-1]\nsend(to, 'hello')\nsend('ann@home.example', 'hello')"
     with SqliteSink(tmp_path / "a.db") as sink:
-        run = Run(provenance=Provenance(), sinks=(sink,))
+        run = Run(features=[Provenance()], sinks=(sink,))
         run.hear("read order 1 and tell ann@home.example")
         result = await Toolkit(shop()).execute_async(code, run=run)
         log = sink.log()
@@ -66,6 +68,7 @@ async def test_calls_of_a_program_are_replayed_with_what_flows_into_them(tmp_pat
     assert RAN == []
 
 
+@pytest.mark.processes
 async def test_what_a_program_passed_on_without_a_policy_is_not_told(tmp_path: Path) -> None:
     with SqliteSink(tmp_path / "a.db") as sink:
         run = Run(sinks=(sink,))

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from toolcrib.results import MemoryResultStore, ResultStore, SqliteResultStore
+from toolcrib.results import MemoryResultStore, PostgresResultStore, ResultStore, SqliteResultStore
 
 OpenStore: TypeAlias = Callable[..., ResultStore]
 
@@ -22,12 +22,12 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenS
     if request.param == "sqlite":
         yield lambda **options: SqliteResultStore(tmp_path / "results.db", **options)
         return
-    dbos: Any = pytest.importorskip("toolcrib.adapters.dbos")
+    pytest.importorskip("psycopg")
     url = request.getfixturevalue("postgres").url(f"results_{uuid4().hex[:8]}")
-    opened: list[Any] = []
+    opened: list[PostgresResultStore] = []
 
     def opening(**options: Any) -> ResultStore:
-        opened.append(dbos.PostgresResultStore(url, **options))
+        opened.append(PostgresResultStore(url, **options))
         return opened[-1]
 
     yield opening

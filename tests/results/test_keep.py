@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from toolcrib.approvals import approve_all
 from toolcrib.calls import Complete, Completed, Media, Outcome, ToolCall, outcome_from_dict, render
 from toolcrib.code import Toolkit
+from toolcrib.database import MemoryTables
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.results import MemoryResultStore, ResultStore
@@ -339,11 +340,11 @@ async def test_what_the_store_has_no_room_for_is_cut(caplog: pytest.LogCaptureFi
 
 
 async def test_a_store_that_is_broken_loses_no_result(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(ResultStore):
-        def _transaction(self, *, write: bool) -> Any:
+    class Broken(MemoryTables):
+        def transaction(self, *, write: bool) -> Any:
             raise OSError("the disk is full")
 
-    outcome = await call(Toolset([tool_of("x" * 50_000)], results=Broken()))
+    outcome = await call(Toolset([tool_of("x" * 50_000)], results=ResultStore(Broken())))
 
     assert "characters cut" in outcome.text()
     assert "the disk is full" in caplog.text
@@ -370,6 +371,7 @@ async def test_reading_is_recorded_and_limited_as_any_call() -> None:
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
 
+@pytest.mark.processes
 @on_linux
 async def test_a_program_is_given_the_value_by_its_handle() -> None:
     value = {"rows": [{"id": n, "name": f"n{n}"} for n in range(5_000)], "total": 5_000}
@@ -387,6 +389,7 @@ rows = read_result({handle!r}, path="$.rows", where="id >= 4998", columns=["name
     assert result.return_value == [5_000, 5_000, names, {"id": 3, "name": "n3"}, '{"rows": ']
 
 
+@pytest.mark.processes
 @on_linux
 async def test_a_result_that_is_too_long_for_a_program_is_read_in_parts() -> None:
     tools = Toolset([tool_of([f"{n}" * 1_000 for n in range(10_000)])], results=MemoryResultStore())
@@ -411,6 +414,7 @@ except RuntimeError as error:
     assert (rows, row) == (10, 1_000)
 
 
+@pytest.mark.processes
 @on_linux
 async def test_what_a_program_prints_is_kept_whole() -> None:
     toolkit = Toolkit([tool_of("x" * 90)])

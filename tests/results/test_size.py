@@ -20,8 +20,6 @@ from toolcrib.results import SqliteResultStore
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
-pytestmark = pytest.mark.once
-
 VALUES: dict[str, Callable[[], Any]] = {
     "text": lambda: "word " * 20_000_000,
     "rows": lambda: [{"text": "x" * 1_000}] * 100_000,

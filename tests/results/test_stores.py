@@ -12,8 +12,7 @@ import pytest
 
 from tests.postgres import Postgres
 from tests.results.conftest import OpenStore
-from toolcrib.adapters.dbos import PostgresResultStore
-from toolcrib.results import MemoryResultStore, Owner, ResultStore, SqliteResultStore, StoredResult
+from toolcrib.results import MemoryResultStore, Owner, PostgresResultStore, ResultStore, SqliteResultStore, StoredResult
 from toolcrib.results._pieces import Piece, pieces_of
 from toolcrib.results._read import FoundText, ResultQuery, read
 
@@ -167,6 +166,7 @@ def _read_elsewhere(kind: str, name: str, handle: str) -> str | None:
     return found.text if isinstance(found, FoundText) else None
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_another_process_reads_it(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     store: ResultStore
@@ -194,7 +194,7 @@ def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="MemoryResultStore"):
+    with pytest.raises(ValueError, match=r"results are kept in a file: .* use the Memory store"):
         SqliteResultStore(":memory:")
 
 

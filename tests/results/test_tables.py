@@ -182,6 +182,7 @@ async def test_a_table_of_few_rows_is_kept_where_something_of_it_is_not_shown(ta
     assert outcome.kept is not None
 
 
+@pytest.mark.processes
 async def test_a_program_is_given_the_table_itself_by_its_handle() -> None:
     tools, run = Toolset([ez_tool(lambda: FRAME, name="find")], results=MemoryResultStore()), Run(principal="ann")
     outcome = await Pipeline(tools).run(ToolCall("find", {}), run)
@@ -202,6 +203,7 @@ some = read_result({outcome.kept.handle!r}, where="id < 2", columns=["id", "kind
     assert listed.return_value == ["list", COUNT, 7, some]
 
 
+@pytest.mark.processes
 def test_a_part_of_a_table_is_small_however_its_rows_are() -> None:
     parts = list(pieces_of(TABLES["slices"], "find", []))
 

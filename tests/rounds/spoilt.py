@@ -68,7 +68,7 @@ async def spoil(format: WireFormat, seed: int) -> None:
     if mode == "pieces":
         made = _mixed(format, made, calls, random)
     for _ in range(random.randint(1, 3)):
-        made = _with_wrong_kind(made, random) if mode == "pieces" else _spoilt(made, random)
+        made = _with_wrong_kind(made, random) if mode == "pieces" else spoilt_reply(made, random)
     if size and random.random() < 0.2:
         made = made[: random.randrange(len(made) + 1)]
     await _must_hold(format, made, _read([*came, *_arguments(made)]))
@@ -141,7 +141,8 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
-def _spoilt(value: Any, random: Random) -> Any:
+def spoilt_reply(value: Any, random: Random) -> Any:
+    """Return a reply, or the chunks of one, with one value in it of another kind, another value more, or one less."""
     made = deepcopy(value)
     paths = [path for path in _paths(made) if path]
     if not paths:

@@ -20,8 +20,6 @@ from tests.rounds.replies import FORMATS
 from toolcrib.formats import PROVIDERS
 from toolcrib.rounds import WireFormat
 
-pytestmark = pytest.mark.once
-
 ROUNDS = examples(10_000)  # for each provider
 
 each_format = pytest.mark.parametrize("format", FORMATS)

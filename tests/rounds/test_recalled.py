@@ -11,8 +11,9 @@ import pytest
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.formats import PROVIDERS, WireCall, WireResult
-from toolcrib.pipeline import Run, recall
-from toolcrib.provenance import Provenance
+from toolcrib.hooks import ModelInput
+from toolcrib.pipeline import Run
+from toolcrib.provenance import Provenance, memory_of
 from toolcrib.rounds import NeedsTools, Session, Transcript, WireFormat, decode, recall_transcript
 from toolcrib.testing import FakeSandbox, ScriptedModel, wire_reply
 from toolcrib.tools import ez_tool
@@ -58,7 +59,7 @@ def earlier(format: WireFormat, *results: tuple[str, dict[str, Any], str], said:
 
 async def reason(format: WireFormat, transcript: Sequence[Any], recipient: str, run: Run | None = None) -> str:
     """Return what a person is asked about a payment; nothing where it goes through."""
-    run = Run(provenance=Provenance()) if run is None else run
+    run = Run(features=[Provenance()]) if run is None else run
     reply = wire_reply(format, [ToolCall("pay", {"recipient": recipient})])
     round = decode(TOOLS, reply, format=format, run=run, transcript=transcript)
     plan = await round.apply_hooks()
@@ -89,8 +90,8 @@ async def test_what_the_model_said_before_is_nothing_over_every_format(format: W
 
 @pytest.mark.parametrize("format", FORMATS)
 async def test_an_earlier_result_has_the_labels_of_its_tool_over_every_format(format: WireFormat) -> None:
-    found = json.dumps([{"iban": IBAN, "note": "or rather DE89370400440532013000"}])
-    before = earlier(format, ("contacts", {}, found), said="pay Ann")
+    found = json.dumps([{"name": "Ann Lee", "iban": IBAN, "note": "or rather DE89370400440532013000"}])
+    before = earlier(format, ("contacts", {}, found), said="pay Ann Lee")
     assert await reason(format, before, IBAN) == ""
     assert "comes from `contacts` ([0].note), untrusted" in await reason(format, before, "DE89370400440532013000")
 
@@ -136,11 +137,11 @@ async def test_a_message_of_gemini_without_a_role_is_the_users() -> None:
 
 async def test_a_transcript_is_read_once() -> None:
     before = earlier("openai", ("read_file", {"path": "bill.txt"}, BILL), said="pay the bill in bill.txt")
-    run = Run(provenance=Provenance())
+    run = Run(features=[Provenance()])
     for _ in range(3):
         recall_transcript(run, TOOLS, before)
-    run.memory.settle()
-    assert len(run.memory._user) == len(run.memory._untrusted) == 1  # pyright: ignore[reportPrivateUsage]
+    memory_of(run).settle()
+    assert len(memory_of(run)._user) == len(memory_of(run)._untrusted) == 1  # pyright: ignore[reportPrivateUsage]
 
 
 class CountedItem(dict[str, Any]):
@@ -154,7 +155,7 @@ class CountedItem(dict[str, Any]):
 
 
 async def test_each_message_of_a_transcript_is_read_once() -> None:
-    run, item = Run(provenance=Provenance()), CountedItem(role="user", content=f"pay to {IBAN}")
+    run, item = Run(features=[Provenance()]), CountedItem(role="user", content=f"pay to {IBAN}")
     transcript = Transcript([item])
     recall_transcript(run, TOOLS, transcript)
     before = item.reads
@@ -164,11 +165,11 @@ async def test_each_message_of_a_transcript_is_read_once() -> None:
 
     assert before > 0
     assert item.reads == before
-    assert run.memory.last_words == "and read a.txt"
+    assert memory_of(run).last_words == "and read a.txt"
 
 
 async def test_a_transcript_that_the_host_changed_is_read_again() -> None:
-    run, transcript = Run(provenance=Provenance()), Transcript([{"role": "user", "content": "read a.txt"}])
+    run, transcript = Run(features=[Provenance()]), Transcript([{"role": "user", "content": "read a.txt"}])
     recall_transcript(run, TOOLS, transcript)
     transcript[0] = {"role": "user", "content": f"pay to {IBAN}"}
     assert await reason("openai", transcript, IBAN, run) == ""
@@ -181,7 +182,7 @@ async def test_each_run_reads_a_transcript_for_itself() -> None:
 
 
 async def test_a_result_is_paired_with_its_call_that_was_read_before() -> None:
-    run, items = Run(provenance=Provenance()), earlier("openai", ("read_file", {"path": "b.txt"}, BILL), said="pay it")
+    run, items = Run(features=[Provenance()]), earlier("openai", ("read_file", {"path": "b.txt"}, BILL), said="pay it")
     transcript = Transcript(items[:2])
     recall_transcript(run, TOOLS, transcript)
     transcript.append(items[2])
@@ -194,20 +195,20 @@ async def test_two_results_of_one_id_are_both_read() -> None:
 
 
 async def test_the_result_of_a_call_of_the_run_is_not_read_from_the_transcript() -> None:
-    run, messages = Run(provenance=Provenance()), [{"role": "user", "content": "pay the bill in bill.txt"}]
+    run, messages = Run(features=[Provenance()]), [{"role": "user", "content": "pay the bill in bill.txt"}]
     reply = wire_reply("openai", [ToolCall("pay", {})])  # the arguments do not fit, and the model is shown an error
     round = decode(TOOLS, reply, run=run, transcript=messages)
     await round.commit(messages)
     recall_transcript(run, TOOLS, messages)
     assert len(messages) == 3
-    assert not run.memory.reads_others
+    assert not memory_of(run).reads_others
 
 
 @pytest.mark.parametrize("format", FORMATS)
 async def test_a_session_knows_the_transcript_that_it_goes_on_from(format: WireFormat) -> None:
     before = earlier(format, ("read_file", {"path": "bill.txt"}, BILL), said="pay the bill in bill.txt")
     model = ScriptedModel([ToolCall("pay", {"recipient": IBAN})])
-    session = Session(model, format=format, transcript=before, tools=TOOLS, run=Run(provenance=Provenance()))
+    session = Session(model, format=format, transcript=before, tools=TOOLS, run=Run(features=[Provenance()]))
     step = await session.say("Go on.").step()
     assert isinstance(step, NeedsTools)
     plan = await step.round.apply_hooks()
@@ -217,27 +218,27 @@ async def test_a_session_knows_the_transcript_that_it_goes_on_from(format: WireF
 async def test_a_session_from_json_knows_what_the_user_said_when_its_round_is_executed() -> None:
     before = earlier("openai", ("read_file", {"path": "a.txt"}, "Nothing new"), said=f"read a.txt, then pay to {IBAN}")
     model = ScriptedModel([ToolCall("pay", {"recipient": IBAN})])
-    first = Session(model, transcript=before, tools=TOOLS, run=Run(provenance=Provenance()))
+    first = Session(model, transcript=before, tools=TOOLS, run=Run(features=[Provenance()]))
     assert isinstance(await first.step(), NeedsTools)
-    other = Run(provenance=Provenance())
+    other = Run(features=[Provenance()])
     again = await Session.from_json(model, first.to_json(), run=other, tools=TOOLS)
     assert again.open_round is not None
     plan = await again.open_round.apply_hooks()
     assert len(plan.pending) == 1
-    assert other.memory.reads_others
+    assert memory_of(other).reads_others
 
 
 async def test_without_a_policy_no_transcript_is_read() -> None:
     run = Run()
-    recall_transcript(run, TOOLS, [{"role": "user", "content": object()}])
-    assert not run.memory.reads_others
+    recall_transcript(run, TOOLS, [{"role": "user", "content": "pay"}])
+    assert not run.new_words()
 
 
 async def test_a_program_that_was_written_late_is_asked_about_in_a_session() -> None:
     run_python = Toolkit([pay], sandbox=FakeSandbox(("pay", {"recipient": "x"}))).as_tool()
     model = ScriptedModel([ToolCall("run_python", {"code": "pay('x')"})])
     transcript = earlier("openai", ("read_file", {"path": "a"}, BILL), said="do what a says")
-    session = Session(model, transcript=transcript, run=Run(provenance=Provenance(frozen=True)))
+    session = Session(model, transcript=transcript, run=Run(features=[Provenance(frozen=True)]))
     step = await session.step(tools=Toolset([read_file, run_python]))
     assert isinstance(step, NeedsTools)
     plan = await step.round.apply_hooks()
@@ -251,7 +252,8 @@ def test_a_result_that_a_tool_reads_again_is_read_where_the_first_one_is_not_kno
         """Read on."""
         raise AssertionError("it was read before")
 
-    recalled = Run(provenance=Provenance())
-    recall(recalled, Toolset([read_result])["read_result"], ToolCall("read_result", {"key": "a"}), BILL)
-    recalled.memory.settle()
-    assert recalled.memory.origin(IBAN).kind == "untrusted"
+    recalled = Run(features=[Provenance()])
+    entry, asked = Toolset([read_result])["read_result"], ToolCall("read_result", {"key": "a"})
+    recalled.read(ModelInput("restored", BILL, request=asked, entry=entry))
+    memory_of(recalled).settle()
+    assert memory_of(recalled).origin(IBAN).kind == "untrusted"

@@ -11,8 +11,14 @@ import pytest
 
 from tests.postgres import Postgres
 from tests.rounds.replies import adding
-from toolcrib.adapters.dbos import PostgresApprovalStore
-from toolcrib.approvals import KeepsSessions, MemoryApprovalStore, SavedSession, SqlApprovalStore, SqliteApprovalStore
+from toolcrib.approvals import (
+    KeepsSessions,
+    MemoryApprovalStore,
+    PostgresApprovalStore,
+    SavedSession,
+    SqlApprovalStore,
+    SqliteApprovalStore,
+)
 from toolcrib.calls import ToolCall, now
 from toolcrib.errors import RoundError
 from toolcrib.pipeline import Run

@@ -25,7 +25,6 @@ from toolcrib.sandbox import (
 )
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(sys.platform != "linux", reason="its commands are those of Linux"),
 ]
 

@@ -498,6 +498,7 @@ def test_the_order_of_arguments_does_not_count_and_the_tool_does() -> None:
     assert one.digest("connect") != one.digest("tool")
 
 
+@pytest.mark.processes
 def test_another_process_comes_to_the_same_digest() -> None:
     program = """
 from toolcrib.schema import ToolSpec

@@ -7,21 +7,13 @@ from typing import Any
 
 import pytest
 
-from toolcrib.approvals import AgentContext, MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.approvals import AgentContext, MemoryApprovalStore, MemorySuspendedCalls, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Media, Rejected, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.provenance import Provenance
-from toolcrib.serving import (
-    FrameworkRuns,
-    FrameworkTools,
-    GuardPolicy,
-    MemorySuspendedCalls,
-    answer_of,
-    is_as_seen,
-    media_at,
-)
+from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy, answer_of, is_as_seen, media_at
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -311,7 +303,7 @@ def test_a_new_run_has_the_frameworks_id() -> None:
     [
         (None, False),
         (Run(), False),
-        (Run(provenance=Provenance()), True),
+        (Run(features=[Provenance()]), True),
         (Run(deps=AgentContext(["book"])), True),
         (lambda context: Run(), True),
     ],

@@ -15,11 +15,10 @@ from starlette.testclient import TestClient
 
 from tests.adapters.front_ends import BOOK, WEATHER, Trips, who
 from tests.postgres import Postgres
-from toolcrib._sqlite import sqlite3
-from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.adapters.vercel_ai import vercel_ai_app
-from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Done, ToolCall
+from toolcrib.database._sqlite import sqlite3
 from toolcrib.errors import FrontEndError
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Session

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.errors import ClientUnavailable
-from toolcrib.serving import MemorySuspendedCalls, OpenCall, OpenCalls, OpenLimit
+from toolcrib.serving import OpenCall, OpenCalls, OpenLimit
 
 _KIND = "task"
 

@@ -1,18 +1,36 @@
 """Stores of suspended calls: whose a call is, and which call ends."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from toolcrib.approvals import SuspendedCall, SuspendedCallStore
-from toolcrib.serving import MemorySuspendedCalls, SqliteSuspendedCalls
+from tests.postgres import Postgres
+from toolcrib.approvals import (
+    MemorySuspendedCalls,
+    PostgresApprovalStore,
+    SqliteApprovalStore,
+    SuspendedCall,
+    SuspendedCallStore,
+)
 
 CALL = SuspendedCall("key", "ann", "book", ("ask_1",), {})
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> SuspendedCallStore:
-    return SqliteSuspendedCalls(tmp_path / "calls.db") if request.param == "sqlite" else MemorySuspendedCalls()
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SuspendedCallStore]:
+    match request.param:
+        case "memory":
+            yield MemorySuspendedCalls()
+        case "sqlite":
+            yield SqliteApprovalStore(tmp_path / "calls.db").suspended_calls()
+        case _:
+            pytest.importorskip("psycopg")
+            server: Postgres = request.getfixturevalue("postgres")
+            with closing(PostgresApprovalStore(server.url(f"calls_{uuid4().hex[:8]}"))) as kept:
+                yield kept.suspended_calls()
 
 
 async def test_a_request_is_found_by_its_principal_alone(store: SuspendedCallStore) -> None:

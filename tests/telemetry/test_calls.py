@@ -173,7 +173,7 @@ async def test_origins_of_arguments_are_in_the_event_without_the_values(watch: W
     async def pay(recipient: str) -> str:
         return recipient
 
-    run = Run(provenance=Provenance(dry_run=True))
+    run = Run(features=[Provenance(dry_run=True)])
     pipeline = Pipeline([read_file, pay], sinks=[watch.sink()])
     await pipeline.run(ToolCall("read_file", {}, "c1"), run)
     await pipeline.run(ToolCall("pay", {"recipient": SECRET}, "c2"), run)

@@ -89,6 +89,7 @@ async def test_a_program_that_a_tool_runs_is_inside_of_its_call(watch: Watch) ->
     assert "double(n=2)" not in watch.span("program").to_json()
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes of ProcessSandbox need Linux")
 async def test_the_calls_of_programs_in_a_sandbox_and_a_session_are_inside_of_them(watch: Watch) -> None:
     tracer = watch.tracers.get_tracer("tool")
@@ -109,6 +110,7 @@ async def test_the_calls_of_programs_in_a_sandbox_and_a_session_are_inside_of_th
     assert [(s.attributes or {})["toolcrib.program.source"] for s in programs] == ["look_up(1)", "look_up(2)"]
 
 
+@pytest.mark.processes
 async def test_a_program_that_goes_on_elsewhere_is_linked_to_where_it_paused(watch: Watch) -> None:
     def toolkit() -> Toolkit:
         return Toolkit([refund], sinks=[watch.sink()], sandbox=FakeSandbox(("refund", {"order": 1})))

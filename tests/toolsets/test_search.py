@@ -319,6 +319,7 @@ def test_names_and_texts_come_apart_into_words(text: str, words: list[str]) -> N
     assert list(words_of(text)) == words
 
 
+@pytest.mark.processes
 def test_without_bm25s_the_error_names_the_extra() -> None:
     code = "import sys; sys.modules['bm25s'] = None; import toolcrib.toolsets.search"
 

@@ -7,10 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.once
-
 HEAD = """
 from pydantic import BaseModel
 from toolcrib.hooks import HookSet

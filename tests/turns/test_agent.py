@@ -696,3 +696,9 @@ async def test_what_is_no_turn_cannot_be_put(put: Any) -> None:
 
     with pytest.raises(TypeError, match=r"put a Turn on `a`, as in Turn\(my_tool, kwargs=\{\}\), and not "):
         await agent.put(put)
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 3])
+def test_an_agent_has_a_name(name: Any) -> None:
+    with pytest.raises(ValueError, match="name"):
+        Agent(name, "does nothing", [])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib._tables import Execute
     from toolcrib.approvals._answers import answered_fields, field_choices, field_value
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
@@ -27,9 +26,14 @@ if TYPE_CHECKING:
         require_approver,
         stored_approver,
     )
+    from toolcrib.approvals._postgres import PostgresApprovalStore
     from toolcrib.approvals._saved_sessions import SavedSession
-    from toolcrib.approvals._sql_store import SqlApprovalStore
-    from toolcrib.approvals._sqlite import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
+    from toolcrib.approvals._sql_store import (
+        POSTGRES_APPROVAL_TABLES,
+        SQLITE_APPROVAL_TABLES,
+        SqlApprovalStore,
+        SqliteApprovalStore,
+    )
     from toolcrib.approvals._store import (
         ApprovalStore,
         ClaimsWork,
@@ -40,16 +44,21 @@ if TYPE_CHECKING:
     )
     from toolcrib.approvals._suspended_calls import (
         MAX_SUSPENDED,
+        SUSPENDED_CALL_TABLES,
         KeepsSuspendedCalls,
+        MemorySuspendedCalls,
+        SqlSuspendedCalls,
         SuspendedCall,
         SuspendedCallStore,
+        suspended_calls_beside,
     )
+    from toolcrib.approvals._used_answers import used_answers
     from toolcrib.schema import digest
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "toolcrib._tables": "Execute",
+            "._used_answers": "used_answers",
             "._answers": "answered_fields field_choices field_value",
             "._executions": "Execution ExecutionState",
             "._ledger": "EVERYBODY ApprovalEntry is_answer_to meant_by misfit",
@@ -59,13 +68,16 @@ else:
                 "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
             ),
             "._saved_sessions": "SavedSession",
-            "._sql_store": "SqlApprovalStore",
-            "._sqlite": "SQLITE_APPROVAL_TABLES SqliteApprovalStore",
+            "._postgres": "PostgresApprovalStore",
+            "._sql_store": ("POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"),
             "._store": (
                 "ApprovalStore ClaimsWork KeepsSessions ReviewableApprovalStore WaitableApprovalStore "
                 "WrappedApprovalStore"
             ),
-            "._suspended_calls": "MAX_SUSPENDED KeepsSuspendedCalls SuspendedCall SuspendedCallStore",
+            "._suspended_calls": (
+                "MAX_SUSPENDED SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls SqlSuspendedCalls "
+                "SuspendedCall SuspendedCallStore suspended_calls_beside"
+            ),
             "toolcrib.schema": "digest",
         },
     )
@@ -73,7 +85,9 @@ else:
 __all__ = [
     "EVERYBODY",
     "MAX_SUSPENDED",
+    "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
+    "SUSPENDED_CALL_TABLES",
     "TOOL_PIN_TABLES",
     "AgentContext",
     "ApprovalEntry",
@@ -81,18 +95,20 @@ __all__ = [
     "ApprovalStore",
     "Approver",
     "ClaimsWork",
-    "Execute",
     "Execution",
     "ExecutionState",
     "KeepsSessions",
     "KeepsSuspendedCalls",
     "LedgerStore",
     "MemoryApprovalStore",
+    "MemorySuspendedCalls",
     "PinEntry",
     "PinKind",
+    "PostgresApprovalStore",
     "ReviewableApprovalStore",
     "SavedSession",
     "SqlApprovalStore",
+    "SqlSuspendedCalls",
     "SqliteApprovalStore",
     "SuspendedCall",
     "SuspendedCallStore",
@@ -111,4 +127,6 @@ __all__ = [
     "misfit",
     "require_approver",
     "stored_approver",
+    "suspended_calls_beside",
+    "used_answers",
 ]

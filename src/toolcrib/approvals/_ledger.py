@@ -98,6 +98,10 @@ class Ledger(Protocol):
         """Return the entries with an answer that no call has used, oldest first."""
         ...
 
+    def used(self, request_ids: Iterable[str]) -> Iterable[str]:
+        """Return those of the requests whose answers are used up."""
+        ...
+
     def unended(self) -> Iterable[ApprovalEntry]:
         """Return the entries with an execution that is not known to have ended, oldest first."""
         ...

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from toolcrib.approvals._executions import Execution, Heartbeat, active_executions
 from toolcrib.approvals._ledger import (
@@ -37,11 +38,12 @@ T = TypeVar("T")
 
 _CLAIM = "claim:"
 
-_POLL_SECONDS = 0.1
-
 
 class LedgerStore(ABC):
     """An approval store over a ledger; each kind of ledger is a subclass."""
+
+    _polling: ClassVar[float | None] = 0.1
+    """Seconds between two looks for what other processes wrote; None for a ledger that no other process has."""
 
     @cached_property
     def _executing(self) -> dict[str, str]:
@@ -70,9 +72,34 @@ class LedgerStore(ABC):
             write: Whether `work` writes; no other transaction writes meanwhile.
         """
 
+    async def _commit(self, work: Callable[[Ledger], T]) -> T:
+        """Return the result of `work` in a transaction, and wake what waits in this process."""
+        result = await self._run(work, write=True)
+        self._wake()
+        return result
+
+    def _wake(self) -> None:
+        for loop, written in tuple(self._waiters):
+            with suppress(RuntimeError):  # its loop has been closed
+                loop.call_soon_threadsafe(written.set)
+
+    @property
+    def _waiters(self) -> set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]:
+        return vars(self).setdefault("_waiters", set())  # in one step: threads may ask for it at once
+
+    @contextmanager
+    def _waiter(self) -> Generator[asyncio.Event]:
+        """Return an event that is set at each write of this store."""
+        waiter = asyncio.get_running_loop(), asyncio.Event()
+        self._waiters.add(waiter)
+        try:
+            yield waiter[1]
+        finally:
+            self._waiters.discard(waiter)
+
     async def put(self, request: ApprovalRequest) -> None:
         """Keep a request until it is answered."""
-        await self._run(lambda ledger: keep_request(ledger, request), write=True)
+        await self._commit(lambda ledger: keep_request(ledger, request))
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Take a grant or a denial.
@@ -80,7 +107,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
         """
-        await self._run(lambda ledger: keep_answer(ledger, answer), write=True)
+        await self._commit(lambda ledger: keep_answer(ledger, answer))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
         """Return the answer to this request, its entry where its call has begun, or one that asks the same already.
@@ -88,7 +115,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: The request is closed.
         """
-        return await self._run(lambda ledger: take_answer(ledger, request), write=True)
+        return await self._commit(lambda ledger: take_answer(ledger, request))
 
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
         """Store an answer that came with the call; return the entry by which the call has begun, if it has.
@@ -96,7 +123,7 @@ class LedgerStore(ABC):
         Raises:
             ApprovalError: It was used before, or the request was answered otherwise.
         """
-        return await self._run(lambda ledger: use_answer(ledger, request, answer), write=True)
+        return await self._commit(lambda ledger: use_answer(ledger, request, answer))
 
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
@@ -117,9 +144,7 @@ class LedgerStore(ABC):
         active_executions.add(execution.id)  # before another task can read the entry
         begun: ApprovalEntry | None = None
         try:
-            begun = await self._run(
-                lambda ledger: begin_execution(ledger, request, grant, execution, again=again), write=True
-            )
+            begun = await self._commit(lambda ledger: begin_execution(ledger, request, grant, execution, again=again))
         except BaseException:
             active_executions.discard(execution.id)
             raise
@@ -133,19 +158,19 @@ class LedgerStore(ABC):
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Note that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
         try:
-            await self._run(partial(end_execution, request=request, grant=grant, result=result), write=True)
+            await self._commit(partial(end_execution, request=request, grant=grant, result=result))
         finally:
             self._forget(request.id)
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
         """Note that a call which began here was broken off: it is in doubt."""
         self._forget(request.id)
-        await self._run(partial(end_execution, request=request, grant=grant, broken_off=True), write=True)
+        await self._commit(partial(end_execution, request=request, grant=grant, broken_off=True))
 
     async def undo(self, request: ApprovalRequest) -> None:
         """Forget that a call began, which asked for approval before it did anything."""
         self._forget(request.id)
-        await self._run(partial(undo_execution, request=request), write=True)
+        await self._commit(partial(undo_execution, request=request))
 
     async def claim(self, key: str) -> Execution | None:
         """Claim a piece of work for this process until `release`; return the claim of who works on it, or ended it."""
@@ -153,7 +178,7 @@ class LedgerStore(ABC):
         active_executions.add(claim.id)
         found: Execution | None = claim
         try:
-            found = await self._run(lambda ledger: claim_work(ledger, key, claim), write=True)
+            found = await self._commit(lambda ledger: claim_work(ledger, key, claim))
         finally:
             if found is not None:
                 active_executions.discard(claim.id)
@@ -165,7 +190,7 @@ class LedgerStore(ABC):
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
         """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
         self._forget(f"{_CLAIM}{key}")
-        await self._run(lambda ledger: release_work(ledger, key, ended=ended, result=result), write=True)
+        await self._commit(lambda ledger: release_work(ledger, key, ended=ended, result=result))
 
     async def load_session(self, session_id: str) -> SavedSession | None:
         """Return the session of this id; None where there is none."""
@@ -181,15 +206,16 @@ class LedgerStore(ABC):
             ledger.write_session(session)
             return True
 
-        return await self._run(save, write=True)
+        return await self._commit(save)
 
     async def delete_session(self, session_id: str) -> bool:
         """Remove a session; return whether there was one. The requests and executions of its calls stay."""
-        return await self._run(lambda ledger: ledger.remove_session(session_id), write=True)
+        return await self._commit(lambda ledger: ledger.remove_session(session_id))
 
     def _forget(self, request_id: str) -> None:
         active_executions.discard(self._executing.pop(request_id, ""))
         self._heartbeat.discard(request_id)
+        self._wake()
 
     async def like(self, request: ApprovalRequest) -> tuple[ApprovalEntry, ...]:
         """Return the entries of other, equal calls that are executed now, are in doubt, or ended within an hour."""
@@ -202,11 +228,14 @@ class LedgerStore(ABC):
         """
         try:
             async with asyncio.timeout(timeout):
-                while True:  # the answer may come from another process, which cannot set an event here
-                    entry = await self.show(request_id)
-                    if entry.state != "pending" and entry.execution_state != "running":
-                        return entry.answer
-                    await asyncio.sleep(_POLL_SECONDS)
+                with self._waiter() as written:
+                    while True:
+                        written.clear()
+                        entry = await self.show(request_id)
+                        if entry.state != "pending" and entry.execution_state != "running":
+                            return entry.answer
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(written.wait(), self._polling)
         except TimeoutError:
             return None
 
@@ -231,6 +260,10 @@ class LedgerStore(ABC):
         entries = await self._run(lambda ledger: ledger.answered(), write=False)
         return tuple(entry for entry in entries if entry.state == "answered")
 
+    async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the requests whose answers are used up."""
+        return frozenset(await self._run(lambda ledger: ledger.used(request_ids), write=False))
+
     async def count_pending(self) -> tuple[int, int]:
         """Return how many requests are pending, and how many of these are about calls in doubt."""
         return await self._run(_count_pending, write=False)
@@ -241,7 +274,7 @@ class LedgerStore(ABC):
 
     async def revoke(self, grant: Grant) -> bool:
         """Take a standing grant back; return whether there was one."""
-        return await self._run(lambda ledger: ledger.revoke(grant), write=True)
+        return await self._commit(lambda ledger: ledger.revoke(grant))
 
 
 def _count_pending(ledger: Ledger) -> tuple[int, int]:
@@ -256,6 +289,8 @@ class MemoryApprovalStore(LedgerStore):
     Args:
         grants: Standing grants to begin with; a ValueError for any other.
     """
+
+    _polling = None
 
     def __init__(self, grants: Iterable[Grant] = ()) -> None:
         self._ledger = _MemoryLedger()
@@ -297,6 +332,10 @@ class _MemoryLedger:
 
     def answered(self) -> Iterable[ApprovalEntry]:
         return [entry for entry in self._entries.values() if entry.answer is not None and entry.used_at is None]
+
+    def used(self, request_ids: Iterable[str]) -> Iterable[str]:
+        found = (self._entries.get(request_id) for request_id in request_ids)
+        return [entry.request.id for entry in found if entry is not None and entry.used_at is not None]
 
     def unended(self) -> Iterable[ApprovalEntry]:
         executions = ((entry, entry.execution) for entry in self._entries.values())

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from toolcrib._sqlite import sqlite3
-from toolcrib._tables import StoreTables, make_file
 from toolcrib.calls import now
+from toolcrib.database import Execute, SqliteTables, StoreTables
 
 __all__ = ["TOOL_PIN_TABLES", "PinEntry", "PinKind", "ToolPins"]
 
 T = TypeVar("T")
 
-_BUSY_SECONDS: Final = 30.0
 _BEGUN: Final = ""  # the name of the row which says that a server was used, and had this kind
 
 PinKind: TypeAlias = Literal["tool", "resource", "template", "prompt", "instructions"]
@@ -70,33 +67,33 @@ class ToolPins:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        make_file(self.path, TOOL_PIN_TABLES)
+        self._tables = SqliteTables(path, TOOL_PIN_TABLES)
+        self.path = self._tables.path
 
     async def begin(
         self, server: str, found: Mapping[str, Mapping[str, Any]], kind: PinKind = "tool"
     ) -> dict[str, Any]:
         """Return what is kept of a server, by name; what is found is kept where nothing of its kind was before."""
 
-        def work(connection: sqlite3.Connection) -> dict[str, Any]:
+        def work(execute: Execute) -> dict[str, Any]:
             query = "SELECT 1 FROM toolcrib_server_pins WHERE server = ? AND kind = ?"
-            if connection.execute(query, (server, kind)).fetchone() is None:
-                _write(connection, server, kind, _BEGUN, {}, "first use")
+            if execute(query, (server, kind)).fetchone() is None:
+                _write(execute, server, kind, _BEGUN, {}, "first use")
                 for name, definition in found.items():
-                    _write(connection, server, kind, name, definition, "first use")
-            return _read(connection, server, kind)
+                    _write(execute, server, kind, name, definition, "first use")
+            return _read(execute, server, kind)
 
         return await self._run(work)
 
     async def of(self, server: str, kind: PinKind = "tool") -> dict[str, Any]:
         """Return what is kept of a server, by name."""
-        return await self._run(lambda connection: _read(connection, server, kind))
+        return await self._run(lambda execute: _read(execute, server, kind))
 
     async def keep(
         self, server: str, name: str, definition: Mapping[str, Any], approver: str, kind: PinKind = "tool"
     ) -> None:
         """Keep something as an approver has accepted it."""
-        await self._run(lambda connection: _write(connection, server, kind, name, definition, approver))
+        await self._run(lambda execute: _write(execute, server, kind, name, definition, approver))
 
     async def approver_of(
         self, server: str, name: str, definition: Mapping[str, Any], kind: PinKind = "tool"
@@ -107,8 +104,8 @@ class ToolPins:
             "WHERE server = ? AND kind = ? AND name = ? AND name != ?"
         )
 
-        def work(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute(query, (server, kind, name, _BEGUN)).fetchone()
+        def work(execute: Execute) -> str | None:
+            row = execute(query, (server, kind, name, _BEGUN)).fetchone()
             return row[1] if row is not None and json.loads(row[0]) == definition else None
 
         return await self._run(work)
@@ -116,7 +113,7 @@ class ToolPins:
     async def servers(self) -> tuple[str, ...]:
         """Return the servers of which something is kept."""
         query = "SELECT DISTINCT server FROM toolcrib_server_pins ORDER BY server"
-        return await self._run(lambda connection: tuple(row[0] for row in connection.execute(query)))
+        return await self._run(lambda execute: tuple(row[0] for row in execute(query, ())))
 
     async def entries(self) -> tuple[PinEntry, ...]:
         """Return what is kept of all servers."""
@@ -125,8 +122,8 @@ class ToolPins:
             "ORDER BY server, kind, name"
         )
 
-        def work(connection: sqlite3.Connection) -> tuple[PinEntry, ...]:
-            rows = connection.execute(query, (_BEGUN,)).fetchall()
+        def work(execute: Execute) -> tuple[PinEntry, ...]:
+            rows = execute(query, (_BEGUN,)).fetchall()
             return tuple(PinEntry(s, kind, name, by, datetime.fromisoformat(at)) for s, kind, name, by, at in rows)
 
         return await self._run(work)
@@ -134,37 +131,30 @@ class ToolPins:
     async def forget(self, server: str) -> bool:
         """Forget a server, which is kept as it is when it is used next; return whether it was known."""
         query = "DELETE FROM toolcrib_server_pins WHERE server = ?"
-        return await self._run(lambda connection: connection.execute(query, (server,)).rowcount > 0)
+        return await self._run(lambda execute: execute(query, (server,)).rowcount > 0)
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run(self, work: Callable[[Execute], T]) -> T:
         def run() -> T:
-            with self._transaction() as connection:
-                return work(connection)
+            with self._tables.transaction(write=True) as execute:
+                return work(execute)
 
         return await asyncio.to_thread(run)
 
-    @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-            connection.execute("BEGIN IMMEDIATE")  # closing without COMMIT takes all back
-            yield connection
-            connection.execute("COMMIT")
 
-
-def _read(connection: sqlite3.Connection, server: str, kind: PinKind) -> dict[str, Any]:
+def _read(execute: Execute, server: str, kind: PinKind) -> dict[str, Any]:
     query = "SELECT name, definition FROM toolcrib_server_pins WHERE server = ? AND kind = ? AND name != ?"
-    return {name: json.loads(text) for name, text in connection.execute(query, (server, kind, _BEGUN))}
+    return {name: json.loads(text) for name, text in execute(query, (server, kind, _BEGUN))}
 
 
 def _write(
-    connection: sqlite3.Connection,
+    execute: Execute,
     server: str,
     kind: PinKind,
     name: str,
     definition: Mapping[str, Any],
     approver: str,
 ) -> None:
-    connection.execute(
+    execute(
         "INSERT INTO toolcrib_server_pins (server, kind, name, definition, approver, at) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (server, kind, name) "
         "DO UPDATE SET definition = excluded.definition, approver = excluded.approver, at = excluded.at",

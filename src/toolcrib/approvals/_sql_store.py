@@ -6,72 +6,154 @@ import asyncio
 import hashlib
 import json
 import secrets
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
-from toolcrib._tables import Execute
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
+from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError
 
-__all__ = ["SqlApprovalStore"]
+__all__ = [
+    "POSTGRES_APPROVAL_TABLES",
+    "SQLITE_APPROVAL_TABLES",
+    "SqlApprovalStore",
+    "SqliteApprovalStore",
+]
 
 T = TypeVar("T")
 
+_BATCH = 500  # requests in one statement
+
+
+def _approval_tables(prefix: str) -> StoreTables:
+    requests, standing = f"{prefix}requests", f"{prefix}standing"
+    return StoreTables(
+        "approvals",
+        (
+            (
+                f"""CREATE TABLE IF NOT EXISTS {requests} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+                    call_id TEXT NOT NULL, request TEXT NOT NULL, answer TEXT, used_at TEXT)""",
+                f"CREATE INDEX IF NOT EXISTS {requests}_by_call ON {requests} (call_id)",
+                f"CREATE INDEX IF NOT EXISTS {requests}_unused ON {requests} (number) WHERE used_at IS NULL",
+                f"""CREATE TABLE IF NOT EXISTS {standing} (
+                    number INTEGER PRIMARY KEY, tool TEXT NOT NULL, answer TEXT NOT NULL)""",
+                f"CREATE INDEX IF NOT EXISTS {standing}_by_tool ON {standing} (tool)",
+            ),
+            (
+                f"ALTER TABLE {requests} ADD COLUMN in_doubt INTEGER NOT NULL DEFAULT 0",
+                f"""UPDATE {requests} SET in_doubt = 1 WHERE used_at IS NULL AND request LIKE '%"in_doubt": true%'""",
+                f"""CREATE INDEX {requests}_unanswered ON {requests} (in_doubt)
+                    WHERE used_at IS NULL AND answer IS NULL""",
+                f"""CREATE INDEX {requests}_answered ON {requests} (number)
+                    WHERE used_at IS NULL AND answer IS NOT NULL""",
+            ),
+            (f"CREATE TABLE {prefix}approvers (name TEXT PRIMARY KEY, token TEXT NOT NULL UNIQUE)",),
+            (
+                f"ALTER TABLE {requests} ADD COLUMN execution TEXT",
+                f"ALTER TABLE {requests} ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
+                f"ALTER TABLE {requests} ADD COLUMN unended INTEGER NOT NULL DEFAULT 0",
+                f"CREATE INDEX {requests}_begun ON {requests} (digest) WHERE execution IS NOT NULL",
+                f"CREATE INDEX {requests}_unended ON {requests} (number) WHERE unended = 1",
+                f"CREATE TABLE {prefix}claims (work TEXT PRIMARY KEY, claim TEXT NOT NULL, ended_at TEXT)",
+            ),
+            (
+                f"""CREATE TABLE {prefix}sessions (id TEXT PRIMARY KEY, number INTEGER NOT NULL, state TEXT NOT NULL,
+                    is_open INTEGER NOT NULL, saved_at TEXT NOT NULL)""",
+            ),
+        ),
+    )
+
+
+SQLITE_APPROVAL_TABLES = _approval_tables("")
+"""The tables of `SqliteApprovalStore`."""
+POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
+"""The tables of `PostgresApprovalStore`."""
+
 
 class SqlApprovalStore(LedgerStore):
-    """An approval store in the tables `requests` and `standing` of a database; each kind of database is a subclass.
+    """An approval store in tables of a database.
 
-    Attributes:
+    A grant is used up in a transaction right before its tool runs, and another one notes the end with the result: a
+    call of which the second is missing is in doubt. Writers come one after another: of any number of processes one
+    executes the call.
+
+    Args:
+        tables: The tables of a SQLite file or of a Postgres server.
         table_prefix: What the names of the tables begin with.
     """
 
-    table_prefix = ""
+    def __init__(self, tables: Tables, table_prefix: str) -> None:
+        self._tables, self._prefix = tables, table_prefix
+        self._transaction = tables.transaction
 
-    @abstractmethod
-    def _transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
-        """Begin the transaction of `_run`, in a worker thread."""
+    def suspended_calls(self) -> SuspendedCallStore:
+        """Return the store of the suspended calls whose requests are here."""
+        return SqlSuspendedCalls(self._tables)
 
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:
         def run() -> T:
             with self._transaction(write=write) as execute:
-                return work(_SqlLedger(execute, self.table_prefix))
+                return work(_SqlLedger(execute, self._prefix))
 
         return await asyncio.to_thread(run)
 
     def _renew(self, ids: Iterable[str]) -> None:
         with self._transaction(write=True) as execute:
-            self._renew_in(_SqlLedger(execute, self.table_prefix), ids)
+            self._renew_in(_SqlLedger(execute, self._prefix), ids)
 
-    async def prune(self, before: datetime, ended: Iterable[str] = (), *, dry_run: bool = False) -> int:
+    async def prune(self, before: datetime, *, dry_run: bool = False) -> int:
         """Remove the requests whose answers were used before a time, and return how many there were.
 
         A pending request stays, and so do an answer that no call has used, a call that is executed now or is in doubt,
-        and standing grants.
+        and standing grants. Other writers get their turn after some hundreds.
 
         Args:
-            ended: Calls that will not be made again; an answer to their requests will not be used any more.
             dry_run: Remove nothing.
         """
+        old = f"FROM {self._prefix}requests WHERE used_at < ? AND unended = 0 AND number > ?"
+
+        def run(after: int) -> list[int]:
+            with self._transaction(write=not dry_run) as execute:
+                chosen = execute(f"SELECT number {old} ORDER BY number LIMIT {_BATCH}", (before.isoformat(), after))
+                numbers = [number for (number,) in chosen.fetchall()]
+                if numbers and not dry_run:
+                    execute(f"DELETE {old} AND number <= ?", (before.isoformat(), after, numbers[-1]))
+                return numbers
+
+        count = after = 0
+        while numbers := await asyncio.to_thread(run, after):
+            count, after = count + len(numbers), numbers[-1]
+        if not dry_run:
+            claims = f"DELETE FROM {self._prefix}claims WHERE ended_at < ?"
+            await self._run_sql(claims, before.isoformat(), write=True)
+        return count
+
+    async def prune_ended(self, call_ids: Iterable[str], *, dry_run: bool = False) -> int:
+        """Remove the requests with an answer that no call has used, of calls that will not be made again; count them.
+
+        Args:
+            dry_run: Remove nothing.
+        """
+        old = f"FROM {self._prefix}requests WHERE answer IS NOT NULL AND used_at IS NULL AND call_id IN"
 
         def run() -> int:
-            table = f"{self.table_prefix}requests"
-            found = [("used_at < ? AND unended = 0", before.isoformat())]
-            found += [("call_id = ? AND answer IS NOT NULL AND used_at IS NULL", call_id) for call_id in ended]
+            ids, count = list(call_ids), 0
             with self._transaction(write=not dry_run) as execute:
-                if dry_run:
-                    rows = [
-                        execute(f"SELECT COUNT(*) FROM {table} WHERE {where}", (v,)).fetchone() for where, v in found
-                    ]
-                    return sum(row[0] for row in rows)
-                execute(f"DELETE FROM {self.table_prefix}claims WHERE ended_at < ?", (before.isoformat(),))
-                return sum(execute(f"DELETE FROM {table} WHERE {where}", (value,)).rowcount for where, value in found)
+                for start in range(0, len(ids), _BATCH):
+                    some = tuple(ids[start : start + _BATCH])
+                    where = f"{old} ({', '.join('?' * len(some))})"
+                    if dry_run:
+                        count += execute(f"SELECT COUNT(*) {where}", some).fetchone()[0]
+                    else:
+                        count += execute(f"DELETE {where}", some).rowcount
+            return count
 
         return await asyncio.to_thread(run)
 
@@ -85,7 +167,7 @@ class SqlApprovalStore(LedgerStore):
         """
 
         def run() -> int:
-            old = f"FROM {self.table_prefix}sessions WHERE saved_at < ? AND is_open = 0"
+            old = f"FROM {self._prefix}sessions WHERE saved_at < ? AND is_open = 0"
             with self._transaction(write=not dry_run) as execute:
                 if dry_run:
                     return execute(f"SELECT COUNT(*) {old}", (before.isoformat(),)).fetchone()[0]
@@ -105,25 +187,48 @@ class SqlApprovalStore(LedgerStore):
             raise ValueError("an approver needs a name")
         token = secrets.token_urlsafe(24)
         sql = "(name, token) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET token = excluded.token"
-        await self._of_approvers("INSERT INTO {} " + sql, approver.strip(), _hash(token), write=True)
+        await self._run_sql(f"INSERT INTO {self._prefix}approvers {sql}", approver.strip(), _hash(token), write=True)
         return token
 
     async def revoke_token(self, approver: str) -> bool:
         """Let the token of an approver be worth nothing; return whether there was one."""
-        return bool(await self._of_approvers("DELETE FROM {} WHERE name = ? RETURNING name", approver, write=True))
+        sql = f"DELETE FROM {self._prefix}approvers WHERE name = ? RETURNING name"
+        return bool(await self._run_sql(sql, approver, write=True))
 
     async def holder_of(self, token: str) -> str | None:
         """Return the approver who holds a token; None where it is no approver's."""
-        found = await self._of_approvers("SELECT name FROM {} WHERE token = ?", _hash(token), write=False)
+        sql = f"SELECT name FROM {self._prefix}approvers WHERE token = ?"
+        found = await self._run_sql(sql, _hash(token), write=False)
         return found[0][0] if found else None
 
-    async def _of_approvers(self, sql: str, *values: str, write: bool) -> list[Any]:
+    async def _run_sql(self, sql: str, *values: str, write: bool) -> list[Any]:
+        """Return the rows of one statement; none of one that returns no rows."""
+
         def run() -> list[Any]:
             with self._transaction(write=write) as execute:
-                done = execute(sql.format(f"{self.table_prefix}approvers"), values)
-                return [] if sql.startswith("INSERT") else list(done.fetchall())
+                done = execute(sql, values)
+                return list(done.fetchall()) if "RETURNING" in sql or not write else []
 
         return await asyncio.to_thread(run)
+
+
+class SqliteApprovalStore(SqlApprovalStore):
+    """An approval store in a SQLite file, which outlives the process and serves several.
+
+    The file holds what people typed and what tools returned, so it is made for its owner alone to read.
+
+    Args:
+        path: The file; it is made when missing. Its folder has to be on a local disk.
+
+    Raises:
+        ValueError: The path is not that of a file.
+        DatabaseError: A newer version of Toolcrib wrote it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES)
+        super().__init__(tables, "")
+        self.path = tables.path
 
 
 def _hash(token: str) -> str:
@@ -148,6 +253,15 @@ class _SqlLedger:
 
     def answered(self) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE used_at IS NULL AND answer IS NOT NULL")
+
+    def used(self, request_ids: Iterable[str]) -> Iterable[str]:
+        ids, found = list(request_ids), list[str]()
+        for start in range(0, len(ids), _BATCH):
+            some = tuple(ids[start : start + _BATCH])
+            where = f"used_at IS NOT NULL AND id IN ({', '.join('?' * len(some))})"
+            rows = self._execute(f"SELECT id FROM {self._requests} WHERE {where}", some).fetchall()
+            found += [request_id for (request_id,) in rows]
+        return found
 
     def unended(self) -> Iterable[ApprovalEntry]:
         return self._entries("WHERE unended = 1")

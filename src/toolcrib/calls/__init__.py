@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
     from toolcrib.calls._call import (
@@ -51,6 +52,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
@@ -77,6 +79,7 @@ __all__ = [
     "IN_DOUBT",
     "MODEL",
     "REJECTION_PREFIX",
+    "Access",
     "ActivityEvent",
     "ActivityEventKind",
     "ActivityKind",

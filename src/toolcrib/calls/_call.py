@@ -101,8 +101,6 @@ class ToolCall:
             program of the model's. A call with a caller that its tool does not allow is refused.
         fault: Why it runs with no arguments at all: it did not come whole. Empty for nearly all; `fault_text` makes the
             sentence for a model.
-        flows: What may come into the arguments, by name, as far as the text of a program says it: for a policy of
-            provenance.
     """
 
     name: str
@@ -111,7 +109,6 @@ class ToolCall:
     origin: Literal["model", "host"] = "model"
     fault: str = ""
     caller: str = ""
-    flows: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ __all__ = ["copied"]
 
 T = TypeVar("T")
 _ATOMS: frozenset[type] = frozenset({str, int, float, bool, bytes, type(None)})
-_SEQUENCES: frozenset[type] = frozenset({list, tuple, set, frozenset, deque})
+_SEQUENCES: frozenset[type] = frozenset({tuple, set, frozenset, deque})
 
 
 def copied(value: T) -> T:
@@ -30,6 +30,8 @@ def _copied(value: Any) -> Any:
         return value
     if kind is dict:
         return {key: part if part.__class__ in _ATOMS else _copied(part) for key, part in value.items()}
+    if kind is list:
+        return [part if part.__class__ in _ATOMS else _copied(part) for part in value]
     if kind in _SEQUENCES:
         return kind(map(_copied, value)) if kind is not deque else deque(map(_copied, value), value.maxlen)
     if isinstance(value, BaseModel):

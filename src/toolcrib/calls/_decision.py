@@ -32,10 +32,18 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Have a person asked, for `reason`; later hooks still run, and may reject or complete."""
+    """Have a person asked, for `reason`; later hooks still run, and may reject or complete.
+
+    Attributes:
+        reason: Why, for the person.
+        metadata: What they are shown besides the arguments.
+        origins: The values that a gate asks about, as JSON shapes: the call keeps them under the gate's name, the
+            request shows them, and the gate's feature is given them when they are approved.
+    """
 
     reason: str
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    origins: Sequence[Mapping[str, str]] = ()
 
 
 Decision: TypeAlias = RunNormally | Complete | Reject | Ask

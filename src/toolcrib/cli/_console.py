@@ -138,7 +138,7 @@ def _durable_work(database: str | None) -> Any:
         return None
     try:
         module: Any = importlib.import_module("toolcrib.adapters.dbos")
-        return module.WorkOperator(module.Client(module.Database.named(database)))
+        return module.WorkOperator(module.Client(database))
     except (MissingExtraError, DatabaseError):  # the rest of the console needs no DBOS
         return None
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
+import toolcrib.approvals as approvals
+import toolcrib.record as record
 from toolcrib._passwords import hide_passwords
-from toolcrib._sqlite import sqlite3
 from toolcrib.approvals import SqlApprovalStore, SqliteApprovalStore
+from toolcrib.database import SqliteError, connect_file
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.record import BatchSink, EventLog, JsonLinesSink, SqliteSink, sqlite_events
 from toolcrib.serving import ServerStates
@@ -126,13 +127,13 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> SqlAp
 
     Raises:
         DatabaseError: It cannot be used, or is no database.
-        MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
+        MissingExtraError: It is a Postgres server, and the extra `postgres` is not installed.
     """
     name = database_name(database)
     if not create:
         check_kept(name)
     if _scheme(name) in _POSTGRES:
-        return cast("SqlApprovalStore", _postgres("PostgresApprovalStore", name))
+        return approvals.PostgresApprovalStore(name)
     with database_errors(name):
         return SqliteApprovalStore(file_of(name))
 
@@ -163,7 +164,7 @@ def open_events(name: str) -> BatchSink | JsonLinesSink:
     """
     scheme = _scheme(name)
     if scheme in _POSTGRES:
-        return cast("BatchSink", _postgres("PostgresSink", name))
+        return record.PostgresSink(name)
     path = Path(name.removeprefix("sqlite:///"))
     if scheme or path.suffix in (".db", ".sqlite"):
         with database_errors(name):
@@ -176,25 +177,17 @@ def open_log(database: str | None = None) -> EventLog:
 
     Raises:
         DatabaseError: It cannot be used, or is no database.
-        MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
+        MissingExtraError: It is a Postgres server, and the extra `postgres` is not installed.
     """
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
-        return cast("EventLog", _postgres("postgres_events", name))
+        return record.postgres_events(name)
     with database_errors(name):
         return sqlite_events(file_of(name))
 
 
-def _postgres(kind: str, url: str) -> Any:
-    try:
-        module: Any = importlib.import_module("toolcrib.adapters.dbos")
-    except MissingExtraError as error:
-        raise MissingExtraError("a Postgres database", error.extra) from error
-    return getattr(module, kind)(url)
-
-
 def _has_table(path: Path, like: str) -> bool:
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(connect_file(path)) as connection:
         return connection.execute("SELECT 1 FROM sqlite_master WHERE name LIKE ?", (like,)).fetchone() is not None
 
 
@@ -213,7 +206,7 @@ def database_errors(database: str | None) -> Generator[None]:
     """Turn an error of SQLite or the system into a DatabaseError."""
     try:
         yield
-    except (OSError, ValueError, sqlite3.Error) as error:
+    except (OSError, ValueError, SqliteError) as error:
         if isinstance(error, ToolcribError):
             raise
         problem = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())

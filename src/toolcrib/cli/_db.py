@@ -12,16 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib._tables import StoreTables, TablesVersion, file_version, make_file
-from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SqliteApprovalStore
+import toolcrib.database as databases
+from toolcrib.approvals import SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, SqliteApprovalStore
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, database_name, file_of, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
 from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.database import SqliteTables, StoreTables, TablesVersion, file_version, make_file
 from toolcrib.errors import DatabaseError, MissingExtraError
-from toolcrib.record import prune_sqlite_events, sqlite_event_tables
-from toolcrib.results import SQLITE_RESULT_TABLES
-from toolcrib.serving import SUSPENDED_CALL_TABLES
+from toolcrib.record import prune_events, sqlite_event_tables
+from toolcrib.results import RESULT_TABLES
 
 __all__ = ["db"]
 
@@ -31,7 +31,7 @@ _STORES: tuple[StoreTables, ...] = (
     SQLITE_APPROVAL_TABLES,
     SUSPENDED_CALL_TABLES,
     *sqlite_event_tables(),
-    SQLITE_RESULT_TABLES,
+    RESULT_TABLES,
 )
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE = re.compile(r"([1-9][0-9]{0,4})([hdw])")
@@ -52,7 +52,7 @@ def migrate(
     with exit_on_error(), database_errors(database):
         module = _durable(database)
         if module is not None:
-            named = module.Database.named(database)
+            named = databases.Database.named(database)
             found = module.migrate(named)
             if grant is not None:
                 module.grant_use(named, grant)
@@ -72,7 +72,7 @@ def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     with exit_on_error(), database_errors(database):
         module = _durable(database)
         if module is not None:
-            found = module.table_versions(module.Database.named(database))
+            found = module.table_versions(databases.Database.named(database))
         else:
             path = file_of(database)
             if not path.exists():
@@ -99,7 +99,7 @@ def prune(
     before = datetime.now(UTC) - _age(older_than)
     with exit_on_error(), database_errors(database):
         module = _durable(database)
-        named = None if module is None else module.Database.named(database)
+        named = None if module is None else databases.Database.named(database)
         path = file_of(database) if named is None else named.path
         if path is not None and not path.exists():
             raise DatabaseError(str(path), "there is no such file")
@@ -121,7 +121,7 @@ def _prune_file(path: Path, before: datetime, dry_run: bool) -> dict[str, int]:
     return {
         "requests": requests,
         "sessions": sessions,
-        "calls and runs": prune_sqlite_events(path, before, dry_run=dry_run),
+        "calls and runs": prune_events(SqliteTables(path, *sqlite_event_tables()), before, dry_run=dry_run),
     }
 
 

@@ -18,7 +18,6 @@ import typer
 
 from toolcrib.adapters.dbos import (
     Client,
-    Database,
     DurableAgent,
     DurableToolkit,
     Engine,
@@ -36,6 +35,7 @@ from toolcrib.cli._run import Status, open_toolset
 from toolcrib.cli._target import load
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.code import Toolkit
+from toolcrib.database import Database
 from toolcrib.errors import TargetError, UnknownTool
 from toolcrib.turns import Agent, Turn
 

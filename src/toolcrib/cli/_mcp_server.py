@@ -96,7 +96,7 @@ def _without(sink: Sink, toolset: Toolset, servers: frozenset[str]) -> Sink:
 
 def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
     policy, approvals = file.provenance, open_approvals(given.database)
-    store = approvals if given.store else None
+    store, features = approvals if given.store else None, () if policy is None else (policy,)
     options = ServerOptions(
         name=given.name or name_of(given.target),
         instructions=file.instructions,
@@ -106,7 +106,7 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
         wait=given.wait or 0.0,
         run=None
         if policy is None and store is None
-        else lambda principal: Run(limits=file.limits, provenance=policy, store=store),
+        else lambda principal: Run(limits=file.limits, features=features, store=store),
         limits=file.limits,
         sinks=sinks,
         code_mode=given.code_mode,

@@ -114,7 +114,7 @@ class UsedAnswers(MemoryApprovalStore):
     async def use(self, request: ApprovalRequest, answer: Grant | Denial) -> ApprovalEntry | None:
         """Keep an answer; a denial marks the request as used, and raises `ApprovalError` when it was used before."""
         if isinstance(answer, Denial):
-            self._write(request, Execution(ended_at=now()), new=True)
+            self._write_execution(request, Execution(ended_at=now()), new=True)
         return await super().use(request, answer)
 
     async def begin(
@@ -123,17 +123,17 @@ class UsedAnswers(MemoryApprovalStore):
         """Mark the request as used; raises `ApprovalError` when it was used before."""
         begun = await super().begin(request, grant, again=again)
         if begun is None:
-            self._write(request, Execution(), new=not again)
+            self._write_execution(request, Execution(), new=not again)
         return begun
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Note that the call has ended."""
-        self._write(request, Execution(ended_at=now()))
+        self._write_execution(request, Execution(ended_at=now()))
         await super().end(request, grant, result)
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
         """Note that the call was broken off: it is in doubt."""
-        self._write(request, Execution(process=""))
+        self._write_execution(request, Execution(process=""))
         await super().break_off(request, grant)
 
     def _read(self, request: ApprovalRequest) -> Execution | None:
@@ -142,7 +142,7 @@ class UsedAnswers(MemoryApprovalStore):
         except FileNotFoundError:
             return None
 
-    def _write(self, request: ApprovalRequest, execution: Execution, *, new: bool = False) -> None:
+    def _write_execution(self, request: ApprovalRequest, execution: Execution, *, new: bool = False) -> None:
         """Write what is known of the execution by a request, as a whole.
 
         Raises:

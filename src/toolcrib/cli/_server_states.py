@@ -12,9 +12,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from toolcrib._sqlite import sqlite3
 from toolcrib.adapters.mcp_client import ServerStatus, server_statuses
 from toolcrib.calls import now
+from toolcrib.database import SqliteError
 from toolcrib.serving import ServerStates
 from toolcrib.toolsets import Toolset, sources_of
 
@@ -65,7 +65,7 @@ class GatewayStates:
     def _try(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except sqlite3.Error as error:  # the console shows old states; the calls go on
+        except SqliteError as error:  # the console shows old states; the calls go on
             _log.warning("the states of the servers are not kept for the console: %s", error)
 
 

@@ -20,7 +20,6 @@ from toolcrib.calls import (
     Rejected,
     Suspended,
     ToolCall,
-    calling_line,
     charged,
     cut,
     new_call_id,
@@ -28,7 +27,6 @@ from toolcrib.calls import (
     render_value,
 )
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
-from toolcrib.code._flows import ProgramFlows
 from toolcrib.code._given_tables import GivenTables, TableRefused
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ResultNotSerializable
@@ -65,7 +63,6 @@ class ProgramHost:
         calls: Summaries of the program's calls so far, as `ExecutionResult.tool_calls` has them.
         suspended: The requests of the calls that wait for a person.
         table_bytes: The bytes of tables in one result that the program can take; 0 for rows in place of tables.
-        flows: What may come into the arguments of its calls.
     """
 
     def __init__(
@@ -81,7 +78,6 @@ class ProgramHost:
         self.calls: list[dict[str, Any]] = []
         self.suspended: list[ApprovalRequest] = []
         self.table_bytes = 0
-        self.flows = ProgramFlows()
         self._room = _SUMMARY_BYTES
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any], emit: Emit | None = None) -> Reply:
@@ -116,8 +112,7 @@ class ProgramHost:
         began = time.perf_counter()
         arguments, fault = charged(self._read, summary, tool, args, kwargs)
         try:
-            flows = self.flows.at(tool.name, calling_line.get())
-            outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault, flows=flows))
+            outcome = await execute(ToolCall(tool.name, arguments, summary["id"], fault=fault))
         finally:
             summary["duration_ms"] += (time.perf_counter() - began) * 1000
         tables = GivenTables(tool.name, self.table_bytes)

@@ -15,7 +15,8 @@ from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_diges
 from toolcrib.code._paused import PausedProgram
 from toolcrib.code._program_tools import ProgramTool
 from toolcrib.errors import ApprovalError, ReplayDiverged, SandboxLost
-from toolcrib.pipeline import Call, Pipeline, Run, is_call, recall
+from toolcrib.hooks import ModelInput
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.sandbox import (
     Emit,
     Program,
@@ -80,10 +81,9 @@ class JournalHost(ProgramHost):
         self._broken: ReplayDiverged | None = None
         self._size = sum(_kept_size(entry.reply) for entry in self.journal.entries if isinstance(entry.reply, Value))
         self._program_task = asyncio.current_task()
-        if run.provenance is not None and not self.journal.replays:
-            known = all(run.memory.expects(entry.id) for entry in self.journal.entries if entry.reply is not None)
-            if not known:  # the engine has their values in a state of its own
-                run.memory.lose()
+        if run.features and not self.journal.replays:  # the engine has their values in a state of its own
+            for id in [entry.id for entry in self.journal.entries if entry.reply is not None]:
+                run.read(ModelInput("restored", key=id, is_lost=True))
 
     # --- what the sandbox asks for
 
@@ -273,19 +273,17 @@ class JournalHost(ProgramHost):
     def _recall(self, entry: JournalEntry) -> None:
         """Have the run know the result of a call that was made in another process."""
         run, reply = self._run, entry.reply
-        if run.provenance is None or not run.memory.expect(entry.id):
+        if not run.features:
             return
         name = self._tools[entry.name].name
-        tool, call = (
-            self._pipeline.toolset.entries.get(name),
-            ToolCall(name, entry.summary["arguments"] or {}, entry.id),
-        )
+        tool = self._pipeline.toolset.entries.get(name)
+        call = ToolCall(name, entry.summary["arguments"] or {}, entry.id)
+        given = ModelInput("restored", request=call, entry=tool, key=entry.id, is_lost=True)
         if isinstance(reply, Raised):
-            recall(run, tool, call, reply.message, failed=True)
+            given = replace(given, value=reply.message, is_error=True, is_lost=False)
         elif isinstance(reply, Value) and not reply.tables:
-            recall(run, tool, call, entry.values or reply.value)
-        else:
-            run.memory.lose()
+            given = replace(given, value=entry.values or reply.value, is_lost=False)
+        run.read(given)
 
     def _check_caught_up(self) -> None:
         if self.journal.expected is None:

@@ -12,6 +12,7 @@ from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
 from toolcrib.code._result import ExecutionResult
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.provenance import provenance_of
 from toolcrib.tools import ez_tool
 
 __all__ = ["ProgramOrigin", "Refusal", "not_begun", "program_call", "refusal"]
@@ -42,11 +43,11 @@ async def refusal(
     """
     call: ToolCall | Suspended | None = waits
     if call is None:
-        policy = run.provenance
-        if policy is None or not policy.frozen:
+        provenance = provenance_of(run)
+        if provenance is None or not provenance.policy.frozen:
             return None
-        await asyncio.to_thread(run.memory.settle)
-        if not run.memory.judge_programs({"code": code}):
+        await asyncio.to_thread(provenance.memory.settle)
+        if not provenance.memory.judge_programs({"code": code}):
             return None
         named = hashlib.sha256(f"{run.id} {code}".encode("utf-8", "surrogatepass")).hexdigest()
         call = ToolCall(TOOL_NAME, {"code": code}, f"program_{named[:24]}")  # the same, when it is sent again

@@ -12,12 +12,11 @@ from typing import Any
 from typing_extensions import TypeIs
 
 from toolcrib.approvals import Approver
-from toolcrib.calls import Denial, Grant, ResultReader, Suspended
+from toolcrib.calls import Denial, Grant, ResultReader, Suspended, ToolCall
 from toolcrib.code._activity import ProgramActivity, open_activity, record_refusal
 from toolcrib.code._check import Finding
 from toolcrib.code._claim import ProgramClaim, claimed
 from toolcrib.code._file_journal import program_with
-from toolcrib.code._flows import ProgramFlows, flows_of
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalLog
 from toolcrib.code._journal_host import JournalHost, JournalOptions, paused_program
@@ -28,7 +27,9 @@ from toolcrib.code._program_tools import ProgramTool, mentioned_in, program_name
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError, SandboxError
+from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for, visible_names
+from toolcrib.provenance import provenance_of
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
@@ -201,15 +202,13 @@ class ProgramRunner:
                     host = JournalHost(self._pipeline, run, self.tools, None, unmade, activity)
                     paused = paused_program(program, sandbox, host, {})
                 return await self._not_begun(refused, paused, activity, records, options)
-            flows = self._flows(code, run)
+            _intend(code, program, run)
             if not _is_resumable(sandbox):
                 host = ProgramHost(self._pipeline, run, self.tools, options.on_output, activity)
-                host.flows = flows
                 ended = await sandbox.run(program, self._with_lookup(host, run))
                 return activity.close(_result(ended, host, records))
             opened = JournalOptions(Journal(replays=sandbox.replays), log=options.journal)
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
-            host.flows = flows
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
             program = host.kept(program)
@@ -268,9 +267,8 @@ class ProgramRunner:
                 if refused is not None:
                     return await self._not_begun(refused, paused, activity, records, options)
                 paused = replace(paused, question=None)
-            flows = self._flows(paused.code, run)  # its counters say whether the run had read text of others by then
+            _intend(paused.code, program, run)  # its counters say whether the run had read text of others by then
             host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
-            host.flows = flows
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
             program = host.kept(program)
@@ -372,10 +370,6 @@ class ProgramRunner:
             )
         return await asyncio.to_thread(read_files, files, self.limits.bytes_in)
 
-    def _flows(self, code: str, run: Run) -> ProgramFlows:
-        """Return what may come into the arguments of a program's calls, where the run has a policy of provenance."""
-        return ProgramFlows() if run.provenance is None else flows_of(code, self.tools, is_early=run.intend(code))
-
     # --- what the sandbox is given
 
     def _with_lookup(self, host: ProgramHost, run: Run) -> Host:
@@ -434,3 +428,12 @@ def _result(
         paused=paused,
         artifacts=ended.artifacts,
     )
+
+
+def _intend(code: str, program: Program, run: Run) -> None:
+    """Have the features of a run know what a program says, which may count as the user's, and read its files."""
+    if (provenance := provenance_of(run)) is not None:
+        provenance.memory.intend(code)
+    for path, held in program.files.items() if run.features else ():
+        text = held.decode("utf-8", errors="replace")
+        run.read(ModelInput("restored", text, request=ToolCall("file", {"path": path}, ""), key=f"file {path} {text}"))

@@ -5,6 +5,9 @@ Nothing here runs a tool or serves a page, and nothing here is shown to a model.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
 from toolcrib.errors import MissingExtraError
 
 try:
@@ -22,8 +25,13 @@ from toolcrib.credentials._credentials import Credentials, server_key
 from toolcrib.credentials._guarded_http import AddressError, guarded_client
 from toolcrib.credentials._keys import CredentialKeys, new_key
 from toolcrib.credentials._oauth import OAuth
-from toolcrib.credentials._sqlite import CREDENTIAL_TABLES, MemoryCredentialStore, SqliteCredentialStore
-from toolcrib.credentials._store import CredentialStore, KeptCredential
+from toolcrib.credentials._store import CREDENTIAL_TABLES, CredentialStore, KeptCredential
+from toolcrib.credentials._stores import MemoryCredentialStore, SqliteCredentialStore
+
+if TYPE_CHECKING:
+    from toolcrib.credentials._postgres import PostgresCredentialStore
+else:
+    __getattr__, __dir__ = lazy_names(__name__, {"._postgres": "PostgresCredentialStore"})
 
 __all__ = [
     "CREDENTIAL_TABLES",
@@ -38,6 +46,7 @@ __all__ = [
     "KeptCredential",
     "MemoryCredentialStore",
     "OAuth",
+    "PostgresCredentialStore",
     "PrincipalAuth",
     "SqliteCredentialStore",
     "guarded_client",

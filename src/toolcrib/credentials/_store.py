@@ -5,27 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from toolcrib.credentials._keys import CredentialKeys
+from toolcrib.database import Execute, StoreTables, Tables
 
 __all__ = [
     "CLIENT",
+    "CREDENTIAL_TABLES",
     "KEY",
     "STATE",
     "TICKET",
     "TOKEN",
-    "CredentialRows",
     "CredentialStore",
     "KeptCredential",
     "Row",
-    "written_at",
 ]
 
 T = TypeVar("T")
@@ -34,6 +32,19 @@ KEY: Final = "key"  # of an API
 CLIENT: Final = "client"  # what we are to an authorization server
 TICKET: Final = "ticket"  # a link that a principal was given to consent by
 STATE: Final = "state"  # a browser that is at an authorization server
+_TABLE: Final = "toolcrib_credentials"
+_THIS: Final = "WHERE kind = ? AND principal = ? AND server = ?"
+CREDENTIAL_TABLES: Final = StoreTables(
+    "credentials",
+    (
+        (
+            f"CREATE TABLE IF NOT EXISTS {_TABLE} (kind TEXT NOT NULL, principal TEXT NOT NULL, server TEXT NOT NULL, "
+            "sealed BLOB NOT NULL, version TEXT NOT NULL, until REAL NOT NULL, claimed REAL NOT NULL, "
+            "at TEXT NOT NULL, PRIMARY KEY (kind, principal, server))",
+        ),
+    ),
+)
+"""The table of a credential store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,50 +70,58 @@ class Row:
     version: str = ""
 
 
-class CredentialRows(Protocol):
+class _Rows:
     """The rows inside one transaction."""
+
+    def __init__(self, execute: Execute) -> None:
+        self._execute = execute
 
     def read(self, kind: str, principal: str, server: str) -> tuple[bytes, str, float, float] | None:
         """Return what is sealed, the version, and until when it counts and is claimed, in seconds since 1970."""
-        ...
+        query = f"SELECT sealed, version, until, claimed FROM {_TABLE} {_THIS}"
+        return self._execute(query, (kind, principal, server)).fetchone()
 
     def write(self, kind: str, principal: str, server: str, sealed: bytes, version: str, until: float) -> None:
         """Keep a row, in place of the one that is there; no process claims it."""
-        ...
+        self._execute(
+            f"INSERT INTO {_TABLE} (kind, principal, server, sealed, version, until, claimed, at) "
+            "VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (kind, principal, server) DO UPDATE SET "
+            "sealed = excluded.sealed, version = excluded.version, until = excluded.until, claimed = 0, "
+            "at = excluded.at",
+            (kind, principal, server, sealed, version, until, datetime.now(UTC).isoformat()),
+        )
 
     def claim(self, kind: str, principal: str, server: str, until: float) -> None:
         """Note that a process works on a row."""
-        ...
+        self._execute(f"UPDATE {_TABLE} SET claimed = ? {_THIS}", (until, kind, principal, server))
 
     def remove(self, kind: str, principal: str, server: str) -> bool:
         """Remove a row; return whether there was one."""
-        ...
+        return self._execute(f"DELETE FROM {_TABLE} {_THIS}", (kind, principal, server)).rowcount > 0
 
     def all(self) -> list[tuple[str, str, str, bytes, str, float]]:
         """Return kind, principal, server, what is sealed, when it was written, and until when each row counts."""
-        ...
+        query = f"SELECT kind, principal, server, sealed, at, until FROM {_TABLE}"
+        return list(self._execute(query, ()).fetchall())
 
 
-class CredentialStore(ABC):
-    """Credentials of principals, encrypted; each kind of database is a subclass.
+class CredentialStore:
+    """Credentials of principals, encrypted, in a table of a database.
 
     A row that was copied to another principal or server cannot be opened there.
 
     Args:
+        tables: The table in a SQLite file, on a Postgres server, or in memory.
         keys: The keys that the rows are sealed with.
     """
 
-    def __init__(self, keys: CredentialKeys) -> None:
-        self._keys = keys
+    def __init__(self, tables: Tables, keys: CredentialKeys) -> None:
+        self._tables, self._keys = tables, keys
 
-    @abstractmethod
-    def _transaction(self) -> AbstractContextManager[CredentialRows]:
-        """Begin a transaction, in a worker thread: the only one that writes; taken back where the body raises."""
-
-    async def _run(self, work: Callable[[CredentialRows], T]) -> T:
+    async def _run(self, work: Callable[[_Rows], T]) -> T:
         def run() -> T:
-            with self._transaction() as rows:
-                return work(rows)
+            with self._tables.transaction(write=True) as execute:
+                return work(_Rows(execute))
 
         return await asyncio.to_thread(run)
 
@@ -111,7 +130,7 @@ class CredentialStore(ABC):
     async def read(self, kind: str, principal: str, server: str) -> Row | None:
         """Return a row that counts still; raises CredentialKeyError where the key is another one."""
 
-        def work(rows: CredentialRows) -> Row | None:
+        def work(rows: _Rows) -> Row | None:
             return self._open(rows, kind, principal, server)
 
         return await self._run(work)
@@ -121,7 +140,7 @@ class CredentialStore(ABC):
     ) -> None:
         """Keep a row, in place of an older one; for so many seconds, or for good."""
 
-        def work(rows: CredentialRows) -> None:
+        def work(rows: _Rows) -> None:
             self._keep(rows, kind, principal, server, value, seconds)
 
         await self._run(work)
@@ -129,7 +148,7 @@ class CredentialStore(ABC):
     async def swap(self, kind: str, principal: str, server: str, version: str, value: Mapping[str, Any] | None) -> bool:
         """Replace a row, or remove it for None, if it has still this version; return whether it had."""
 
-        def work(rows: CredentialRows) -> bool:
+        def work(rows: _Rows) -> bool:
             row = rows.read(kind, principal, server)
             if row is None or row[1] != version:
                 return False
@@ -143,7 +162,7 @@ class CredentialStore(ABC):
     async def take(self, kind: str, principal: str, server: str) -> Row | None:
         """Return a row and remove it: of several at once, one gets it."""
 
-        def work(rows: CredentialRows) -> Row | None:
+        def work(rows: _Rows) -> Row | None:
             row = self._open(rows, kind, principal, server)
             rows.remove(kind, principal, server)
             return row
@@ -155,7 +174,7 @@ class CredentialStore(ABC):
     ) -> Row:
         """Return the row that is there, or this one, which is then kept for so many seconds."""
 
-        def work(rows: CredentialRows) -> Row:
+        def work(rows: _Rows) -> Row:
             found = self._open(rows, kind, principal, server)
             return found or self._keep(rows, kind, principal, server, value, seconds)
 
@@ -164,7 +183,7 @@ class CredentialStore(ABC):
     async def claim(self, kind: str, principal: str, server: str, version: str, seconds: float) -> bool:
         """Note that this process works on a row for some seconds; False where another one does, or has changed it."""
 
-        def work(rows: CredentialRows) -> bool:
+        def work(rows: _Rows) -> bool:
             row = rows.read(kind, principal, server)
             if row is None or row[1] != version or row[3] > time.time():
                 return False
@@ -192,7 +211,7 @@ class CredentialStore(ABC):
     async def reseal(self, keys: CredentialKeys) -> int:
         """Encrypt every row with the first of these keys, which open it, too; return how many rows changed."""
 
-        def work(rows: CredentialRows) -> int:
+        def work(rows: _Rows) -> int:
             changed = 0
             for kind, principal, server, sealed, _, until in rows.all():
                 if not keys.is_newest(sealed):
@@ -209,7 +228,7 @@ class CredentialStore(ABC):
     async def prune(self) -> int:
         """Remove the links and states that do not count any more; return how many there were."""
 
-        def work(rows: CredentialRows) -> int:
+        def work(rows: _Rows) -> int:
             old = [row for row in rows.all() if 0 < row[5] <= time.time()]
             return sum(rows.remove(kind, principal, server) for kind, principal, server, *_ in old)
 
@@ -217,7 +236,7 @@ class CredentialStore(ABC):
 
     # --- inside a transaction
 
-    def _open(self, rows: CredentialRows, kind: str, principal: str, server: str) -> Row | None:
+    def _open(self, rows: _Rows, kind: str, principal: str, server: str) -> Row | None:
         found = rows.read(kind, principal, server)
         if found is None or 0 < found[2] <= time.time():
             return None
@@ -225,7 +244,7 @@ class CredentialStore(ABC):
         return Row(json.loads(text), found[1])
 
     def _keep(
-        self, rows: CredentialRows, kind: str, principal: str, server: str, value: Mapping[str, Any], seconds: float
+        self, rows: _Rows, kind: str, principal: str, server: str, value: Mapping[str, Any], seconds: float
     ) -> Row:
         sealed = self._keys.sealed(json.dumps(value).encode(), _place(kind, principal, server))
         row = Row(value, token_hex(8))
@@ -235,8 +254,3 @@ class CredentialStore(ABC):
 
 def _place(kind: str, principal: str, server: str) -> bytes:
     return json.dumps([kind, principal, server]).encode()
-
-
-def written_at() -> str:
-    """Return the time for a row that is written now."""
-    return datetime.now(UTC).isoformat()

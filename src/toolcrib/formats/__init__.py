@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
     from toolcrib.formats._provider_client import ProviderClient
     from toolcrib.formats._provider_options import NO_OPTIONS, Caller, Grammar, ProviderOptions, text_parameter
+    from toolcrib.formats._provider_parts import ProviderPart, provider_parts
     from toolcrib.formats._result_pairing import Layout
     from toolcrib.formats._sent_names import own_arguments
     from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
@@ -76,6 +77,7 @@ __all__ = [
     "ProviderClient",
     "ProviderFormat",
     "ProviderOptions",
+    "ProviderPart",
     "Refused",
     "StopKind",
     "Tokens",
@@ -95,6 +97,7 @@ __all__ = [
     "ending",
     "json_shape",
     "own_arguments",
+    "provider_parts",
     "raw_arguments",
     "read_stored",
     "stored",
@@ -121,6 +124,7 @@ _HOMES = (
     "_stop_kinds",
     "_result_pairing",
     "_usage",
+    "_provider_parts",
     "_user_words",
     "_openai",
     "_mistral",

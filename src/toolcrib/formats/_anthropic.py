@@ -28,12 +28,13 @@ from toolcrib.formats._json_reading import (
 )
 from toolcrib.formats._message_blocks import OTHER, Block, MessageBlocks, is_blank
 from toolcrib.formats._provider_client import ProviderClient
+from toolcrib.formats._reply_types import MessagesReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._usage import UsageKeys
-from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
 __all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
 
@@ -62,6 +63,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 
 class _Anthropic(MessageBlocks, ProviderFormat):
     title = "anthropic"
+    reply_type = MessagesReply
     sdk = "anthropic"
     names = r"[a-zA-Z0-9_-]{1,128}"
     names_rule = "up to 128 letters, digits, `_` and `-`"
@@ -132,15 +134,24 @@ class _Anthropic(MessageBlocks, ProviderFormat):
 
     # --- replies
 
-    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        message = json_shape(reply)
-        errors = filter(None, [error_in(message)])
-        draft = self.ended([message.get("stop_reason")], errors, streamed=False)
+    def read_turn(self, reply: MessagesReply) -> Turn | None:
+        blocks: list[Any] = reply["content"]
+        uses = [block for block in blocks if block["type"] == "tool_use"]
+        calls = [WireCall(block["id"], block["name"], block["input"]) for block in uses]
+        texts = [] if len(uses) == len(blocks) else [block["text"] for block in blocks if block["type"] == "text"]
+        if blocks[-1]["type"] in _THOUGHTS or any(map(is_blank, texts)):
+            return None
+        item: Item = {"role": "assistant", "content": blocks}
+        return Turn([item], "".join(texts), calls, reply["stop_reason"], [block["input"] for block in uses])
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
+        errors = filter(None, [error_in(reply)])
+        draft = self.ended([reply.get("stop_reason")], errors, streamed=False)
         misread = list[str]()
-        sent = objects_at(message, "content", misread)
+        sent = objects_at(reply, "content", misread)
         blocks = typed(sent, KEYS)
         misread += [UNTYPED] if len(blocks) < len(sent) else []
-        draft = replace(draft.with_misread(misread), container=container_of(message))
+        draft = replace(draft.with_misread(misread), container=container_of(reply))
         return self._read(blocks, (), draft, taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
@@ -347,8 +358,10 @@ def _tool_result(result: WireResult) -> Item:
         made["toolset_name"] = result.call.sent.get("toolset_name")
     if result.fields:
         return {**made, **result.fields}
-    parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
-    parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
+    parts = list[str | Media]()
+    if result.parts:
+        parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
+        parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
     if any(isinstance(part, Media) for part in parts):
         made["content"] = [_file(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
     elif not is_blank(result.content):

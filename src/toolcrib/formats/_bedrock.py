@@ -30,12 +30,13 @@ from toolcrib.formats._json_reading import (
     text_or_empty,
 )
 from toolcrib.formats._message_blocks import OTHER, Block, MessageBlocks, is_blank
+from toolcrib.formats._reply_types import ConverseReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._usage import UsageKeys
-from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
 __all__ = ["BEDROCK"]
 
@@ -58,6 +59,7 @@ _GROWN = {"toolUse": "input", "toolResult": "content", "reasoningContent": "", "
 
 class _Bedrock(MessageBlocks, ProviderFormat):
     title = "bedrock"
+    reply_type = ConverseReply
     provider = "aws.bedrock"
     prices = "aws"
     parameter_names = ANTHROPIC_NAMES  # of whose models it is the way
@@ -99,10 +101,20 @@ class _Bedrock(MessageBlocks, ProviderFormat):
 
     # --- replies
 
-    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        shape, misread = json_shape(reply), list[str]()
-        message = object_at(object_at(shape, "output", misread), "message", misread)
-        draft = self.ended([shape.get("stopReason")], _errors_in(shape), streamed=False)
+    def read_turn(self, reply: ConverseReply) -> Turn | None:
+        blocks: list[Any] = reply["output"]["message"]["content"]
+        uses = [block["toolUse"] for block in blocks if "toolUse" in block]
+        calls = [WireCall(use["toolUseId"], use["name"], use["input"]) for use in uses]
+        texts = [block["text"] for block in blocks if "text" in block]
+        if any(len(block) != 1 for block in blocks) or any(map(is_blank, texts)):
+            return None
+        item: Item = {"role": "assistant", "content": blocks}
+        return Turn([item], "".join(texts), calls, reply["stopReason"], [use["input"] for use in uses])
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
+        misread = list[str]()
+        message = object_at(object_at(reply, "output", misread), "message", misread)
+        draft = self.ended([reply.get("stopReason")], _errors_in(reply), streamed=False)
         return self._read(objects_at(message, "content", misread), (), draft.with_misread(misread), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:

@@ -9,7 +9,17 @@ from hashlib import sha256
 from toolcrib.formats._canonical_json import well_formed
 from toolcrib.formats._wire import WireCall
 
-__all__ = ["IdMaker", "is_sendable", "made_id", "seed_of", "seeds_of", "unique_ids", "unused_id", "why_replaced"]
+__all__ = [
+    "IdMaker",
+    "are_unique",
+    "is_sendable",
+    "made_id",
+    "seed_of",
+    "seeds_of",
+    "unique_ids",
+    "unused_id",
+    "why_replaced",
+]
 
 IdMaker = Callable[[str], str]
 _WRITER = json.JSONEncoder(sort_keys=True, default=str)
@@ -61,6 +71,12 @@ def unused_id(seed: str, make: IdMaker, taken: Collection[str], also: Collection
     return made
 
 
+def are_unique(calls: Sequence[WireCall], taken: Collection[str], takes: Callable[[str], bool] = is_sendable) -> bool:
+    """Return whether each call has an id that no other has and that the provider takes; as for `unique_ids`."""
+    ids = {call.id for call in calls}
+    return len(ids) == len(calls) and ids.isdisjoint(taken) and all(map(takes, ids))
+
+
 def unique_ids(
     calls: Sequence[WireCall], make: IdMaker, taken: Collection[str], takes: Callable[[str], bool] = is_sendable
 ) -> tuple[list[str], list[str]]:
@@ -72,11 +88,9 @@ def unique_ids(
         taken: The ids of earlier calls.
         takes: Whether the provider takes an id.
     """
-    ids = [call.id for call in calls]
-    used, problems = set(ids), list[str]()
-    if len(used) == len(ids) and used.isdisjoint(taken) and all(map(takes, ids)):
-        return ids, []  # as they nearly always are
-    used, ids = set[str](), list[str]()  # `taken` may be long, and is not copied
+    if are_unique(calls, taken, takes):
+        return [call.id for call in calls], []  # as it nearly always is
+    used, ids, problems = set[str](), list[str](), list[str]()  # `taken` may be long, and is not copied
     for position, call in enumerate(calls):
         id = call.id
         if not takes(id) or id in used or id in taken:

@@ -32,7 +32,7 @@ from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import FINISHED, StopKind, error_in
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
-from toolcrib.formats._wire import CallPiece, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Item, Turn, WireCall, WireReply, WireResult
 
 __all__ = ["ChatFormat"]
 
@@ -82,11 +82,29 @@ class ChatFormat(ProviderFormat):
 
     # --- replies
 
-    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        shape = json_shape(reply)
+    def read_turn(self, reply: Any) -> Turn | None:
+        [choice] = reply["choices"]
+        return self.turn_of(choice["message"], choice["finish_reason"])
+
+    def turn_of(self, message: Mapping[str, Any], stop: str) -> Turn | None:
+        """Return what is in a well-formed message, which is a copy: its calls are taken from it."""
+        sent: list[Any] = message.get("tool_calls") or []
+        calls: list[WireCall] = []
+        for call in sent:
+            call.pop("index", None)  # its place among the pieces of a stream
+            said = call["function"]
+            calls.append(WireCall(call["id"], said["name"], said["arguments"]))
+        item: Item = {"role": "assistant", **self.kept(message, [])}
+        if sent:
+            item["tool_calls"] = sent
+        is_whole = len(item) > 1 and all(call.id != "null" for call in calls)  # as `id_of` reads it
+        values = [call.arguments for call in calls if not isinstance(call.arguments, str)]
+        return Turn([item], item.get("content", ""), calls, stop, values) if is_whole else None
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         misread = list[str]()
-        choice = first_choice(shape, misread)
-        errors = filter(None, (error_in(shape), error_in(choice or {})))
+        choice = first_choice(reply, misread)
+        errors = filter(None, (error_in(reply), error_in(choice or {})))
         draft = self.ended([(choice or {}).get("finish_reason")], errors, streamed=False)
         if choice is None:
             return self.with_calls(replace(draft.with_misread(misread), problems=("the reply has no choices",)), taken)

@@ -12,15 +12,17 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from toolcrib.errors import FormatError
-from toolcrib.formats._call_ids import unique_ids
+from toolcrib.formats._call_ids import are_unique, unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
+from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
+from toolcrib.formats._reply_types import are_objects, reader_of
 from toolcrib.formats._sent_names import sent_names
-from toolcrib.formats._stop_kinds import FINISHED, StopKind, StreamEnd, common_kind, ending, worst
+from toolcrib.formats._stop_kinds import FINISHED, StopKind, StreamEnd, common_kind, ending, error_in, worst
 from toolcrib.formats._transcript_rules import TranscriptRules
 from toolcrib.formats._usage import UsageKeys
-from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply
+from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply
 
 __all__ = ["Declaration", "ProviderFormat", "ToolFormat"]
 
@@ -116,6 +118,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
 
     Attributes:
         sdk: The provider's Python package, where its replies and chunks come in this format alone.
+        reply_type: The type of a well-formed reply; None where each is read field by field.
         stops: The provider's words for why a reply ended, and what they mean; any other word means `unknown`.
         text_stops: Those of them that end a text where the host asked for it, and cut a call.
         asks: The types of what the client answers in a reply: items, blocks, calls or parts, as the provider has them.
@@ -128,6 +131,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     """
 
     sdk: ClassVar[str] = ""
+    reply_type: ClassVar[Any] = None
     stops: ClassVar[Mapping[str, StopKind]] = MappingProxyType({})
     text_stops: ClassVar[frozenset[str]] = frozenset()
     asks: ClassVar[frozenset[str]] = frozenset()
@@ -142,9 +146,8 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return whether a reply, or a chunk of a streamed one, has the shape of this format."""
         return False
 
-    @abstractmethod
     def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        """Return what is in a reply.
+        """Return what is in a reply: of a well-formed one by its type, of any other by its fields, one by one.
 
         Args:
             reply: What the provider's SDK returns, or the same as a dict.
@@ -154,6 +157,35 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         Raises:
             TypeError: It is neither a dict nor an SDK's object.
         """
+        shape = json_shape(reply)
+        return self.read_well_formed(shape, taken) or self.read_fields(shape, taken)
+
+    def read_well_formed(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply | None:
+        """Return what `read_fields` does of a well-formed reply, at a part of the cost; None of any other."""
+        typed = None if self.reply_type is None else reader_of(self.reply_type)(reply)
+        turn = None if typed is None or error_in(reply) else self.read_turn(typed)
+        if turn is None:
+            return None
+        items, text, calls, stop, values = turn
+        kind = self.stops.get(stop)
+        if kind not in FINISHED or not items or (not calls if kind == "tool_calls" else stop in self.text_stops):
+            return None
+        if not all(map(self.takes_name, {call.name for call in calls})):
+            return None
+        if not are_unique(calls, taken, self.takes_id):
+            return None
+        texts = [call.arguments for call in calls if isinstance(call.arguments, str)]
+        if not are_objects(texts) or (values and canonical(values) is not values):
+            return None
+        return WireReply(tuple(items), text, tuple(calls), stop, (), kind, is_ordered=True)
+
+    def read_turn(self, reply: Any) -> Turn | None:
+        """Return what is in a reply of `reply_type`; None where it has to be read field by field all the same."""
+        raise NotImplementedError(self.title)
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
+        """Return what is in a reply, whatever is wrong with it; see `parse`."""
+        raise NotImplementedError(self.title)
 
     @abstractmethod
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
@@ -219,6 +251,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             stop=reply.stop and well_formed(reply.stop),
             problems=tuple(map(well_formed, problems)),
             stop_kind=kind,
+            is_ordered=self.unanswered(sent) == list(map(self.key_of, waiting)),
         )
 
     def with_own_ids(

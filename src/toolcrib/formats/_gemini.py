@@ -32,13 +32,14 @@ from toolcrib.formats._json_reading import (
     text_or_empty,
 )
 from toolcrib.formats._optional_ids import OptionalIds, is_sent
+from toolcrib.formats._reply_types import GeminiReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._user_words import UserWords
-from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
 __all__ = ["GEMINI"]
 
@@ -68,6 +69,7 @@ _OUTPUT_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "candidates_toke
 
 class _Gemini(OptionalIds):
     title = "gemini"
+    reply_type = GeminiReply
     provider = "gcp.gemini"
     prices = "google"
     sdk = "google"
@@ -119,7 +121,18 @@ class _Gemini(OptionalIds):
 
     # --- replies
 
-    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
+    def read_turn(self, reply: GeminiReply) -> Turn | None:
+        [candidate] = reply["candidates"]
+        parts: list[Any] = candidate["content"]["parts"]
+        sent = [part["functionCall"] for part in parts if "functionCall" in part]
+        calls = [WireCall(call["id"], call["name"], call["args"]) for call in sent]
+        if not all("functionCall" in part or part.get("text") for part in parts):
+            return None
+        text = "" if len(sent) == len(parts) else _text_of(parts)
+        item: Item = {"role": "model", "parts": parts}
+        return Turn([item], text, calls, candidate["finishReason"], [call["args"] for call in sent])
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         shape = _api_shape(reply)
         candidate = first_candidate(shape, [])
         words = [] if candidate is None else [candidate.get("finishReason")]

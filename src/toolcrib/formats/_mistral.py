@@ -16,6 +16,7 @@ from toolcrib.calls import Media, carried
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_at
+from toolcrib.formats._reply_types import MistralReply
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, StrictRules, check_root, strict_schema
 from toolcrib.formats._transcript_rules import Speaker
 from toolcrib.formats._wire import Choice, Item, WireResult
@@ -59,6 +60,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 
 class _Mistral(ChatFormat):
     title = "mistral"
+    reply_type = MistralReply
     provider = "mistral_ai"
     prices = "mistral"
     sdk = "mistralai"
@@ -108,7 +110,7 @@ class _Mistral(ChatFormat):
 
 
 def _content(result: WireResult) -> str | list[Item]:
-    parts = carried(result.parts, lambda media: media.is_image and media.is_sendable)
+    parts = carried(result.parts, lambda media: media.is_image and media.is_sendable) if result.parts else ()
     if all(isinstance(part, str) for part in parts):
         return result.content
     return [_image(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]

@@ -18,12 +18,13 @@ from toolcrib.formats._format import Declaration
 from toolcrib.formats._gemini_schema import openapi_schema
 from toolcrib.formats._json_reading import json_shape, object_at, object_or_empty, objects_at, objects_in, text_or_empty
 from toolcrib.formats._optional_ids import OptionalIds, is_sent
+from toolcrib.formats._reply_types import OllamaReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
-from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 from toolcrib.schema import describe_shape, described, in_prose, map_subschemas
 
 __all__ = ["OLLAMA"]
@@ -35,6 +36,7 @@ _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp"})
 
 class _Ollama(OptionalIds, ChatFormat):
     title = "ollama"
+    reply_type = OllamaReply
     sdk = "ollama"
     strict = False
     result_roles = ("tool",)
@@ -52,10 +54,13 @@ class _Ollama(OptionalIds, ChatFormat):
 
     # --- replies
 
-    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        shape, misread = json_shape(reply), list[str]()
-        message = object_at(shape, "message", misread)
-        draft = self.ended(*_ends([shape]), streamed=False)
+    def read_turn(self, reply: Any) -> Turn | None:
+        return self.turn_of(reply["message"], reply["done_reason"])
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
+        misread = list[str]()
+        message = object_at(reply, "message", misread)
+        draft = self.ended(*_ends([reply]), streamed=False)
         return self._read(message, draft.with_misread(misread), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:

@@ -16,6 +16,7 @@ from toolcrib.formats._format import Declaration
 from toolcrib.formats._json_reading import object_or_empty, text_or_empty
 from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._provider_options import text_parameter
+from toolcrib.formats._reply_types import ChatReply
 from toolcrib.formats._strict_schema import NUMBERS, STRUCTURE, SchemaLimits, StrictRules, check_root, strict_schema
 from toolcrib.formats._wire import Choice, Item, WireResult
 
@@ -63,6 +64,7 @@ class OpenAITool(TypedDict):
 
 class _OpenAI(ChatFormat):
     title = "openai"
+    reply_type = ChatReply
     asks = frozenset({"function", "custom"})
     free_texts = frozenset({"custom"})
     carried = frozenset({"text", "refusal"})

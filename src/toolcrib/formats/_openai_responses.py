@@ -27,12 +27,13 @@ from toolcrib.formats._json_reading import (
 )
 from toolcrib.formats._openai import CHOICE_MODES, CHOICE_OPTIONS, OPENAI_STRICT, answer_schema, free_text
 from toolcrib.formats._provider_client import ProviderClient
+from toolcrib.formats._reply_types import ResponsesReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, StreamEnd, error_in
 from toolcrib.formats._strict_schema import check_root, strict_schema
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
-from toolcrib.formats._wire import CallPiece, Choice, Item, WireCall, WireReply, WireResult
+from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 
 __all__ = ["OPENAI_RESPONSES"]
 
@@ -78,6 +79,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 
 class _Responses(ProviderFormat):
     title = "openai_responses"
+    reply_type = ResponsesReply
     layout = Layout("later", unique=True)
     stops = MappingProxyType[str, StopKind](
         {  # the status of a response; of one that is incomplete the reason
@@ -138,9 +140,16 @@ class _Responses(ProviderFormat):
 
     # --- replies
 
-    def parse(self, reply: object, taken: Collection[str] = ()) -> WireReply:
-        response = json_shape(reply)
-        return self._read(response, self.ended(_words(response), _errors(response), streamed=False), taken)
+    def read_turn(self, reply: ResponsesReply) -> Turn | None:
+        items: list[Any] = reply["output"]
+        sent = [item for item in items if item["type"] == "function_call"]
+        calls = [WireCall(item["call_id"], item["name"], item["arguments"]) for item in sent]
+        others = [] if len(sent) == len(items) else [item for item in items if item["type"] != "function_call"]
+        text = "".join(_text_of(item) for item in others if item["type"] == "message")
+        return None if items[-1]["type"] == "reasoning" else Turn(items, text, calls, reply["status"], others)
+
+    def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
+        return self._read(reply, self.ended(_words(reply), _errors(reply), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
         made = _gathered(json_shape(chunk) for chunk in chunks)
@@ -321,9 +330,11 @@ def _answer(one: WireResult) -> Item:
     made: Item = {"type": type, key: one.call.id}
     if kind == "tool_search_call":
         made["execution"] = "client"
-    sent = one.call.sent or {}
-    made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
-    return {**made, **(_said(one, kind) if one.fields is None else one.fields)}
+    if sent := one.call.sent:
+        made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
+    if one.fields is not None:
+        return {**made, **one.fields}
+    return made | ({"output": _output(one)} if kind in _NAMED else _said(one, kind))
 
 
 def _said(one: WireResult, kind: str) -> Item:
@@ -341,10 +352,8 @@ def _said(one: WireResult, kind: str) -> Item:
             return {"tools": list[Any]()}
         case "computer_call":
             return {"output": {"type": "computer_screenshot", "image_url": _BLANK}}
-        case "local_shell_call":
-            return {"output": one.content}
         case _:
-            return {"output": _output(one)}
+            return {"output": one.content}
 
 
 def _drop_reasoning(items: list[Item], problems: list[str]) -> None:
@@ -386,7 +395,7 @@ def _text_of(item: Mapping[str, Any]) -> str:
 
 
 def _output(result: WireResult) -> str | list[Item]:
-    parts = carried(result.parts, lambda media: media.is_sendable)
+    parts = carried(result.parts, lambda media: media.is_sendable) if result.parts else ()
     if all(isinstance(part, str) for part in parts):
         return result.content
     return [_input(part) if isinstance(part, Media) else {"type": "input_text", "text": part} for part in parts]

@@ -53,6 +53,10 @@ class OptionalIds(ProviderFormat):
         in_order = all(one[1] == two[1] and two[0] in ("", one[0]) for one, two in pairs)
         return waiting[len(answered) :] if in_order else None
 
+    def read_well_formed(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply | None:
+        read = super().read_well_formed(reply, taken)
+        return None if read is None or not all(is_sent(call.id) for call in read.calls) else read
+
     def with_own_ids(
         self, reply: WireReply, taken: Collection[str]
     ) -> tuple[Sequence[Item], Sequence[WireCall], list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolcrib.calls import Media, value_class
 from toolcrib.formats._growing_object import PlacedValue
@@ -17,6 +17,7 @@ __all__ = [
     "Item",
     "ProblemKind",
     "TranscriptProblem",
+    "Turn",
     "WireCall",
     "WireReply",
     "WireResult",
@@ -59,6 +60,22 @@ class WireCall:
         return text_or_empty((self.sent or {}).get("namespace"))
 
 
+class Turn(NamedTuple):
+    """What is in a reply of which nothing has to be changed or left out.
+
+    Attributes:
+        items: As for a `WireReply`; so are `text` and `calls`.
+        stop: The provider's word for why it ended.
+        values: What in it may be any JSON, so that its type says nothing of the numbers and texts in it.
+    """
+
+    items: list[Item]
+    text: str
+    calls: list[WireCall]
+    stop: str
+    values: Sequence[Any] = ()
+
+
 @value_class
 class WireReply:
     """What a model answered.
@@ -74,6 +91,7 @@ class WireReply:
             other.
         unknown: What in it has a type that the format does not know, and may wait for an answer.
         container: The id of the provider's sandbox in which a program of it waits; the next request has to name it.
+        is_ordered: Whether it is known that its calls wait at the end of its items, in their order, and nothing else.
     """
 
     items: tuple[Item, ...] = field(repr=False)
@@ -84,6 +102,7 @@ class WireReply:
     stop_kind: StopKind = "unknown"
     unknown: tuple[WireCall, ...] = ()
     container: str = ""
+    is_ordered: bool = False
 
     def with_misread(self, misread: Sequence[str]) -> WireReply:
         """Return the reply as malformed, unless it ended worse, where something in it could not be read."""

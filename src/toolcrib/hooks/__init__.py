@@ -13,6 +13,14 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, delivery_steps
     from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
+    from toolcrib.hooks._feature import (
+        Feature,
+        FeatureParts,
+        FeatureState,
+        InputOrigin,
+        ModelInput,
+        feature_parts,
+    )
     from toolcrib.hooks._gate import (
         EVERY_OCCASION,
         ON_ARRIVAL,
@@ -57,6 +65,7 @@ else:
         {
             "._delivery": "Delivery DeliveryLike DeliveryStep delivery_steps",
             "._events": "AgentHook ContextPoolHook ContextQueueHook HookType ToolHook TurnHook",
+            "._feature": "Feature FeatureParts FeatureState InputOrigin ModelInput feature_parts",
             "._gate": (
                 "EVERY_OCCASION ON_ARRIVAL WITH_ARGUMENTS Gate GateLike GateStep Occasion Stage gate_steps "
                 "refused_by stage_of"
@@ -85,6 +94,9 @@ __all__ = [
     "DeliveryLike",
     "DeliveryStep",
     "DescriptionHook",
+    "Feature",
+    "FeatureParts",
+    "FeatureState",
     "Gate",
     "GateLike",
     "GateStep",
@@ -97,6 +109,8 @@ __all__ = [
     "HookRegistry",
     "HookSet",
     "HookType",
+    "InputOrigin",
+    "ModelInput",
     "Named",
     "Observed",
     "Observers",
@@ -110,6 +124,7 @@ __all__ = [
     "ambient",
     "ambient_context",
     "delivery_steps",
+    "feature_parts",
     "fire",
     "gate_steps",
     "hook",

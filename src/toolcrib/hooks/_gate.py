@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
-from toolcrib.calls import Failed
+from toolcrib.calls import Denial, Failed, Grant
 from toolcrib.errors import ToolcribError
 from toolcrib.hooks._parameters import name_of, require_parameters
 
@@ -84,6 +84,8 @@ class GateStep:
         occasions: The reasons for which calls pass it.
         kind: What errors call it.
         reads_host_arguments: Whether it looks at the arguments of a host's own call, which are validated for it.
+        resume: Checks a call again that waits by a request of the gate's own (`Call.suspend`), given the answer or None
+            where it is not known; None for a gate that suspends no call.
     """
 
     name: str
@@ -92,6 +94,7 @@ class GateStep:
     occasions: frozenset[Occasion] = EVERY_OCCASION
     kind: str = "gate"
     reads_host_arguments: bool = True
+    resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
 
 
 def stage_of(step: GateStep) -> int:

@@ -52,7 +52,7 @@ class Operation:
         tags: The document's groups that it is in.
         summary: What it does, on one line.
         deprecated: Whether the document says that it is going away.
-        effect: What it does, by its method: `none` for `GET`, `HEAD` and `OPTIONS`, which read, else `write`.
+        effect: What it does, by its method: `none` for `GET`, `HEAD` and `OPTIONS`, which read, else `execute`.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Operation:
     tags: tuple[str, ...] = ()
     summary: str = ""
     deprecated: bool = False
-    effect: Literal["none", "write"] = "write"
+    effect: Literal["none", "execute"] = "execute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Route:
             tuple(map(str, list_of(self.spec.get("tags")))),
             brief(self.spec.get("summary") or self.spec.get("description"), 200),
             self.spec.get("deprecated") is True,
-            "none" if self.method in SAFE else "write",
+            "none" if self.method in SAFE else "execute",
         )
 
 

@@ -36,7 +36,7 @@ def toolset(
     """Return a toolset with a tool for each operation of an OpenAPI document, of version 3.0 or 3.1.
 
     The document is read at once. Operations that only read (`GET`, `HEAD`, `OPTIONS`) have the effect `none`, others
-    `write`. Arguments are checked against the document before anything is sent.
+    `execute`. Arguments are checked against the document before anything is sent.
 
     Args:
         document: A path or an address of JSON or YAML, or the document as a dict.

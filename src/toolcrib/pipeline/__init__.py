@@ -10,54 +10,39 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.pipeline._access import Access
+    from toolcrib._processes import local_user
+    from toolcrib.calls import Access
     from toolcrib.pipeline._call import Call, CallState, Executor
     from toolcrib.pipeline._failures import visible_names
-    from toolcrib.pipeline._local_user import local_user
     from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
     from toolcrib.pipeline._plan import RunnableTool
-    from toolcrib.pipeline._questions import (
-        Asked,
-        AskedKind,
-        PersonAnswer,
-        ask_person,
-        asking,
-        can_ask_person,
-        person_answer,
-    )
     from toolcrib.pipeline._rehearsal import Rehearsal, Rehearsed
     from toolcrib.pipeline._run import Run, RunView, current_run, run_for
     from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, must_call
-    from toolcrib.pipeline._weigh import recall
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._access": "Access",
+            "toolcrib._processes": "local_user",
+            "toolcrib.calls": "Access",
             "._call": "Call CallState Executor",
             "._failures": "visible_names",
-            "._local_user": "local_user",
             "._pipeline": "Pipeline Stored is_call",
             "._plan": "RunnableTool",
-            "._questions": "Asked AskedKind PersonAnswer ask_person asking can_ask_person person_answer",
             "._rehearsal": "Rehearsal Rehearsed",
             "._run": "Run RunView current_run run_for",
             "._run_options": "CallJournal CallLimits ErrorPolicy Requirement must_call",
-            "._weigh": "recall",
         },
     )
 
 __all__ = [
     "Access",
-    "Asked",
-    "AskedKind",
     "Call",
     "CallJournal",
     "CallLimits",
     "CallState",
     "ErrorPolicy",
     "Executor",
-    "PersonAnswer",
     "Pipeline",
     "Rehearsal",
     "Rehearsed",
@@ -66,15 +51,10 @@ __all__ = [
     "RunView",
     "RunnableTool",
     "Stored",
-    "ask_person",
-    "asking",
-    "can_ask_person",
     "current_run",
     "is_call",
     "local_user",
     "must_call",
-    "person_answer",
-    "recall",
     "run_for",
     "visible_names",
 ]

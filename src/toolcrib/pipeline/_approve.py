@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -16,7 +17,6 @@ from toolcrib.pipeline._doubt import next_request, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._settled import settled_answers
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
 __all__ = ["answered", "approve", "ask_about", "begun_before", "override"]
@@ -90,8 +90,11 @@ async def answered(
             if refused is not None:
                 return refused
         is_older = answer.standing and call.request is not None and answer.request_id != call.request.id
-        if call.approval.questions and not is_older:  # a standing grant may be taken back, or end
-            call.run.memory.approve(call.name, call.approval.questions, call.args.canonical.values)
+        for name, origins in (
+            () if is_older else call.approval.origins.items()
+        ):  # a standing grant may be taken back, or end
+            if (state := call.run.feature(name)) is not None:
+                state.approve(call, origins)
         call.approve(answer)
         if answer.done is not None:
             call.begun = (call.history.original or call).begun = True
@@ -235,7 +238,7 @@ async def _begun_before(
     if it is not, with the arguments that an approver gave for it.
     """
     execution, request = entry.execution, entry.request
-    if execution is None or (call.request is not None and call.request.consent is not None):
+    if execution is None or call.approval.waits_for:
         raise ApprovalError(call.name, "the call went on by this request before, and may have been done")
     state = execution.state
     if state == "ended" and execution.result is not None:
@@ -252,7 +255,7 @@ async def _begun_before(
         since = execution.begun_at.isoformat(timespec="seconds")
         request = replace(request, reason=_EXECUTED_NOW.format(since=since))
         call.update_approval(request=request)
-        return replace(_suspended(call, request), executed_since=execution.begun_at)
+        return replace(call.suspend(request), executed_since=execution.begun_at)
     if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
         return entry.answer
     edited = entry.answer.override_args if isinstance(entry.answer, Grant) else None
@@ -321,22 +324,14 @@ async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, wh
 async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
     if call.run.approvals is not None:
         await call.run.approvals.put(request)
-    return _suspended(call, request)
-
-
-def _suspended(call: LiveCall, request: ApprovalRequest) -> Suspended:
-    if call.trace is not None:
-        call.trace.suspended(request)
-    call.suspend()
-    return Suspended(request.tool, request.call_id, request, call)
+    return call.suspend(request)
 
 
 def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
     """Put an answer into the record; a TypeError for what is none, since a `True` is no signature."""
     if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
         raise TypeError(f"it answered {type(answer).__name__}; return request.grant(), request.deny(...) or None")
-    if call.trace is not None:
-        call.trace.answered({**_recorded(answer), "digest": request.digest, "request_id": request.id})
+    call.note_answer({**_recorded(answer), "digest": request.digest, "request_id": request.id})
 
 
 def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
@@ -350,7 +345,7 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
         word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"
     resumed = before.id if before is not None and call.state == "suspended" else None
     for mark in {resumed, own} - {None}:
-        earlier = settled_answers.add(str(mark), word)
+        earlier = approvals.used_answers.add(str(mark), word)
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
@@ -390,26 +385,17 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     in_doubt = call.history.doubts > 0
     doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.args.digest}"
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
-    request = ApprovalRequest(
-        id=f"ask_{made.hex}",
+    request = call.request_about(
+        f"ask_{made.hex}",
+        "; ".join(reason for reason in reasons if reason),
         call_id=call.id if call.request is None else call.request.call_id,
-        tool=plan.name,
-        arguments=call.args.for_approval,
-        digest=call.args.digest,
-        requested=call.shown_request(),
-        reason="; ".join(reason for reason in reasons if reason),
         metadata={**(extra or {}), **call.approval.metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
-        run_id=run.id,
-        principal=run.principal,
-        agent=run.agent,
-        conversation_id=run.conversation_id,
         parameters=_schema_of(call),
-        definition=plan.definition,
         in_doubt=in_doubt,
         returns=output_schema(plan.tool) if in_doubt else None,
         approvers=plan.tool.options.approvers,
-        origins=tuple(each.to_dict() for each in call.approval.questions),
-        values_alone=bool(call.approval.questions) and len(reasons) == 1,
+        origins=tuple(chain.from_iterable(call.approval.origins.values())),
+        values_alone=bool(call.approval.origins) and len(reasons) == 1,
         follows=_followed(call.request) if in_doubt else None,
     )
     before = call.request

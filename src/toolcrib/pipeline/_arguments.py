@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -22,6 +22,7 @@ from toolcrib.pipeline._plan import Plan, Reading
 from toolcrib.schema import hidden_paths
 
 __all__ = [
+    "NOT_READ",
     "Arguments",
     "StoredArguments",
     "changed_since",
@@ -285,6 +286,19 @@ class Arguments:
         _refuse(self.plan, hidden_paths(changed), "give the real value in place of the hidden one")
         unchanged = {name: form.values[name] for name in given if name not in changed}
         return {**given, **unchanged} if unchanged else after
+
+
+class _NoArguments(Arguments):
+    def __init__(self) -> None:
+        super().__init__(cast("Plan", None), {}, {})
+
+    @property
+    def canonical(self) -> schema.CanonicalArguments:
+        return schema.CanonicalArguments({}, {})
+
+
+NOT_READ: Final[Arguments] = _NoArguments()
+"""The arguments of a call that were not read so far."""
 
 
 def restored_arguments(plan: Plan, data: Mapping[str, Any]) -> Arguments:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from toolcrib import provenance
-from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, KeptResult, Outcome, ToolCall
+from toolcrib.calls import ApprovalRequest, DecisionNote, Failed, Grant, KeptResult, Outcome, Suspended, ToolCall
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.pipeline._run import Run
+from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
+from toolcrib.toolsets import ToolEntry
 
 __all__ = [
     "NOT_ASKED",
@@ -80,6 +82,26 @@ class Call(Protocol):
         ...
 
     @property
+    def entry(self) -> ToolEntry:
+        """The tool in its toolset."""
+        ...
+
+    @property
+    def canonical_arguments(self) -> Mapping[str, Any]:
+        """The arguments as JSON shapes: what is digested and sent."""
+        ...
+
+    @property
+    def shown_arguments(self) -> Mapping[str, Any]:
+        """The arguments as JSON shapes for a person or a record: the canonical ones, secrets hidden."""
+        ...
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a sink has its events."""
+        ...
+
+    @property
     def notes(self) -> tuple[DecisionNote, ...]:
         """What the decision hooks decided, in order."""
         ...
@@ -124,6 +146,50 @@ class Call(Protocol):
         """Whether `finish` has a post hook to await."""
         ...
 
+    @property
+    def ctx(self) -> RunContext[Any] | None:
+        """The run as hooks and tool see it; None where neither does."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The digest of tool and arguments, which a grant is bound to."""
+        ...
+
+    def activate(self) -> AbstractContextManager[None]:
+        """Return what code is executed in, so that what it starts is known to be the call's."""
+        ...
+
+    def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
+        """Return a request of a gate about the call as it is now.
+
+        Args:
+            id: The id of the request.
+            reason: Why a person is asked.
+            more: Other fields of the request.
+        """
+        ...
+
+    def suspend(self, request: ApprovalRequest) -> Suspended:
+        """Suspend the call by a request, and return that as its outcome."""
+        ...
+
+    def note_answer(self, answer: dict[str, Any]) -> None:
+        """Emit what was answered to a request, as JSON shapes."""
+        ...
+
+    def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
+        """Return the outcome for what the host's code raised for a gate, which is shut then; logged once."""
+        ...
+
+    def add_note(self, note: DecisionNote) -> None:
+        """Add what a gate decided, and emit it. Only a gate of the call does."""
+        ...
+
+    def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
+        """Return the `origins` of the `Ask` of a gate, by its name; empty where it has not asked."""
+        ...
+
     def parse(self) -> BaseModel:
         """Return the input as it is now, as a new object."""
         ...
@@ -157,16 +223,18 @@ class Approval:
     Attributes:
         reasons: Why a person has to be asked.
         metadata: What they are shown besides the arguments.
-        questions: The values of others that they are asked about.
+        origins: The values that they are asked about, by the name of the gate that asks.
         request: What they were asked last; None for a call that needed no approval so far.
+        waits_for: The gate that suspended the call by a request of its own; empty where approval is asked for.
         grant: Their answer, by which the call may run.
         digest: The digest of the arguments that were approved; None when no approval was needed.
     """
 
     reasons: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    questions: tuple[provenance.Question, ...] = ()
+    origins: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=lambda: _NOTHING)
     request: ApprovalRequest | None = None
+    waits_for: str = ""
     grant: Grant | None = None
     digest: str | None = None
 

@@ -32,11 +32,7 @@ def came_with(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
         found["principal"] = run.principal
     if words := run.new_words():
         found["heard"] = list(words)
-    if run.provenance is not None:
-        found["weighed"] = run.memory.is_whole
-        if received.flows:
-            found["flows"] = {name: flow.to_dict() for name, flow in received.flows.items()}
-    return found
+    return found | run.describe(call) if run.feature_parts else found
 
 
 def _given(call: LiveCall) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -21,12 +21,12 @@ from toolcrib.errors import (
     ToolCancelled,
     exception_of,
 )
-from toolcrib.hooks import HookRaised, ambient
+from toolcrib.hooks import HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._plan import Plan, RunnableTool
+from toolcrib.pipeline._run import BeginStep, BodyWrapper, Run
 from toolcrib.schema import RunContext
 
 __all__ = ["each", "execute", "note_end", "settled", "values_of"]
@@ -43,17 +43,17 @@ async def execute(call: LiveCall) -> Outcome | None:
     """
     run, plan = call.run, call.plan
     call.begin()
-    if plan.deliveries or run.delivery_steps:
+    if call.ctx is not None and (plan.deliveries or run.delivery_steps or run.feature_parts):
         deliver_reports(call)
     try:
         while True:
-            slot = None if run.limits is None else run.slot()
+            wrappers = () if not run.wrappers or run.is_executing else run.wrappers
             token = ambient.set(run) if call.ctx is None else None
             try:
-                if call.trace is None and plan.direct and slot is None:
+                if call.trace is None and plan.direct and not wrappers:
                     value = await _body(call, call.args.values, call.ctx)
                 else:
-                    value = await _around(call, slot)
+                    value = await _wrapped(call, wrappers)
                 call.state, call.value = "executed", value
                 if call.execution.noted is not None:
                     await note_end(call)
@@ -87,7 +87,7 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
         kept: The body adds each value to it before a consumer has it, and notes with which error the consumer leaves.
     """
     call.begin()
-    if call.has_deliveries:
+    if call.has_deliveries or call.run.feature_parts:
         deliver_reports(call)
     entered = False
     try:
@@ -164,6 +164,8 @@ async def each(call: LiveCall, value: Any, *, live: bool = True) -> Any:
         if not live:
             return shown
         shown = await deliver(call, shown)
+    if live and call.run.feature_parts:
+        call.run.read(ModelInput("value", shown, call, call.received, call.plan.entry))
     if call.trace is not None:
         call.trace.yielded(shown)
     return shown
@@ -171,53 +173,24 @@ async def each(call: LiveCall, value: Any, *, live: bool = True) -> Any:
 
 def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
     """Return one execution of the tool's function: what is awaited of one that returns, what is entered of a stream."""
-    plan = call.plan
+    plan, run = call.plan, call.run
     if plan.execution is None:
         raise NotCallable(plan.name)
     if call.execution.seal is not None:
         call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
-    run = call.run
-    kept = run.journal is not None or run.fence is not None or (run.approvals is not None and call.is_noted)
-    return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call) if kept else None)
+    steps = begin_steps(run) if run.begin_steps is None else run.begin_steps
+    return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call, steps) if steps else None)
 
 
-async def _begin(call: LiveCall) -> None:
-    """Have the run's journal and store keep that the tool begins, and ask its fence whether it still may."""
-    notes = call.is_noted and call.execution.noted is None
-    if notes and call.request is None:
-        ask_about(call, [])  # the journal has it, too: by it the call that comes back is found
-    if call.run.journal is not None:
-        await call.run.journal.begin(call)
-    if notes:
-        await note_begin(call)
-    if call.run.fence is not None:
-        await call.run.fence()
-
-
-async def _around(call: LiveCall, slot: AbstractAsyncContextManager[Any] | None) -> Any:
-    """Return what the tool returns, in the run's slot, run by the runners and the executor around it."""
-    if slot is not None:
-        async with slot:
-            return await _around(call, None)
+async def _wrapped(call: LiveCall, of_run: tuple[BodyWrapper, ...]) -> Any:
+    """Return what the tool returns, through wrappers of its run and its own, the first one outermost."""
+    plan, wrappers = call.plan, (*of_run, *call.plan.wrappers)
+    arguments = call.args.copy() if plan.wrapped else call.args.values
+    execute: Callable[..., Awaitable[Any]] = partial(_body if plan.direct else _whole, call)
     with call.activate():
-        return await (_body(call, call.args.values, call.ctx) if call.plan.direct else _run_around(call))
-
-
-async def _run_around(call: LiveCall) -> Any:
-    plan = call.plan
-    run: Callable[..., Awaitable[Any]] = partial(_whole, call)
-    for runner in reversed(plan.runners):
-        run = partial(_through, runner, plan, run)
-    if plan.executor is not None:
-        return await plan.executor.execute(call, lambda: run(call.args.copy(), call.ctx))
-    return await run(call.args.copy() if plan.wrapped else call.args.values, call.ctx)
-
-
-async def _through(runner: Any, plan: Plan, inner: Any, arguments: dict[str, Any], ctx: Any) -> Any:
-    try:
-        return await runner(arguments, ctx, RunnableTool(plan.name, plan.entry, inner))
-    except BaseException as error:  # of a task that an executor makes, it would end the event loop
-        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+        for wrapper in reversed(wrappers):
+            execute = partial(wrapper, call, execute)
+        return await execute(arguments, call.ctx)
 
 
 async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
@@ -302,6 +275,42 @@ def _cancelled(call: LiveCall, error: asyncio.CancelledError) -> ToolCancelled:
     return made
 
 
+# --- what is awaited right before the tool's first line
+
+
+def begin_steps(run: Run) -> tuple[BeginStep, ...]:
+    """Return what the options of a run have a call pass right before its tool begins, made once.
+
+    Its store and its journal keep that it begins, and its fence says whether it still may.
+    """
+    journal, fence = run.journal, run.fence
+    steps: list[BeginStep] = []
+    if run.approvals is not None:
+        steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found
+    if journal is not None:
+        steps.append(journal.begin)
+    if run.approvals is not None:
+        steps.append(note_begin)
+    if fence is not None:
+        steps.append(lambda call: fence())
+    run.set_begin_steps(tuple(steps))
+    return tuple(steps)
+
+
+async def _begin(call: LiveCall, steps: Iterable[BeginStep]) -> None:
+    for step in steps:
+        await step(call)
+
+
+async def _name_request(call: LiveCall) -> None:
+    if call.request is None and _is_new_to_store(call):
+        ask_about(call, [])
+
+
+def _is_new_to_store(call: LiveCall) -> bool:
+    return call.execution.noted is None and call.is_noted
+
+
 # --- what the run's approval store is told of an execution
 
 _log = logging.getLogger("toolcrib.pipeline")
@@ -318,13 +327,13 @@ class BegunBefore(ApprovalRequired):
 
 
 async def note_begin(call: LiveCall) -> None:
-    """Note that the tool of a call is about to run.
+    """Note that the tool of a call is about to run, where the store has to know.
 
     Raises:
         BegunBefore: It may not.
     """
     store, request = call.run.approvals, call.request
-    if store is None or request is None:
+    if store is None or request is None or not _is_new_to_store(call):
         return
     try:
         begun = await store.begin(request, call.grant, again=call.plan.tool.options.idempotent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from inspect import isawaitable
 from threading import get_ident
 from typing import Any, cast
@@ -11,6 +12,7 @@ from typing import Any, cast
 from toolcrib import results
 from toolcrib.calls import Completed, Failed, KeptResult
 from toolcrib.errors import HookError, exception_of
+from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._failures import described, hook_failure, offered
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
@@ -100,6 +102,9 @@ def deliver_reports(call: LiveCall) -> None:
     if ctx is None or ctx.report is None:
         return
     loop, thread, pass_on = asyncio.get_running_loop(), get_ident(), ctx.report
+    if not call.has_deliveries:
+        ctx.report = partial(_read_report, call, pass_on)
+        return
 
     def start(value: Any) -> None:
         before = call.execution.reports
@@ -119,7 +124,13 @@ async def _deliver_report(
 ) -> None:
     if before is not None:
         await before
-    pass_on(await deliver(call, value))
+    _read_report(call, pass_on, await deliver(call, value))
+
+
+def _read_report(call: LiveCall, pass_on: Callable[[Any], None], value: Any) -> None:
+    if call.run.feature_parts:
+        call.run.read(ModelInput("value", value, call, call.received, call.plan.entry))
+    pass_on(value)
 
 
 async def apply_post_value(call: LiveCall, value: Any) -> Any:

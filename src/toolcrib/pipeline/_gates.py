@@ -25,17 +25,14 @@ from toolcrib.calls import (
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, DecisionHook, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._arguments import equal_values
-from toolcrib.pipeline._consent import consent_lacking
 from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
 from toolcrib.pipeline._finish import completed, context_of
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import GateList, Plan
 from toolcrib.pipeline._run import Run
-from toolcrib.pipeline._weigh import weigh
 from toolcrib.toolsets import ToolEntry, steps_of
 
 __all__ = [
-    "CONSENT",
     "DECISION_HOOKS",
     "PRE_HOOKS",
     "ask_gates",
@@ -191,8 +188,6 @@ _OFFER = GateStep("offer", "resolve", _check_offer, ON_ARRIVAL)
 _LIMITS = GateStep("limits", "resolve", _check_limits, ON_ARRIVAL)
 DECISION_HOOKS: Final = GateStep("decision hooks", "decide", decide_by_hooks, _BEFORE_APPROVAL)
 PRE_HOOKS: Final = GateStep("pre hooks", "edit", apply_pre, _BEFORE_APPROVAL)
-_PROVENANCE = GateStep("provenance", "authorize", weigh, frozenset({"new", "edited"}), reads_host_arguments=False)
-CONSENT: Final = GateStep("consent", "approve", consent_lacking, WITH_ARGUMENTS)
 _DEPS = GateStep("deps", "approve", _check_deps, WITH_ARGUMENTS, reads_host_arguments=False)
 
 
@@ -203,13 +198,11 @@ def tool_steps(entry: ToolEntry, hooks: HookSet | None = None) -> tuple[GateStep
         entry: The tool in its toolset.
         hooks: Decision hooks that are asked before the toolset's own.
     """
-    source = entry.tool.source
     own = steps_of(entry)
     steps = (
         _OFFER if entry.off or any(step.stage == "resolve" for step in own) else None,
         DECISION_HOOKS if hooks is not None or entry.hook_sets else None,
         PRE_HOOKS if entry.pre else None,
-        CONSENT if source is not None and source.may_need_consent else None,
     )
     return (*(step for step in steps if step is not None), *own)
 
@@ -221,7 +214,7 @@ def run_steps(run: Run) -> tuple[GateStep, ...]:
             _OFFER if run.available is not None else None,
             *run.gate_steps,
             _LIMITS if run.limits is not None else None,
-            _PROVENANCE if run.provenance is not None else None,
+            *run.feature_gates,
             _DEPS if run.has_asking_deps else None,
         )
         run.set_compiled_gates(tuple(step for step in steps if step is not None))
@@ -292,6 +285,8 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             call.add_note(DecisionNote(step.name, "complete"))
             return await completed(call, answer.output)
         elif isinstance(answer, Completed | Rejected | Failed | Suspended):
+            if isinstance(answer, Suspended) and step.resume is not None:
+                call.update_approval(waits_for=step.name)
             return cast("Outcome", answer)
         else:
             wrong = TypeError(f"it returned {type(answer).__name__}; return None, Reject, Ask, Complete or an outcome")
@@ -309,11 +304,13 @@ async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome
 
 def _note_question(call: LiveCall, step: GateStep, asked: Ask, reasons: list[str] | None) -> None:
     """Keep why a person has to approve the call, once: a call that comes back asks what it asked before."""
-    note = DecisionNote(step.name, "ask", asked.reason)
-    if step.kind == "gate" and asked.reason and note not in call.notes:
-        call.add_note(note)
+    is_noted = any((note.hook, note.decision, note.reason) == (step.name, "ask", asked.reason) for note in call.notes)
+    if step.kind == "gate" and asked.reason and not is_noted:
+        call.add_note(DecisionNote(step.name, "ask", asked.reason))
     if asked.metadata:
         call.update_approval(metadata={**call.approval.metadata, **asked.metadata})
+    if asked.origins:
+        call.update_approval(origins={**call.approval.origins, step.name: tuple(asked.origins)})
     if reasons is not None:
         reasons.append(asked.reason)
     elif asked.reason not in call.approval.reasons:

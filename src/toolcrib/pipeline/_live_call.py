@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import schema
-from toolcrib.calls import ApprovalRequest, DecisionNote, Grant, Outcome, ToolCall, jsonable, lenient
+from toolcrib.calls import (
+    ApprovalRequest,
+    Completed,
+    DecisionNote,
+    Failed,
+    Grant,
+    Outcome,
+    Suspended,
+    ToolCall,
+    jsonable,
+    lenient,
+)
 from toolcrib.errors import CallStateError, SchemaError
-from toolcrib.hooks import HookSet
-from toolcrib.pipeline._arguments import Arguments
+from toolcrib.hooks import HookSet, ModelInput
+from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
+from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._plan import Plan
-from toolcrib.pipeline._questions import ask_approver
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, ask_approver
+from toolcrib.toolsets import ToolEntry
 
 __all__ = ["LiveCall"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
-
-
-class _NoArguments(Arguments):
-    """The arguments of a call that were not read so far."""
-
-    def __init__(self) -> None:
-        super().__init__(cast("Plan", None), {}, {})
-
-    @property
-    def canonical(self) -> schema.CanonicalArguments:
-        return schema.CanonicalArguments({}, {})
-
-
-_NOT_READ: Final = _NoArguments()
 
 
 class LiveCall:
@@ -58,7 +55,7 @@ class LiveCall:
     """
 
     ctx: RunContext[Any] | None = None
-    args: Arguments = _NOT_READ
+    args: Arguments = NOT_READ
     state: CallState = "received"
     begun: bool = False
     value: Any = None
@@ -96,7 +93,30 @@ class LiveCall:
 
     @property
     def raw_arguments(self) -> Any:
-        return self.received.arguments if self.args is _NOT_READ else self.args.raw
+        return self.received.arguments if self.args is NOT_READ else self.args.raw
+
+    @property
+    def entry(self) -> ToolEntry:
+        return self.plan.entry
+
+    @property
+    def canonical_arguments(self) -> Mapping[str, Any]:
+        return self.args.canonical.values
+
+    @property
+    def shown_arguments(self) -> Mapping[str, Any]:
+        return self.args.for_display
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.trace is not None
+
+    @property
+    def digest(self) -> str:
+        return self.args.digest
+
+    def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
+        return self.approval.origins.get(gate, ())
 
     @property
     def request(self) -> ApprovalRequest | None:
@@ -161,8 +181,8 @@ class LiveCall:
 
     @property
     def watched(self) -> bool:
-        """Whether each value of a stream goes to a sink or a hook."""
-        return self.trace is not None or bool(self.plan.each) or self.has_deliveries
+        """Whether each value of a stream goes to a sink, a hook or a feature."""
+        return self.trace is not None or bool(self.plan.each or self.run.feature_parts) or self.has_deliveries
 
     @property
     def has_deliveries(self) -> bool:
@@ -232,6 +252,28 @@ class LiveCall:
         """Add a reason for which a person has to be asked, and what they are shown besides."""
         self.update_approval(reasons=(*self.approval.reasons, reason), metadata={**self.approval.metadata, **metadata})
 
+    def note_answer(self, answer: dict[str, Any]) -> None:
+        if self.trace is not None:
+            self.trace.answered(answer)
+
+    def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
+        return hook_failure(self.plan, self.id, self.run, kind, hook, raised)
+
+    def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
+        run = self.run
+        fields: dict[str, Any] = {
+            "arguments": self.args.for_approval,
+            "call_id": self.id,
+            "digest": self.args.digest,
+            "requested": self.shown_request(),
+            "run_id": run.id,
+            "principal": run.principal,
+            "agent": run.agent,
+            "conversation_id": run.conversation_id,
+            "definition": self.plan.definition,
+        }
+        return ApprovalRequest(id=id, tool=self.name, reason=reason, **(fields | more))
+
     # --- its arguments
 
     def read(self, *, gated: bool = True) -> None:
@@ -278,7 +320,7 @@ class LiveCall:
 
     def _forget_decisions(self) -> None:
         self.notes = ()
-        self.update_approval(reasons=(), metadata=_NOTHING, questions=(), digest=None)
+        self.update_approval(reasons=(), metadata=_NOTHING, origins=_NOTHING, digest=None)
 
     def validate(self) -> None:
         """Validate a host's arguments, if nothing has looked at them so far.
@@ -417,18 +459,35 @@ class LiveCall:
             self.update_execution(delivered=delivered)
         return self
 
-    def suspend(self) -> None:
-        """Move to `suspended`: a person has to be asked."""
+    def suspend(self, request: ApprovalRequest) -> Suspended:
+        """Move to `suspended`: a person has to be asked by a request."""
+        self.update_approval(request=request)
+        if self.trace is not None:
+            self.trace.suspended(request)
         self.state = "suspended"
+        return Suspended(request.tool, request.call_id, request, self)
 
     def close(self, outcome: Outcome) -> Outcome:
         """Move to `closed` with the outcome, and make the record."""
         if self.state != "suspended":
             self.state = "closed"
         self.outcome = outcome
+        if self.run.feature_parts:
+            self._give_to_features(outcome)
         if self.trace is not None:
             self.trace.ended(outcome)
         return outcome
+
+    def _give_to_features(self, outcome: Outcome) -> None:
+        """Have the features of the run read what a model or a program is about to have of the outcome."""
+        match outcome:
+            case Completed():
+                origin, value = ("result" if outcome.source == "tool" else "hook"), outcome.value
+            case Suspended():
+                return  # the sentence of this package
+            case _:
+                origin, value = ("refusal" if self.error is None else "error"), outcome.text()
+        self.run.read(ModelInput(origin, value, self, self.received, self.plan.entry))
 
     def to_dict(self) -> dict[str, Any]:
         if not self.begun:
@@ -452,11 +511,12 @@ class LiveCall:
             "metadata": lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             "asks": list(asked.reasons),
-            "questions": [question.to_dict() for question in asked.questions],
+            "origins": {name: list(values) for name, values in asked.origins.items()},
             "ask_metadata": {str(name): lenient(value) for name, value in asked.metadata.items()},
             "revealed": self.was_revealed,
             "extra_hooks": bool(self.extra_hooks) or history.hooks_lost,
             "doubts": history.doubts,
+            "waits_for": asked.waits_for,
             "request": None if asked.request is None else asked.request.to_dict(),
             "idempotency_key": self.id if ctx is None else ctx.idempotency_key,
             "trace": {} if self.trace is None else self.trace.carry(),

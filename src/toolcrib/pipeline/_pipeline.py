@@ -28,7 +28,6 @@ from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._recover import begun_before, named, pass_again, restored, taken_up
 from toolcrib.pipeline._run import Run
 from toolcrib.pipeline._stream import LateValues
-from toolcrib.pipeline._weigh import remember
 from toolcrib.record import LogSink, Sink, Trace, calls_log, merged_sinks
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import Toolset, ToolsetLike
@@ -449,8 +448,6 @@ class Pipeline:
         if call.outcome is not None and call.state == "closed":
             return call.outcome
         plan, call_id, run = call.plan, call.received.id, call.run
-        if run.provenance is not None:
-            remember(call)
         if call.error is None:
             most = plan.max_result_chars if plan.reader is None else most_shown(plan, run)
             outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)

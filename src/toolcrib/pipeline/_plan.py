@@ -6,17 +6,18 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel
 
-from toolcrib import provenance, schema
+from toolcrib import schema
 from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
-from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
+from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
-from toolcrib.schema import Content, Decides, RunContext
-from toolcrib.toolsets import ToolEntry
+from toolcrib.pipeline._run import BodyWrapper, Execute
+from toolcrib.schema import RunContext
+from toolcrib.toolsets import ToolEntry, ToolRunner
 
 __all__ = ["GateList", "Plan", "Reading", "RunnableTool"]
 
@@ -63,6 +64,7 @@ class Plan:
         each: Post hooks that see each value of a stream.
         execution: Makes one execution of the tool's function: what is awaited of one that returns, what is entered of a
             stream; None for a declared input.
+        wrappers: What stands around the execution, the outermost first: the executor, and overridden methods.
         wrapped: Whether other code stands around the execution.
         direct: Whether executing is nothing but the tool's body.
         live: Whether the values of a streaming tool can be given as they come.
@@ -93,8 +95,9 @@ class Plan:
         self.reader, self.awaited = reader, bool(self.held or self.deliveries) or reader is not None
         self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
-        self.runners, self.executor = entry.runners, executor
-        self.wrapped = bool(self.runners) or executor is not None
+        around = () if executor is None else (_by_executor(executor),)
+        self.wrappers: tuple[BodyWrapper, ...] = (*around, *(_by_runner(runner, entry) for runner in entry.runners))
+        self.wrapped = bool(self.wrappers)
         self.direct = not self.streaming and not self.wrapped and self.execution is not None
         self.live = self.streaming and not (self.held or self.wrapped)
         self.set_steps(steps)
@@ -104,7 +107,7 @@ class Plan:
         self.steps = steps
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
         self.wants_ctx = bool(
-            steps or self.streaming or self.entry.post or self.deliveries or self.runners or self._injects()
+            steps or self.streaming or self.entry.post or self.deliveries or self.entry.runners or self._injects()
         )
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
@@ -137,57 +140,6 @@ class Plan:
     def description(self) -> str:
         """What models are shown as the tool's purpose."""
         return self.entry.description
-
-    @cached_property
-    def labels(self) -> provenance.ToolLabels:
-        """What the tool declares for a policy of provenance."""
-        options = self.tool.options
-        content, deciding = frozenset(options.content) | self._marked(Content), self._marked(Decides)
-        return provenance.ToolLabels(
-            effect=options.effect or "write",
-            source=options.source,
-            content=content - deciding,
-            readers=options.readers,
-            fields=self._fields(),
-            deciding=deciding,
-        )
-
-    def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that are not what they are when they are left out, which is the tool's own choice."""
-        try:
-            properties: Mapping[str, Any] = self.spec.parameters.get("properties", {})
-        except SchemaError:  # a host may pass what has no schema
-            properties = {}
-        return {name: value for name, value in values.items() if not _is_default(value, properties.get(name))}
-
-    def _fields(self) -> frozenset[str]:
-        """Return the names of all properties in the schema of the arguments."""
-        found: set[str] = set()
-        try:
-            parts: list[Any] = [self.spec.parameters]
-        except SchemaError:  # a host may pass what has no schema
-            return frozenset()
-        while parts:
-            part = parts.pop()
-            if isinstance(part, dict):
-                inner = cast("dict[str, Any]", part)
-                found.update(inner.get("properties", ()))
-                parts += inner.values()
-            elif isinstance(part, list):
-                parts += cast("list[Any]", part)
-        return frozenset(found)
-
-    def _marked(self, mark: type) -> frozenset[str]:
-        """Return the parameters with a mark."""
-        try:
-            fields = self.spec.input_model.model_fields
-        except SchemaError:  # a host may pass what has no schema
-            return frozenset()
-        return frozenset(
-            name
-            for name, field in fields.items()
-            if any(each is mark or isinstance(each, mark) for each in field.metadata)
-        )
 
     @cached_property
     def definition(self) -> str | None:
@@ -280,8 +232,21 @@ class Plan:
         return self.spec.validate_model(raw)
 
 
-def _is_default(value: Any, schema: Any) -> bool:
-    if not isinstance(schema, dict) or "default" not in schema:
-        return False
-    default: Any = cast("dict[str, Any]", schema)["default"]
-    return value == default and isinstance(value, bool) is isinstance(default, bool)
+# --- what stands around the execution
+
+
+def _by_executor(executor: Executor) -> BodyWrapper:
+    async def wrap(call: Any, execute: Execute, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+        return await executor.execute(call, lambda: execute(call.args.copy(), ctx))
+
+    return wrap
+
+
+def _by_runner(runner: ToolRunner, entry: ToolEntry) -> BodyWrapper:
+    async def wrap(call: Any, execute: Execute, arguments: dict[str, Any], ctx: Any) -> Any:
+        try:
+            return await runner(arguments, ctx, RunnableTool(entry.name, entry, execute))
+        except BaseException as error:  # of a task that an executor makes, it would end the event loop
+            raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+
+    return wrap

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib import provenance
 from toolcrib.calls import (
     ApprovalRequest,
     DecisionNote,
@@ -27,10 +26,9 @@ from toolcrib.pipeline._admit import pass_gates
 from toolcrib.pipeline._approve import answered, approve, override
 from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
-from toolcrib.pipeline._consent import consent_given, waits_for_consent
 from toolcrib.pipeline._doubt import reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure
-from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
+from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
@@ -100,8 +98,9 @@ def restored(plan: Plan, state: Any, run: Run) -> LiveCall:
     call.approval = Approval(
         reasons=tuple(data["asks"]),
         metadata=dict(data["ask_metadata"]),
-        questions=tuple(provenance.Question(**question) for question in data.get("questions", ())),
+        origins={name: tuple(values) for name, values in data.get("origins", {}).items()},
         request=None if data.get("request") is None else ApprovalRequest.from_dict(data["request"]),
+        waits_for=data.get("waits_for", ""),
     )
     call.state = data.get("state", "admitted")
     if call.state in ("executed", "closed"):
@@ -136,7 +135,7 @@ def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
 def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
     """Return whether a person is asked about the arguments again: the tool has changed since they were asked."""
     asked: Mapping[str, Any] = data["request"] or {}
-    waits = data["state"] == "suspended" and data.get("doubts", 0) == 0 and asked.get("consent") is None
+    waits = data["state"] == "suspended" and data.get("doubts", 0) == 0 and not data.get("waits_for")
     return waits and len(asked) > 0 and asked.get("definition") != call.plan.definition
 
 
@@ -185,11 +184,11 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
     if given is not None and given.call_id not in (None, call.id, asked_as):
         error = ApprovalError(call.name, f"it answers the call {given.call_id}, and this is {call.id}")
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-    if waits_for_consent(call):
-        refused = await consent_given(call, given)
+    if call.state == "suspended" and call.approval.waits_for:
+        refused = await _resume(call, given)
         if refused is not None:
             return refused
-        call.update_approval(request=None)
+        call.update_approval(request=None, waits_for="")
         call.state, given = "received", None
         return await (_resolve_doubt(call, None) if call.history.doubts else approve(call, None, occasion="recovered"))
     if call.state == "executing" or (call.history.doubts and call.state == "suspended"):
@@ -201,6 +200,16 @@ async def _pass_again(call: LiveCall, given: Grant | Denial | None) -> Outcome |
         asked = call.request.reason if call.request is not None else ""
         return await answered(call, reasons or [asked], given, lapsed=not reasons)
     return await approve(call, given, occasion="recovered")
+
+
+async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | None:
+    """Return what the gate says that suspended a call by a request of its own; None where the call may go on."""
+    name, steps = call.approval.waits_for, (*call.plan.steps, *run_steps(call.run))
+    resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
+    if resume is None:
+        gone = f"the gate `{name}` that it waits for is not there any more; make the call anew"
+        return failure(call.plan, call.id, call.run, ApprovalError(call.name, gone))
+    return await resume(call, given)
 
 
 async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:

@@ -9,7 +9,7 @@ from typing import Any
 from toolcrib.calls import DecisionNote, Outcome, Suspended, ToolCall
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call
-from toolcrib.pipeline._gates import CONSENT, DECISION_HOOKS, PRE_HOOKS
+from toolcrib.pipeline._gates import DECISION_HOOKS, PRE_HOOKS
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._pipeline import Pipeline
 from toolcrib.pipeline._plan import Plan
@@ -89,7 +89,7 @@ class _Gates(Pipeline):
         is_new = name not in self._plans
         plan = super()._plan(name)
         if plan is not None and is_new:
-            left_out = {CONSENT}  # it may ask another server
+            left_out = {step for step in plan.steps if step.resume is not None}  # it may ask another server
             if not self._asks_hooks:
                 left_out.update((DECISION_HOOKS, PRE_HOOKS), plan.entry.gates)
                 plan.hook_sets = ()

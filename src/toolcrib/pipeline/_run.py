@@ -4,27 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import attrgetter
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from toolcrib import approvals as _approvals
-from toolcrib import provenance as _provenance
-from toolcrib.calls import MODEL, ApprovalRequest, Grant, ResultReader
+from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader
 from toolcrib.errors import LimitReached
-from toolcrib.hooks import DeliveryLike, DeliveryStep, GateLike, GateStep, ambient, delivery_steps, gate_steps
-from toolcrib.pipeline._access import Access
-from toolcrib.pipeline._call_client import LinkedClient
+from toolcrib.hooks import (
+    DeliveryLike,
+    DeliveryStep,
+    Feature,
+    FeatureParts,
+    FeatureState,
+    GateLike,
+    GateStep,
+    ModelInput,
+    ambient,
+    delivery_steps,
+    feature_parts,
+    gate_steps,
+)
 from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, require_options
 from toolcrib.record import Sink
 from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
+from toolcrib.tools import LinkedClient
 
 __all__ = ["Run", "RunView", "current_run", "run_for"]
+
+Execute: TypeAlias = Callable[[dict[str, Any], RunContext[Any] | None], Awaitable[Any]]
+"""Executes what is inside a wrapper, with the arguments and the context that the tool's function is given."""
+
+BodyWrapper: TypeAlias = Callable[[Any, Execute, dict[str, Any], RunContext[Any] | None], Awaitable[Any]]
+"""Returns what the tool of a call returns, by executing what is inside, with the arguments and the context."""
+
+BeginStep: TypeAlias = Callable[[Any], Awaitable[None]]
+"""Is awaited with a call right before the first line of its tool; what it raises keeps the tool from beginning."""
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _MOST_HEARD = 100
@@ -34,6 +54,11 @@ if hasattr(os, "register_at_fork"):  # a forked child must not hand out its pare
 _NO_SLOT: AbstractAsyncContextManager[None] = nullcontext()
 
 
+async def _in_slot(call: Any, execute: Execute, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+    async with call.run.slot(is_outermost=True):
+        return await execute(arguments, ctx)
+
+
 class _State:
     """The mutable state of a run, which its views share.
 
@@ -41,6 +66,8 @@ class _State:
         grants: Standing grants given in the run, where it has no approval store.
         heard: What the user said since a record last had it.
         earlier_ids: The ids that the run had in other processes.
+        features: What features keep for the run, by their names.
+        stored_features: What features of other processes kept for it, by their names, as JSON shapes.
         slots: What bounds the executions at a time, for each event loop that the run is used in.
         used: What may be used once and was: grants for one call that name no request, calls that were written as JSON.
     """
@@ -51,9 +78,10 @@ class _State:
     completed: set[str]
     used: set[str]
     earlier_ids: set[str]
+    features: dict[str, FeatureState]
+    stored_features: dict[str, Mapping[str, Any]]
     grants: tuple[Grant, ...] = ()
     heard: tuple[str, ...] = ()
-    memory: _provenance.Memory | None = None
     slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -68,8 +96,10 @@ _CONTAINERS: Final[Mapping[str, type[Any]]] = {
     "calls": dict,
     "completed": set,
     "earlier_ids": set,
+    "features": dict,
     "retries": dict,
     "revealed": dict,
+    "stored_features": dict,
     "used": set,
 }
 
@@ -111,7 +141,6 @@ class Run:
         begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
             one that failed, `failed with` is the error.
         reader: Who reads the results: a model, unless an adapter or a program does.
-        provenance: The policy by which values that others wrote are asked about; None asks about none.
         fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
             process may begin nothing any more.
         client: The client that makes the calls, where it can be asked for something meanwhile: `ctx.elicit` and others.
@@ -122,6 +151,8 @@ class Run:
             or functions of the call.
         deliveries: What each value and result of the run's calls passes before anyone has it, after those of the tool:
             objects with `deliver(call, value)`, or functions of both.
+        features: What brings gates, deliveries and a state of its own, such as the policy `Provenance()`, by which
+            values that others wrote are asked about.
         record_words: Whether the sinks are given what the user said, with the next call; a replay under another policy
             needs it. Arguments and results are theirs in either case, but for what is marked as secret.
     """
@@ -149,16 +180,19 @@ class Run:
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     fence: Callable[[], Awaitable[None]] | None = None
     reader: ResultReader = MODEL
-    provenance: _provenance.Provenance | None = None
     client: ClientLink | None = None
     sample: Callable[[SampleRequest], Awaitable[Sampled]] | None = None
     question_wait: float = 60.0
     record_words: bool = True
     gates: tuple[GateLike, ...] = ()
     deliveries: tuple[DeliveryLike, ...] = ()
+    features: Sequence[Feature] = ()
     gate_steps: tuple[GateStep, ...] = field(default=(), init=False, repr=False)
     delivery_steps: tuple[DeliveryStep, ...] = field(default=(), init=False, repr=False)
+    feature_parts: tuple[FeatureParts, ...] = field(default=(), init=False, repr=False)
     compiled_gates: tuple[GateStep, ...] | None = field(default=None, init=False, repr=False)
+    wrappers: tuple[BodyWrapper, ...] = field(default=(), init=False, repr=False)
+    begin_steps: tuple[BeginStep, ...] | None = field(default=(), init=False, repr=False)
     _state: _State = field(default_factory=_State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -172,7 +206,10 @@ class Run:
             self.gate_steps = gate_steps("Run", self.gates)
         if self.deliveries:
             self.delivery_steps = delivery_steps("Run", self.deliveries)
-        if self.deps is None and not self.gates and self.available is self.limits is self.provenance is None:
+        if self.features:
+            self.feature_parts = feature_parts("Run", self.features)
+            self.delivery_steps += tuple(step for parts in self.feature_parts for step in parts.deliveries)
+        if self.deps is None and not self.gates and not self.features and self.available is self.limits is None:
             self.compiled_gates = ()
         if (
             self.limits is not None
@@ -180,11 +217,14 @@ class Run:
             or self.approvals is not None
             or self.principal is not None
             or self.available is not None
-            or self.provenance is not None
             or self.sinks
             or self.requirements
         ):
             require_options(self)
+            if self.limits is not None and self.limits.concurrency is not None:
+                self.wrappers = (_in_slot,)
+        if self.approvals is not None or self.journal is not None or self.fence is not None:
+            self.begin_steps = None
         if type(self) is Run:
             self.__class__ = _MadeRun
 
@@ -192,12 +232,16 @@ class Run:
         """Set the gates of the run: its own, and those that its options come to."""
         object.__setattr__(self, "compiled_gates", steps)
 
+    def set_begin_steps(self, steps: tuple[BeginStep, ...]) -> None:
+        """Set what its calls pass right before their tools begin."""
+        object.__setattr__(self, "begin_steps", steps)
+
     def view(self, **options: Any) -> RunView:
         """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
 
         Args:
-            options: Attributes of the run, but for `id`, `limits`, `requirements`, `gates` and `deliveries`, which are
-                the run's.
+            options: Attributes of the run, but for `id`, `limits`, `requirements`, `gates`, `deliveries` and
+                `features`, which are the run's.
 
         Raises:
             TypeError: One of them is not an option.
@@ -262,8 +306,12 @@ class Run:
         state.completed.update(counted.get("completed", ()))
         state.revealed.update(dict.fromkeys(counted.get("revealed", ())))
         state.used.update(counted.get("used", ()))
-        if counted.get("reads_others") and not (counted.get("id") == self.id and self.memory.reads_others):
-            self.memory.lose()
+        for name, data in counted.get("features", {}).items():
+            feature = self.feature(name)
+            if feature is None:
+                state.stored_features[name] = data
+            else:
+                feature.restore(data, is_same_run=counted.get("id") == self.id)
         state.earlier_ids.add(counted.get("id", self.id))
 
     def has_counted(self, run_id: str) -> bool:
@@ -277,6 +325,8 @@ class Run:
         would come back. A store keeps them, or the host gives them to the new run with `stand`.
         """
         state = self._state
+        features = {**state.stored_features, **{name: kept.to_dict() for name, kept in state.features.items()}}
+        features = {name: data for name, data in features.items() if data}
         return {
             "id": self.id,
             "calls": dict(state.calls),
@@ -284,19 +334,25 @@ class Run:
             "completed": sorted(state.completed),
             "revealed": list(state.revealed),
             "used": sorted(state.used),
-            **({"reads_others": True} if state.memory is not None and state.memory.reads_others else {}),
+            **({"features": features} if features else {}),
         }
 
-    def slot(self) -> AbstractAsyncContextManager[Any]:
+    @property
+    def is_executing(self) -> bool:
+        """Whether the code that asks is part of an execution of the run."""
+        outer = current_run()
+        return outer is not None and outer.run is self.run
+
+    def slot(self, *, is_outermost: bool = False) -> AbstractAsyncContextManager[Any]:
         """Return what holds one of the executions that may run at a time, while it is entered.
 
         An execution that is part of another one of the same run shares its slot.
+
+        Args:
+            is_outermost: Whether it is known to be part of none.
         """
         most = None if self.limits is None else self.limits.concurrency
-        if most is None:
-            return _NO_SLOT
-        outer = current_run()
-        if outer is not None and outer.run is self.run:
+        if most is None or (not is_outermost and self.is_executing):
             return _NO_SLOT
         state, loop = self._state, asyncio.get_running_loop()
         if state.slots is None:
@@ -308,30 +364,48 @@ class Run:
             slots = state.slots[loop] = asyncio.Semaphore(most)
         return slots
 
-    # --- provenance
+    # --- features
 
     @property
-    def memory(self) -> _provenance.Memory:
-        """What the run has read, and from whom, where it has a `provenance` policy."""
-        if self._state.memory is None:
-            self._state.memory = _provenance.Memory()
-        return self._state.memory
+    def feature_gates(self) -> tuple[GateStep, ...]:
+        """The gates of its features."""
+        return tuple(step for parts in self.feature_parts for step in parts.gates)
+
+    def feature(self, name: str) -> FeatureState | None:
+        """Return what a feature keeps for the run, by the feature's name; None for a run without it."""
+        if not self.feature_parts:
+            return None
+        states = self._state.features
+        for parts in self.feature_parts:
+            if parts.name == name and name not in states:
+                states.setdefault(name, parts.open(self.run))  # of two threads the first one's is used by both
+        return states.get(name)
+
+    def read(self, given: ModelInput) -> None:
+        """Have the features read a value that a model or a program is about to read."""
+        for parts in self.feature_parts:
+            if (state := self.feature(parts.name)) is not None:
+                state.read(given, self)
+
+    def describe(self, call: Any) -> dict[str, Any]:
+        """Return what the features have the record keep of a call that arrives."""
+        found: dict[str, Any] = {}
+        for parts in self.feature_parts:
+            if (state := self.feature(parts.name)) is not None:
+                found |= state.describe(call)
+        return found
 
     def hear(self, text: str) -> None:
-        """Keep what the user said: values in it are the user's own, for the `provenance` policy."""
+        """Keep what the user said, for the features of the run and for its record."""
         if self.record_words:
             self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
-        if self.provenance is not None:
-            self.memory.hear(text)
+        if self.feature_parts:
+            self.read(ModelInput("user", text))
 
     def new_words(self) -> tuple[str, ...]:
         """Return what the user said since this was asked last, for a record: the last hundred texts."""
         said, self._state.heard = self._state.heard, ()
         return said
-
-    def intend(self, program: str) -> bool:
-        """Keep a program that is about to run; return whether it was written before any text of others was read."""
-        return self.provenance is not None and self.memory.intend(program)
 
     # --- approval
 
@@ -367,8 +441,7 @@ class Run:
 
     def client_of(self, ctx: RunContext[Any]) -> CallClient:
         """Return the client of a call, with the host in its place where it lacks something."""
-        memory = None if self.provenance is None else self.memory
-        return LinkedClient(ctx, self.client, self.sample, memory)
+        return LinkedClient(ctx, self.client, self.sample, self.read if self.feature_parts else None)
 
     # --- its end
 
@@ -407,6 +480,7 @@ _SETTERS: Final = tuple(vars(Run)[name].__set__ for name in _FIELDS)
 
 
 _GATE_OPTIONS: Final = frozenset({"available", "deps"})  # of which gates are made
+_BEGIN_OPTIONS: Final = frozenset({"approvals", "fence", "journal"})  # of which the steps are made before a tool begins
 
 
 class _MadeRun(Run):
@@ -445,6 +519,8 @@ class RunView(_MadeRun):
         write(self, "_of", run.run)
         if not _GATE_OPTIONS.isdisjoint(options):
             write(self, "compiled_gates", None)
+        if not _BEGIN_OPTIONS.isdisjoint(options):
+            write(self, "begin_steps", None)
 
     @property
     def run(self) -> Run:

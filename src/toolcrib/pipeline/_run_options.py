@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias
 
 from toolcrib import approvals as _approvals
-from toolcrib import provenance as _provenance
 from toolcrib.hooks import require_number, target_name
 from toolcrib.record import Sink
 from toolcrib.toolsets import Selectable
@@ -70,7 +69,6 @@ class RunOptions(Protocol):
     approvals: Any
     principal: Any
     available: Any
-    provenance: Any
     sinks: Any
     requirements: Any
 
@@ -82,8 +80,6 @@ def require_options(run: RunOptions) -> None:
     if run.approvals is not None:
         mend = "a store, as in SqliteApprovalStore('approvals.db')"
         _require("approvals", run.approvals, _approvals.ApprovalStore, mend)
-    if run.provenance is not None:
-        _require("provenance", run.provenance, _provenance.Provenance, "a policy, as in Provenance()")
     _require("limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)")
     _require("principal", run.principal, str, "a name")
     if isinstance(run.available, str):

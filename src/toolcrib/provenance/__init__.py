@@ -2,7 +2,7 @@
 
 A run keeps the user's words and the results of its tools, each with its source. Before a tool with an effect runs,
 every argument is looked up: in the user's words, in results of trusted sources, in results that a stranger may have
-written. Nothing here knows of a pipeline.
+written. A policy is a feature of a run: `Run(features=[Provenance()])`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.provenance._flow import Flow, fields_of
-    from toolcrib.provenance._labels import Effect, Labels, Source, Trust, labelled, require_effect, require_source
+    from toolcrib.provenance._feature import RunProvenance, memory_of, parts_of, provenance_of
     from toolcrib.provenance._memory import Memory
     from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
     from toolcrib.provenance._question import Origin, Question
     from toolcrib.provenance._texts import TextIndex, flat
     from toolcrib.schema import Content, Decides
+    from toolcrib.tools import Effect, Labels, Source, Trust, labelled, require_effect, require_source
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._flow": "Flow fields_of",
-            "._labels": "Effect Labels Source Trust labelled require_effect require_source",
+            "._feature": "RunProvenance memory_of parts_of provenance_of",
             "._memory": "Memory",
             "._policy": "Provenance Rule ToolLabels Verdict",
             "._question": "Origin Question",
             "._texts": "TextIndex flat",
             "toolcrib.schema": "Content Decides",
+            "toolcrib.tools": "Effect Labels Source Trust labelled require_effect require_source",
         },
     )
 
@@ -37,21 +37,23 @@ __all__ = [
     "Content",
     "Decides",
     "Effect",
-    "Flow",
     "Labels",
     "Memory",
     "Origin",
     "Provenance",
     "Question",
     "Rule",
+    "RunProvenance",
     "Source",
     "TextIndex",
     "ToolLabels",
     "Trust",
     "Verdict",
-    "fields_of",
     "flat",
     "labelled",
+    "memory_of",
+    "parts_of",
+    "provenance_of",
     "require_effect",
     "require_source",
 ]

@@ -1,20 +1,44 @@
-"""Links in what is said, and the hosts that they lead to."""
+"""Links and addresses in what leaves, read as widely as any program may that shows or sends the text."""
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
+from urllib.parse import unquote
 
-__all__ = ["hosts_in", "hosts_of", "links_in", "pieces_of"]
+__all__ = ["hosts_in", "links_in", "pieces_of", "plain_text"]
 
-_BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;]+")
-_AROUND: Final = ":!?."
-_OF_SCHEMES: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-"
+_BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+")
+_AROUND: Final = ":!?.=_~#"
 _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")
-_BARE: Final = re.compile(r"[\w-]+(?:\.[\w-]+)*\.[a-z]{2,24}(?::\d{1,5})?[/?#]", re.IGNORECASE)
-_MOST_OF_PIECE: Final = 8  # links
+_DOT: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", ".") | {"\\": "/"})
+_OUT_OF_SIGHT: Final = frozenset({"Cf", "Cc", "Mn", "Me"})
+_LINK: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*:/"  # a scheme, with one slash or two
+    r"|(?:mailto|javascript|data|tel|sms|ftp|ws|wss|file|xmpp|sip):"
+    r"|//+\w"
+    r"|\w@\w"
+    r"|[\w-]\.[^\W\d_][\w-]*\w"  # a name with a dot, such as a host has
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
+)
+_MAYBE: Final = re.compile(r"[@:/\\%&]|\.\w|[^\x00-\x7f]")  # without one there is no link
+_LAYERS: Final = 3  # of encodings in one another
+
+
+def plain_text(text: str) -> str:
+    """Return a text as programs read it that decode what is in it: entities, percent signs, marks without width."""
+    for _ in range(_LAYERS):
+        decoded = unquote(html.unescape(text), errors="ignore") if "%" in text or "&" in text else text
+        if decoded == text:
+            break
+        text = decoded
+    if not text.isascii():
+        decomposed = unicodedata.normalize("NFKC", text)
+        text = "".join(char for char in decomposed if unicodedata.category(char) not in _OUT_OF_SIGHT or char.isspace())
+    return text.translate(_DOT).lower()
 
 
 def pieces_of(text: str) -> Iterator[str]:
@@ -24,30 +48,24 @@ def pieces_of(text: str) -> Iterator[str]:
 
 
 def links_in(text: str) -> Iterator[str]:
-    """Yield the links and addresses in a text: with a scheme, with `www.`, with a path, or of mail."""
-    for piece in pieces_of(text):
-        if "://" in piece:
-            for found in islice(re.finditer("://", piece), _MOST_OF_PIECE):
-                head = piece[: found.start()]
-                yield piece[len(head.rstrip(_OF_SCHEMES)) :]
-        elif piece.lower().startswith("www.") or ("@" in piece[1:] and "." in piece) or _BARE.match(piece):
+    """Yield whatever in a text may be a link, an address or the name of a host, in the form of `plain_text`."""
+    plain = plain_text(text) if _MAYBE.search(text) is not None else ""
+    for piece in pieces_of(plain) if _LINK.search(plain) is not None else ():
+        if _LINK.search(piece) is not None:
             yield piece
 
 
-def hosts_in(text: str) -> Iterator[str]:
-    """Yield the names of hosts in a flat text, and what looks like one."""
-    for name in _DOTTED.findall(text):
+def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
+    """Yield the names of hosts in a flat text, and what looks like one.
+
+    Args:
+        text: The text.
+        is_loose: Whether the part of an address behind `@` counts, too.
+    """
+    for match in _DOTTED.finditer(text):
+        if not is_loose and text[match.start() - 1 : match.start()] == "@":
+            continue
+        name = match[0]
         last = name.rpartition(".")[2]
         if (len(last) > 1 and last.isalpha()) or (last.isdigit() and name.count(".") == 3):
             yield name.removeprefix("www.")
-
-
-def hosts_of(link: str) -> Iterator[str]:
-    """Yield the host of a flat link, and the names above it: `a.evil.com`, `evil.com`. An address of mail has none."""
-    scheme, _, rest = link.partition("://")
-    if not rest and "@" in link:
-        return
-    host = re.split(r"[/?#]", rest or scheme, maxsplit=1)[0].rpartition("@")[2].partition(":")[0].removeprefix("www.")
-    while "." in host:
-        yield host
-        host = host.partition(".")[2]

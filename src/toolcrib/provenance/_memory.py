@@ -11,25 +11,24 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Final, cast
 
-from toolcrib.provenance._flow import Flow, fields_of
-from toolcrib.provenance._labels import Effect, Source, labelled
-from toolcrib.provenance._links import links_in, pieces_of
-from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, key_of
+from toolcrib.provenance._kinds import number_of, without_moments
+from toolcrib.provenance._links import links_in, pieces_of, plain_text
+from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of
 from toolcrib.provenance._private import PrivateValues
-from toolcrib.provenance._question import ASKED, Origin, OriginKind, Question, argument_of
-from toolcrib.provenance._texts import dates_in, flat, words_in
+from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
+from toolcrib.provenance._texts import flat, words_in
+from toolcrib.tools import INSIDE, Effect, Source, labelled
 
 __all__ = ["Memory"]
 
-_OUTWARD: Final = frozenset({"send", "spend"})
-_SHOWN: Final = 80
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
+_MOST_LINKS: Final = 200  # in one text
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
-_NO_FLOWS: Final[Mapping[str, Flow]] = {}
+_OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
 
 class Memory(Origins):
@@ -38,18 +37,20 @@ class Memory(Origins):
     Attributes:
         last_words: What the user wrote last, cut.
         is_whole: Whether all that it has read is results of the run's own calls, and words of the user.
+        handles: The handles of kept results that it has read.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.last_words, self.is_whole = "", True
         self._early: set[str] = set()  # programs that count as the user's
-        self._has_written = False  # what others wrote, or may have, to where it may be read again
         self._private = PrivateValues()
         self._approved: set[str] = set()  # marks
         self._read_from: dict[str, None] = {}  # where it has read text of others, for a person
         self._heard: set[str] = set()
+        self.handles: set[str] = set()  # of kept results that it has read
         self._expected: set[str] = set()
+        self._results: dict[tuple[str, str], str] = {}
         self._warned: dict[str, tuple[bool, bool]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = Lock()
@@ -58,7 +59,7 @@ class Memory(Origins):
 
     def hear(self, text: str) -> None:
         """Keep the user's words; those that it has heard before are kept once."""
-        self.last_words = _cut(text, _WORDS)
+        self.last_words = cut(text, _WORDS)
         if text not in self._heard:
             self._heard.add(text)
             self._user.add(text, WORDS_OF_USER)
@@ -73,15 +74,30 @@ class Memory(Origins):
             self._user.add(program, PROGRAM)
         return program in self._early
 
-    def expect(self, call_id: str) -> bool:
-        """Note that the result of a call is read where the call is made, or was read; False when that was known."""
-        is_new = call_id not in self._expected
-        self._expected.add(call_id)
+    def expect(self, key: str) -> bool:
+        """Note that what has this key is read now, or is not to be read; False when that was known."""
+        is_new = key not in self._expected
+        self._expected.add(key)
         return is_new
 
-    def expects(self, call_id: str) -> bool:
-        """Return whether the result of a call is read where the call is made, or was read."""
-        return call_id in self._expected
+    def expect_result(self, call_id: str, tool: str) -> None:
+        """Note that the result of a call is read where the call is made."""
+        self._results.setdefault((call_id, tool), "")
+
+    def is_expected(self, call_id: str, tool: str, key: str) -> bool:
+        """Return whether a result in a transcript is that of a call whose result is read where it is made.
+
+        The first result with the id and the tool of a call is; another one under the same id is somebody else's.
+
+        Args:
+            call_id: The call's id.
+            tool: The tool.
+            key: Names the result.
+        """
+        known = self._results.get((call_id, tool)) if call_id else None
+        if known == "":
+            self._results[call_id, tool] = key
+        return known in ("", key)
 
     def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
         """Note that the result of a call, before it is read, is untrusted or private, beyond what its tool declares."""
@@ -114,7 +130,6 @@ class Memory(Origins):
         result: Any,
         source: Source,
         readers: Collection[str] | None = None,
-        flows: Mapping[str, Flow] = _NO_FLOWS,
         *,
         echoes: bool = False,
     ) -> None:
@@ -130,44 +145,45 @@ class Memory(Origins):
             result: Its result, as JSON shapes.
             source: How far the result can be trusted.
             readers: To whom it may be sent, by the values of deciding arguments; None for all.
-            flows: What may come into the arguments, as far as the text of a program says it.
             echoes: Whether values that the tool was given, and that it says again, stay whose they were.
         """
         labels = source(arguments, result) if callable(source) else source
-        given = [(value, self.origin(value, flows.get(argument_of(path)))) for path, value in _leaves(arguments)]
-        if any(origin.kind in ASKED for _, origin in given):
+        given = [(value, self.origin(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
+        unknown = [flat(str(value)) for value, origin in given if origin.kind in ASKED]
+        if unknown and not echoes:
             labels = "untrusted"
+        written = {word for text in unknown for word in words_in(text)}  # which an effect may say again
         own = {key_of(value) for value, origin in given if echoes and origin.kind not in ASKED}
         untrusted, private = self._warned.pop(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
-        about = next((_cut(value) for _, value in _leaves(arguments) if isinstance(value, str)), "")
+        about = next((cut(str(value)) for value, _ in given), "")
         place = f"`{tool}`{f' ({about})' if about else ''}"
+        allowed = None if readers is None else frozenset(map(flat, readers))
         for path, held, trust in labelled(result, labels):
-            text = held if isinstance(held, str) else str(held)
+            text = held if isinstance(held, str) else f"{held:.15g}" if isinstance(held, float) else str(held)
+            if written and trust != "untrusted" and not written.isdisjoint(words_in(flat(text))):
+                trust = "untrusted"
             self._left -= len(text)
             if self._left < 0:
                 return
-            number = len(self._sources)
-            self._sources.append((Origin(trust, tool, call_id, about, path), text))
-            if trust == "trusted":
+            number, kind = len(self._sources), cast("OriginKind", "untrusted" if trust == "untrusted" else "trusted")
+            origin = Origin(kind, tool, call_id, about, path)
+            self._sources.append(Piece(origin, text, arguments, is_beside=trust == "beside"))
+            if trust != "untrusted":
                 self._trusted.add(text, number)
             else:
-                self._untrusted.add(text, number)
+                self._untrusted.add(text, number, own)
                 self._read_from[place] = None
                 if own:
                     self._echoes[number] = own
-                for key in own:
-                    if self._untrusted.numbers.get(cast("float", key)) == number:
-                        del self._untrusted.numbers[cast("float", key)]
-            if trust != "trusted" or self._has_written:
-                self.note_others(tool, fields_of(path))
-            if readers is not None:
-                self._private.add(flat(text), number, frozenset(map(flat, readers)))
+            if allowed is not None:
+                self._private.add(plain_text(text), number, allowed)
 
     def write(self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str]) -> None:
         """Note what a call with an effect writes: where it is read again, it is no more trusted than it is now.
 
-        Addresses, links and numbers in what it says that only the model knows from where are kept as a stranger's.
+        Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
+        what decides.
 
         Args:
             origin: The call, as the origin of what it writes.
@@ -175,21 +191,18 @@ class Memory(Origins):
             content: The arguments that say something, and decide nothing.
         """
         for path, value in islice(_leaves(arguments), _MOST_VALUES) if self._reads_others else ():
-            if self.origin(value).kind not in ASKED:
-                continue
-            self._has_written = True
-            is_said = isinstance(value, str) and argument_of(path) in content
-            named = pieces_of(value) if is_said else ()
-            for word in islice((word for word in named if _NAMING.search(word) is not None), _MOST_WRITTEN):
-                if self.origin(word).kind == "model":
-                    self._untrusted.add(word, len(self._sources))
-                    self._sources.append((replace(origin, path=path), word))
-
-    def note_others(self, tool: str, fields: str = "") -> None:
-        """Note that others may have written in these fields of a tool's results, and so in all that they are in."""
-        while (tool, fields) not in self._of_others:
-            self._of_others.add((tool, fields))
-            fields = fields.rpartition(".")[0]
+            is_said = argument_of(path) in content
+            if not isinstance(value, str):
+                named, unknown = 0, [str(value)] if self.origin(value).kind == "model" else list[str]()
+            else:
+                words = list(dict.fromkeys(word for word in pieces_of(value) if not is_said or _NAMING.search(word)))
+                named = len(words)
+                unknown = [word for word in words[:_MOST_WRITTEN] if word and self.origin(word).kind == "model"]
+            text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
+            if text:
+                piece = Piece(replace(origin, path=path), text, {})
+                self._untrusted.add(text, len(self._sources))
+                self._sources.append(piece)
 
     def lose(self) -> None:
         """Note that it read text of others which is not here: from now on no result counts as trusted."""
@@ -208,7 +221,6 @@ class Memory(Origins):
         effect: Effect,
         arguments: Mapping[str, Any],
         content: frozenset[str] = frozenset(),
-        flows: Mapping[str, Flow] = _NO_FLOWS,
         settled: list[Question] | None = None,
     ) -> list[Question]:
         """Return what a person has to be asked before a tool with an effect runs.
@@ -218,51 +230,53 @@ class Memory(Origins):
             effect: What it does.
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
-            flows: What may come into the arguments, as far as the text of a program says it.
             settled: Gets where the other values come from that decide something.
         """
-        leaves = list(islice(_leaves(arguments), _MOST_VALUES + 1))
+        leaves = list(islice(_leaves(arguments, with_flags=True), _MOST_VALUES + 1))
         if len(leaves) > _MOST_VALUES:
             return _too_many(tool)
         deciding = [each for each in leaves if argument_of(each[0]) not in content]
-        said = [each for each in leaves if argument_of(each[0]) in content]
+        said = [(path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)]
         questions: list[Question] = []
-        is_anchored = not (deciding or said) or not self._reads_others
+        is_anchored, asked = not self._reads_others, ASKED_INSIDE if effect in INSIDE else ASKED
         for path, value in deciding:
-            origin = self._origin_for(effect, value, flows.get(argument_of(path)))
-            mark = origin.mark(tool, argument_of(path), str(value)) if origin.kind in ASKED else ""
-            if not mark or mark in self._approved:
-                is_anchored = True
-                if settled is not None:
-                    settled.append(Question.of(path, _cut(str(value)), origin, mark))
-            else:
-                questions.append(Question.of(path, _cut(str(value)), origin, mark))
-        receivers = {flat(str(value)) for _, value in deciding}
-        for path, value in said if effect in _OUTWARD else ():
-            questions += self._asked_of_content(tool, path, str(value), receivers)
-        if not questions and not is_anchored and all(self._is_of_others(value) for _, value in said):
+            shown, passed = _shown(value), list[Question]()
+            for origin in self._origins_for(effect, path, value):
+                mark = origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
+                question = Question.of(path, cut(shown), origin, mark)
+                is_passed = not mark or mark in self._approved
+                is_anchored = is_anchored or is_passed
+                (passed if is_passed or origin.kind not in asked else questions).append(question)
+            if settled is not None and passed and (not questions or questions[-1].path != path):
+                settled.append(max(passed, key=lambda each: each.kind in ASKED))
+        if effect not in INSIDE:
+            questions += self._asked_of_what_leaves(tool, deciding, said)
+        if not questions and not is_anchored and not self._has_users(said, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
                 why = f"nothing that `{tool}` is given is the user's, or of a trusted source"
                 questions.append(Question("", "", why, "model", mark))
         return questions
 
-    def judge_keys(self, tool: str, arguments: Mapping[str, Any], fields: Collection[str]) -> Iterator[Question]:
-        """Yield what a person has to be asked about keys of objects that a stranger wrote.
+    def judge_keys(
+        self, tool: str, arguments: Mapping[str, Any], fields: Collection[str], effect: Effect = "execute"
+    ) -> Iterator[Question]:
+        """Yield what a person has to be asked about keys of objects, which are values unless the schema names them.
 
         Args:
             tool: The tool's name.
             arguments: The final arguments as JSON shapes.
             fields: The keys that the tool's schema names.
+            effect: What the tool does.
         """
         keys = list(islice(_keys(arguments), _MOST_VALUES + 1))
         if len(keys) > _MOST_VALUES:
             yield from _too_many(tool)
             return
         for path, key in keys:
-            origin = self.origin(key) if key not in fields and words_in(flat(key)) else None
-            if origin is not None and origin.kind == "untrusted":
-                yield from self._asked_unless_approved(tool, path, key, origin)
+            for origin in () if key in fields else self.cover(key):
+                if origin.kind in (ASKED_INSIDE if effect in INSIDE else ASKED):
+                    yield from self._asked_unless_approved(tool, path, key, origin)
 
     def judge_programs(self, arguments: Mapping[str, Any], content: frozenset[str] = frozenset()) -> list[Question]:
         """Return what a person has to be asked before a tool runs programs that were written late.
@@ -275,7 +289,7 @@ class Memory(Origins):
         late = {path: program for path, program in programs.items() if program not in self._early}
         marks = {path: Origin("untrusted").mark("", "", program) for path, program in late.items()}
         return [
-            Question(path, _cut(program), self._why_late(), "untrusted", marks[path])
+            Question(path, cut(program), self._why_late(), "untrusted", marks[path])
             for path, program in late.items()
             if marks[path] not in self._approved
         ]
@@ -286,35 +300,69 @@ class Memory(Origins):
         read = ", ".join([*named, *([f"{more} more"] if more else [])]) or "in another process"
         return f"was written after text of others had been read: {read}"
 
-    def _origin_for(self, effect: Effect, value: Any, flow: Flow | None) -> Origin:
-        """Return where a deciding value comes from; one that is paid for may not be chosen by others either."""
-        origin = self.origin(value, flow)
-        is_choice = effect == "spend" and origin.kind == "trusted" and isinstance(value, str) and self._reads_others
-        return replace(origin, kind="chosen") if is_choice and not self._is_meant(value) else origin
+    def _origins_for(self, effect: Effect, path: str, value: Any) -> list[Origin]:
+        """Return where the components of a deciding value come from; what is paid may not be chosen by others."""
+        if not self._reads_others:
+            return [Origin("derived")] if not _has_words(value) else self.cover(value)
+        if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
+            return [Origin("user" if value is True and self._names_flag(path) else "flag")]
+        found = self.cover(value)
+        if effect != "spend":
+            return found
+        return [self._chosen(each, value) if each.kind == "trusted" and not each.is_meant else each for each in found]
 
-    def _is_of_others(self, value: Any) -> bool:
-        """Return whether a value that decides nothing shows no sign of the user's will; a date is none."""
-        if not isinstance(value, str) or (value[:1].isdigit() and any(dates_in(value))):
-            return True
-        return self.origin(value).kind in ASKED
+    def _chosen(self, origin: Origin, value: Any) -> Origin:
+        """Return the origin of a trusted value that is paid, or paid to: chosen, unless the user named its record."""
+        key = origin.part or key_of(value)
+        number = number_of(key) if isinstance(key, str) else key
+        meant = self._find_meant(str(key)) if number is None else self._find_meant_number(number)
+        return meant or replace(origin, kind="chosen")
 
-    def _asked_of_content(self, tool: str, path: str, text: str, receivers: set[str]) -> Iterator[Question]:
-        """Yield links and addresses that a stranger wrote, and private values that go to others than their readers."""
-        for link in links_in(text):
-            found = self._untrusted.find(flat(link)) or self._host_of_others(flat(link))
-            if found is not None and self._user.find(flat(link)) is None:
-                yield from self._asked_unless_approved(tool, path, link, self._source(*found))
-        for held, number, readers in self._private.within(flat(text)):
-            if not receivers <= readers:
-                origin = replace(self._source(number), kind="private")
-                yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
+    def _names_flag(self, path: str) -> bool:
+        """Return whether the user wrote the name of what is true."""
+        words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
+        return all(len(word) > 1 and self._user.find(word) is not None for word in words) and bool(words)
+
+    def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
+        """Return whether what is said shows the user's will, which a date or a number alone does not.
+
+        All its words are the user's or of trusted results; inside the user's own space, one longer word is.
+        """
+        for _, text in said:
+            words = _OF_USER.findall(without_moments(flat(text)))
+            if words and self._is_put_together(flat(text)):
+                return True
+            if is_inside and any(self._user.find(word) for word in islice(dict.fromkeys(words), _MOST_WRITTEN)):
+                return True
+        return False
+
+    def _asked_of_what_leaves(
+        self, tool: str, deciding: Sequence[tuple[str, Any]], said: Sequence[tuple[str, str]]
+    ) -> Iterator[Question]:
+        """Yield links and addresses of others in what is said, and private values that go to others than readers."""
+        for path, text in said:
+            for number, link in enumerate(dict.fromkeys(links_in(text))):
+                if number == _MOST_LINKS:
+                    yield from _too_many(tool)
+                    break
+                for origin in self.cover(link):
+                    if origin.kind in ASKED:
+                        yield from self._asked_unless_approved(tool, path, link, origin)
+        if self._private.is_full:
+            yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
+        receivers = {flat(str(value)) for _, value in deciding if _has_words(value)}
+        for path, value in (*deciding, *said):
+            for held, number, readers in self._private.within(plain_text(str(value))):
+                if not receivers or not receivers <= readers:
+                    origin = replace(self._sources[number].located(), kind="private")
+                    yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
     ) -> Iterator[Question]:
         mark = origin.mark(tool, argument_of(path), value, to)
         if mark not in self._approved:
-            yield Question.of(path, _cut(value), origin, mark)
+            yield Question.of(path, cut(value), origin, mark)
 
     # --- what was approved
 
@@ -326,9 +374,10 @@ class Memory(Origins):
         marked = [each for each in questions if each.mark]
         self._approved.update(each.mark for each in marked)
         paths = {each.path for each in marked}
-        for path, value in islice(_leaves(arguments), _MOST_VALUES):
-            if path in paths:
-                self._approved.add(Origin("model").mark(tool, argument_of(path), str(value)))
+        for path, value in islice(_leaves(arguments, with_flags=True), _MOST_VALUES):
+            for origin in self._origins_for("send", path, value) if path in paths else ():
+                unknown = Origin("model", part=origin.part)
+                self._approved.add(unknown.mark(tool, argument_of(path), _shown(value)))
 
 
 def _too_many(tool: str) -> list[Question]:
@@ -336,29 +385,42 @@ def _too_many(tool: str) -> list[Question]:
     return [Question("", "", why, kind) for kind in _ANY]
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the texts and numbers of a JSON value, with their paths; true, false and nothing have no source."""
-    if isinstance(value, Mapping):
+def _leaves(value: Any, path: str = "", *, with_flags: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the texts and numbers of a JSON value, with their paths.
+
+    Args:
+        value: The value.
+        path: Where it is.
+        with_flags: Whether true, false, nothing and what is empty are among them; they have no source.
+    """
+    if isinstance(value, Mapping) and (value or not with_flags or not path):
         for key, held in cast("Mapping[str, Any]", value).items():
-            yield from _leaves(held, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
+            yield from _leaves(held, f"{path}.{key}" if path else str(key), with_flags=with_flags)
+    elif isinstance(value, list) and (value or not with_flags):
         for number, held in enumerate(cast("list[Any]", value)):
-            yield from _leaves(held, f"{path}[{number}]")
-    elif value is not None and not isinstance(value, bool) and (not isinstance(value, str) or words_in(flat(value))):
+            yield from _leaves(held, f"{path}[{number}]", with_flags=with_flags)
+    elif with_flags or _has_words(value):
         yield path, value
 
 
+def _has_words(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(words_in(flat(value)))
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a question shows it."""
+    return (
+        value if isinstance(value, str) and value else json.dumps(value) if not isinstance(value, float) else str(value)
+    )
+
+
 def _keys(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the keys of objects inside a JSON value, with the paths of the objects."""
+    """Yield the keys of the objects in a JSON value, with the paths of the objects."""
     items = cast("Mapping[str, Any]", value).items() if isinstance(value, Mapping) else ()
     for key, held in items:
-        if path:
-            yield path, str(key)
+        yield path or str(key), str(key)
         yield from _keys(held, f"{path}.{key}" if path else str(key))
     for number, held in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
         yield from _keys(held, f"{path}[{number}]")
-
-
-def _cut(text: str, most: int = _SHOWN) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,17 +1,19 @@
-"""Origins of values: where a text or a number comes from, by what a run has read."""
+"""Origins of values: the components of a value, each with where it comes from, by what a run has read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, cast
 
-from toolcrib.provenance._flow import Flow
-from toolcrib.provenance._links import hosts_of
-from toolcrib.provenance._question import Origin
-from toolcrib.provenance._texts import TextIndex, dates_in, flat
+from toolcrib.provenance._kinds import Component, components, number_of, without_moments
+from toolcrib.provenance._question import ASKED, Origin
+from toolcrib.provenance._texts import TextIndex, flat
 
-__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "key_of"]
+__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of"]
 
 WORDS_OF_USER: Final = 0
 """Who wrote a text of the user's: the user."""
@@ -19,21 +21,54 @@ PROGRAM: Final = 1
 """Who wrote a text that counts as the user's: the model, in a program, before any text of others was read."""
 
 _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
-_MOST_NUMBERS: Final = 64  # from which another may be computed: of more, most numbers could be
-_AMBIGUOUS: Final = 3  # digits
-_LONG: Final = 2_000  # characters of a text that is not looked at word by word
+_MOST_EXACT: Final = 2**53  # the whole numbers that a float holds
+_SHORT: Final = 3  # characters
+_IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
 _NEAR: Final = 32  # values of one record that are looked through
+_LONG: Final = 2_000  # characters of a text that is looked at word by word
+_MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
+_LONGEST_PHRASE: Final = 8  # words
+_BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "chosen": 1}
+_PLAIN: Final = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text or a number of a result.
+
+    Attributes:
+        origin: Where it stands.
+        text: The text.
+        arguments: What the result was looked up by, as JSON shapes.
+        is_beside: Whether a text of others is in the same record.
+    """
+
+    origin: Origin
+    text: str
+    arguments: Mapping[str, Any]
+    is_beside: bool = False
+
+    def located(self, line: int = 0) -> Origin:
+        """Return its origin with the line, and with what stands for the place in marks.
+
+        A result that is one text and that was looked up by arguments is the place that these name, such as a file or a
+        page. Of another one the place is the text itself.
+        """
+        origin = self.origin
+        is_named = bool(self.arguments) and not origin.path
+        parts = [self.arguments] if is_named else [self.arguments, origin.path, self.text]
+        source = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+        return replace(origin, line=line, source=source)
 
 
 class Origins:
     """The texts that a run knows: the user's, those of trusted results, and those that others may have written."""
 
     def __init__(self) -> None:
-        self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex()
-        self._sources: list[tuple[Origin, str]] = []  # of each value, with its text
+        self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex(is_loose=True)
+        self._sources: list[Piece] = []
         self._left = _MOST_TEXT
-        self._echoes: dict[int, set[str | float]] = {}  # of sources: what their calls were given, and not by others
-        self._of_others: set[tuple[str, str]] = set()  # tools, and the fields of their results in which others wrote
+        self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
 
     @property
     def is_full(self) -> bool:
@@ -44,163 +79,262 @@ class Origins:
     def _reads_others(self) -> bool:
         return len(self._untrusted) > 0 or self.is_full
 
-    def origin(self, value: Any, flow: Flow | None = None) -> Origin:
-        """Return where a text or a number comes from.
+    def origin(self, value: Any) -> Origin:
+        """Return where a text or a number comes from: of several components the one that is trusted least."""
+        return max(self.cover(value), key=lambda each: _BY_KIND.get(each.kind, 0))
+
+    def cover(self, value: Any) -> list[Origin]:
+        """Return where a text or a number comes from: as it is, or else each of its components.
 
         Args:
             value: The text or number.
-            flow: What may come into the argument, as far as the text of a program says it.
         """
-        key = key_of(value)
-        if flow is None:
-            return self._origin_of(key, None)
-        stranger = next((each[0] for each in flow.results if self.is_full or each in self._of_others), None)
-        if stranger is None:
-            found = self._origin_within(key, flow) if flow.is_early else None
-            return self._origin_of(key, flow) if found is None else found
-        origin = self._origin_of(key, flow)
-        is_computed = origin.kind in ("derived", "model") or (origin.kind == "trusted" and not self._is_from(key, flow))
-        is_literal = key in flow.literals
-        return Origin("untrusted", stranger, about="computed") if is_computed and not is_literal else origin
+        text = key_of(value)
+        number = number_of(text) if isinstance(text, str) else text
+        if number is not None or not isinstance(text, str):
+            return [self._origin_of_number(number or 0.0)]
+        whole = self._origin_of_text(text)
+        if whole is not None:
+            return [whole]
+        if not self._reads_others:
+            return [Origin("derived")]
+        parts = components(text)
+        found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts]
+        if len(parts) > 1 and any(each.kind in ASKED for each in found):
+            found = self._cover_phrases(text) or found
+        return found
 
-    def _origin_within(self, key: str | float, flow: Flow) -> Origin | None:
-        """Return the origin of a value that nothing of others flows into; None where it has to be looked up.
+    def _cover_phrases(self, text: str) -> list[Origin]:
+        """Return the components of what is left of a text without words that stand side by side in one of ours."""
+        words = text.split()
+        if len(words) > _MOST_WORDS:
+            return []
+        rest, at = list[str](), 0
+        while at < len(words):
+            longest = min(len(words) - at, _LONGEST_PHRASE)
+            ends = (end for end in range(longest, 1, -1) if self._is_ours(" ".join(words[at : at + end])))
+            end = next(ends, 0)
+            if not end:
+                rest.append(words[at])
+            elif rest and rest[-1] != "\n":
+                rest.append("\n")
+            at += end or 1
+        if len(rest) == len(words):
+            return []
+        parts = [part for line in " ".join(rest).split("\n") if line.strip() for part in components(line.strip())]
+        return [Origin("derived"), *(self._origin_of(part, is_whole=False) for part in parts)]
 
-        The program was written before anything of others was read, so that they did not choose it either. A text has to
-        be one that the program says, or that is in such a result: only a number may be computed of them.
-        """
-        if key in flow.literals or (flow.literals and isinstance(key, str) and self._is_written_by(PROGRAM, key)):
-            return Origin("user")
-        return Origin("derived") if flow.results and self._is_from(key, flow) else None
+    def _is_ours(self, phrase: str) -> bool:
+        phrase = phrase.strip(".,:;!?'\"()")
+        if " " not in phrase:
+            return False
+        if self._user.find(phrase) is not None:
+            return True
+        found = self._find_trusted(phrase)
+        return found is not None and found.kind == "trusted" and self._find_of_others(phrase) is None
 
-    def _is_from(self, key: str | float, flow: Flow) -> bool:
-        """Return whether a text is in a trusted result that may flow there; a number may be in any."""
-        tools = {tool for tool, _ in flow.results}
-        return not isinstance(key, str) or any(
-            self._sources[number][0].tool in tools for number, _ in self._trusted.places(key)
+    def _is_put_together(self, text: str) -> bool:
+        """Return whether a text is made of words of ours, and stands in no text of others as it is."""
+        if len(text) > _LONG or self._find_of_others(text) is not None:
+            return self._user.find(text) is not None
+        words = [part.text for part in components(without_moments(text)) if part.kind in ("word", "name", "host")]
+        return bool(words) and all(
+            self._user.find(word) is not None or (not self.is_full and self._trusted.find(word) is not None)
+            for word in words
         )
 
-    def _is_written_by(self, who: int, key: str | float) -> bool:
-        """Return whether a value is in the user's words, or in a program that counts as the user's."""
-        if isinstance(key, str):
-            return any(each == who for each, _ in self._user.places(key))
-        return self._user.numbers.get(key) == who
+    # --- one component
 
-    def _is_said(self, key: str | float, flow: Flow | None) -> bool:
-        """Return whether the user wrote a value, or a program that counts as the user's; not what never flows there."""
-        if flow is None or not flow.is_early:
-            if isinstance(key, str):
-                return self._user.find(key) is not None or self._user.has_grouped(key)
-            return key in self._user.numbers
-        return key in flow.literals or self._is_written_by(WORDS_OF_USER, key)
+    def _origin_of(self, part: Component, *, is_whole: bool) -> Origin:
+        name = "" if is_whole else part.text
+        match part.kind:
+            case "number":
+                return replace(self._origin_of_number(part.number), part=name)
+            case "date":
+                return replace(self._origin_of_date(part.parts), part=name)
+            case "time":
+                return replace(self._origin_of_key("times", part.parts), part=name)
+            case "host":
+                return replace(self._origin_of_key("hosts", part.text), part=name)
+            case "word":
+                origin = self._origin_of_text(part.text, is_part=True) or Origin("model")
+                return replace(Origin("model") if origin.kind == "untrusted" else origin, part=name)
+            case "name":
+                return replace(self._origin_of_text(part.text, is_part=True) or Origin("model"), part=name)
+            case "unclear":
+                return Origin("model", part=name)
 
-    def _origin_of(self, key: str | float, flow: Flow | None) -> Origin:
-        """Return where a value comes from, by the value alone."""
-        if isinstance(key, str):
-            return self._origin_of_text(key, is_users=self._is_said(key, flow))
-        return self._origin_of_number(key, is_said=self._is_said(key, flow))
-
-    def _origin_of_text(self, text: str, *, is_users: bool) -> Origin:
-        if is_users and not _is_ambiguous(text):
+    def _origin_of_text(self, text: str, *, is_part: bool = False) -> Origin | None:
+        """Return where a text comes from as it is; None when it is nowhere."""
+        is_users = self._user.find(text) is not None or self._user.has_grouped(text) or self._user.has_mark(text)
+        if is_users and (is_part or not self._is_ambiguous(text)):
             return Origin("user")
+        trusted = self._find_trusted(text)
         found = self._find_of_others(text)  # before the trusted ones: a stranger may name what is in them
-        if found is None and is_users:
-            return Origin("user")
-        if found is None and not self.is_full:
-            found = self._trusted.find(text)
         if found is not None:
-            return self._source(*found)
-        if dates := list(dates_in(text)):
-            return self._origin_of_dates(dates)
-        is_known = not self._reads_others or self._is_put_together(text)
-        return Origin("derived" if is_known else "model")
+            meant = self._find_meant(text) if trusted is not None and len(text) > _SHORT else None
+            return meant or self._sources[found[0]].located(found[1])
+        return Origin("user") if is_users else trusted
+
+    def _find_trusted(self, text: str) -> Origin | None:
+        """Return where a trusted result has a text; `chosen` where a stranger may have brought all that have it."""
+        number, line = next(self._trusted.places(text), (-1, 0)) if not self.is_full else (-1, 0)
+        if number < 0:
+            return None
+        if self._sources[number].is_beside:
+            of_its_own = (at for at in self._trusted.places(text) if not self._sources[at[0]].is_beside)
+            number, line = next(of_its_own, (number, line))
+        piece = self._sources[number]
+        if piece.is_beside:
+            return self._find_meant(text) or replace(piece.located(line), kind="chosen")
+        return piece.located(line)
+
+    def _find_meant(self, text: str) -> Origin | None:
+        """Return where a text is in a trusted result, in a record that the user named; None when in none."""
+        number = (
+            None if self.is_full else next((at for at, _ in self._trusted.places(text) if self._is_meant(at)), None)
+        )
+        return None if number is None else replace(self._sources[number].located(), is_meant=True)
 
     def _find_of_others(self, text: str) -> tuple[int, int] | None:
         """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
         return next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
 
-    def _source(self, number: int, line: int = 0) -> Origin:
-        return replace(self._sources[number][0], line=line)
-
-    def _origin_of_number(self, value: float, *, is_said: bool) -> Origin:
-        trusted, others = self._trusted.numbers, self._untrusted.numbers
-        if is_said and not (value in others and _is_ambiguous(f"{value:g}")):
+    def _origin_of_number(self, value: float) -> Origin:
+        others, is_users = self._untrusted.numbers.get(value), value in self._user.numbers
+        is_either = others is not None and self._is_ambiguous(f"{value:.15g}")
+        if is_users and not is_either:
             return Origin("user")
-        if value in trusted and not self.is_full:
-            return self._source(trusted[value])
-        if value in others:
-            return self._source(others[value])
-        is_known = not (others or self.is_full) or self._is_computed(value)
-        return Origin("derived" if is_known else "model")
+        trusted = None if self.is_full else self._trusted.numbers.get(value)
+        is_beside = trusted is not None and self._sources[trusted].is_beside
+        if trusted is not None and not is_either and (is_beside or others is not None):
+            meant = self._find_meant_number(value)
+            if meant is not None:
+                return meant
+        if others is not None and (trusted is None or abs(value) >= _IN_ANY_TEXT or value % 1):
+            return self._sources[others].located()
+        if trusted is not None:
+            is_chosen = is_beside or others is not None
+            return replace(self._sources[trusted].located(), kind="chosen" if is_chosen else "trusted")
+        return Origin("model" if self._reads_others else "derived")
 
-    def _is_computed(self, value: float) -> bool:
-        """Return whether a number is the sum, difference, product or share of two that the user or a source gave."""
-        known = [*self._user.numbers, *self._trusted.numbers][-_MOST_NUMBERS:]
-        cents = {round(each, 2) for each in known}
-        return any(
-            round(value - each, 2) in cents
-            or round(value + each, 2) in cents
-            or (each and (round(value / each, 2) in cents or round(value * 100 / each, 2) in cents))
-            for each in known
+    def _find_meant_number(self, value: float) -> Origin | None:
+        places = (at for at, _ in self._trusted.places(f"{value:.15g}"))
+        of_value = (at for at in places if number_of(flat(self._sources[at].text)) == value)
+        number = next((at for at in of_value if self._is_meant(at)), None)
+        return None if number is None else replace(self._sources[number].located(), is_meant=True)
+
+    def _is_ambiguous(self, text: str) -> bool:
+        """Return whether a value is so short that, where a stranger wrote it as well as the user, it may be either's.
+
+        A name that the user wrote with a capital is not.
+        """
+        return len(text) <= _SHORT and not self._user.has_name(text)
+
+    def _origin_of_key(self, index: Literal["times", "hosts"], key: Any) -> Origin:
+        """Return where a time of day or a host comes from."""
+        indexes = (self._user, self._trusted, self._untrusted)
+        user, trusted, others = (cast("Mapping[Any, int]", getattr(each, index)) for each in indexes)
+        if key in user:
+            return Origin("user")
+        if key in others:
+            return self._sources[others[key]].located()
+        if key in trusted and not self.is_full and not self._sources[trusted[key]].is_beside:
+            return self._sources[trusted[key]].located()
+        return Origin("model" if self._reads_others else "derived")
+
+    def _origin_of_date(self, date: tuple[int, ...]) -> Origin:
+        """Return where a date comes from; one that is known without a year is known in the years that are."""
+        year, day = date[0], (date[1], date[2])
+        user, others = self._user.dates.get(day, {}), self._untrusted.dates.get(day, {})
+        trusted = {} if self.is_full else self._trusted.dates.get(day, {})
+        if self._is_known(year, user):
+            return Origin("user")
+        if others:
+            return self._sources[others.get(year, next(iter(others.values())))].located()
+        if self._is_known(year, trusted):
+            return self._sources[next(iter(trusted.values()))].located()
+        return Origin("model" if self._reads_others else "derived")
+
+    def _is_known(self, year: int, years: Mapping[int, int]) -> bool:
+        if not years or not year or year in years:
+            return bool(years)
+        return 0 in years and (year in self._user.years or (not self.is_full and year in self._trusted.years))
+
+    # --- the record that a value is in
+
+    def _is_meant(self, number: int) -> bool:
+        """Return whether the user named the record that a trusted value is in, by another value of it.
+
+        That is a trusted one, or one of others that no other record has, such as the title of an event.
+        """
+        piece = self._sources[number]
+        near = [each for each in self._siblings(number) if _field_of(each.origin.path) != _field_of(piece.origin.path)]
+        if any(each.origin.kind == "trusted" and self._is_pointer(each) for each in near):
+            return True
+        return any(each.origin.kind != "trusted" and self._names_one(each, piece) for each in near)
+
+    def _siblings(self, number: int) -> list[Piece]:
+        """Return the values of the record that a value is in."""
+        origin = self._sources[number].origin
+        record = _record_of(origin.path)
+        nearby = self._sources[max(0, number - _NEAR) : number + _NEAR] if record is not None else ()
+        same = (each for each in nearby if each.origin.call_id == origin.call_id)
+        return [each for each in same if _record_of(each.origin.path) == record]
+
+    def _is_pointer(self, piece: Piece) -> bool:
+        """Return whether a trusted value of a record says which record the user means.
+
+        Beside a text of others a word does not, and a number only if no other record has it: a stranger may bring one.
+        """
+        text = flat(piece.text)
+        number = number_of(text)
+        if number is not None:
+            return number in self._user.numbers and len(text) > 1 and self._is_single(text)
+        if self._is_ambiguous(text) or self._user.find(text) is None:
+            return False
+        return not piece.is_beside or _PLAIN.fullmatch(text) is None
+
+    def _is_single(self, text: str) -> bool:
+        pieces = [self._sources[at] for at, _ in self._trusted.places(text)]
+        return (
+            len({(each.origin.call_id, _record_of(each.origin.path)) for each in pieces if flat(each.text) == text})
+            == 1
         )
 
-    def _origin_of_dates(self, dates: Sequence[tuple[int, int]]) -> Origin:
-        for date in dates:
-            if date not in self._user.dates and date in self._untrusted.dates:
-                return self._source(self._untrusted.dates[date])
-        known = self._user.dates.keys() | self._trusted.dates.keys()
-        is_known = not self._reads_others or (not self.is_full and known.issuperset(dates))
-        return Origin("derived" if is_known else "model")
-
-    def _is_put_together(self, text: str) -> bool:
-        """Return whether a text is made of words that the user wrote, or that trusted results have."""
-        words = [word.strip(".,:;!?'\"()") for word in text.split()] if len(text) <= _LONG else []
-        return len(words) > 1 and all(
-            not word or self._user.find(word) is not None or (not self.is_full and self._trusted.find(word) is not None)
-            for word in words
-        )
-
-    def _is_meant(self, value: str) -> bool:
-        """Return whether the user wrote another value of a record that a trusted value is in."""
-        return any(self._is_in_users_record(number) for number, _ in self._trusted.places(flat(value)))
-
-    def _is_in_users_record(self, number: int) -> bool:
-        origin, record = self._sources[number][0], _record_of(self._sources[number][0].path)
-        nearby = self._sources[max(0, number - _NEAR) : number + _NEAR]
-        return bool(record) and any(
-            each.call_id == origin.call_id
-            and each.path != origin.path
-            and _record_of(each.path) == record
-            and self._is_users(text)
-            for each, text in nearby
-        )
-
-    def _is_users(self, text: str) -> bool:
-        try:
-            return round(float(text), 4) in self._user.numbers
-        except ValueError:
-            return not _is_ambiguous(text) and self._user.find(flat(text)) is not None
-
-    def _host_of_others(self, link: str) -> tuple[int] | None:
-        """Return where a stranger names the host of a link, which the user and trusted results do not name."""
-        for host in hosts_of(link):
-            if host in self._user.hosts or (host in self._trusted.hosts and not self.is_full):
-                return None
-            if host in self._untrusted.hosts:
-                return (self._untrusted.hosts[host],)
-        return None
+    def _names_one(self, name: Piece, value: Piece) -> bool:
+        """Return whether the user wrote a text of others that names a record, and no record with another value."""
+        text, field = flat(name.text), _field_of(value.origin.path)
+        if _PLAIN.fullmatch(text) or number_of(text) is not None or self._user.find(text) is None:
+            return False
+        named = [at for at, _ in self._untrusted.places(text) if flat(self._sources[at].text) == text]
+        found = [
+            frozenset(each.text for each in self._siblings(at) if _is_same(_field_of(each.origin.path), field))
+            for at in named
+        ]
+        return len(set(found)) == 1 and value.text in found[0]
 
 
 def key_of(value: Any) -> str | float:
     """Return a text or a number as it is looked up."""
+    if isinstance(value, int) and abs(value) >= _MOST_EXACT:
+        return str(value) if abs(value) < 10**4_000 else hex(value)
     return round(float(value), 4) if isinstance(value, int | float) else flat(str(value))
 
 
-def _is_ambiguous(text: str) -> bool:
-    """Return whether a value is so short that, where both the user and a stranger wrote it, it may be either's."""
-    return len(text) <= (_AMBIGUOUS if text.isdecimal() else _AMBIGUOUS - 1)
+def _field_of(path: str) -> str:
+    """Return the path of a value, or of the list that it is an item of."""
+    return path[: path.rindex("[")] if path.endswith("]") else path
 
 
-def _record_of(path: str) -> str:
-    """Return the path of the record that a value is in."""
-    return path[: max(path.rfind("."), path.rfind("["), 0)]
+def _is_same(path: str, other: str) -> bool:
+    """Return whether two paths lead to the same field, be it of another record."""
+    return path.rpartition(".")[2] == other.rpartition(".")[2]
+
+
+def _record_of(path: str) -> str | None:
+    """Return the path of the record that a value is in; None for a value that is in none."""
+    field = _field_of(path)
+    if not field or field.endswith("]"):
+        return None
+    return field[: max(field.rfind("."), 0)]

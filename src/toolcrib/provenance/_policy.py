@@ -14,9 +14,11 @@ from pydantic import BeforeValidator, ConfigDict, SkipValidation, TypeAdapter, V
 from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import ErrorDetails
 
+from toolcrib import provenance
 from toolcrib.errors import PolicyError, closest
-from toolcrib.provenance._labels import Effect, Source, require_source
+from toolcrib.hooks import FeatureParts
 from toolcrib.provenance._question import OriginKind
+from toolcrib.tools import Effect, Source, require_source
 
 __all__ = ["Provenance", "Rule", "ToolLabels", "Verdict"]
 
@@ -50,7 +52,7 @@ class ToolLabels:
         private: What becomes of one that sends a private value to others than its readers.
     """
 
-    effect: Effect = "write"
+    effect: Effect = "execute"
     source: Source | None = "untrusted"
     content: frozenset[str] = frozenset()
     readers: Collection[str] | None = None
@@ -148,7 +150,7 @@ _SAYS: Final = (*_REPLACED, "content", "deciding")
 class Provenance:
     """A policy: what decides where an effect goes comes from the user, the host or a trusted source.
 
-    Give it to a run: `Run(provenance=Provenance())`. Another call needs approval, and its request says which text each
+    Give it to a run: `Run(features=[Provenance()])`. Another call needs approval, and its request says which text each
     such value is from.
 
     Attributes:
@@ -177,6 +179,10 @@ class Provenance:
             raise PolicyError(str(path), tuple(dict.fromkeys(problems))) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise PolicyError(str(path), (f"it is no TOML: {error}",)) from None
+
+    def register(self) -> FeatureParts:
+        """Return what the policy registers with a run."""
+        return provenance.parts_of(self)  # of a module that needs this one
 
     def labels(self, declared: ToolLabels, tool: str, toolsets: Collection[str], principal: str | None) -> ToolLabels:
         """Return what the policy goes by for calls of a tool, where the tool declares these labels."""

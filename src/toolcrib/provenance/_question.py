@@ -8,10 +8,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["ASKED", "Origin", "OriginKind", "Question", "argument_of"]
+__all__ = ["ASKED", "ASKED_INSIDE", "Origin", "OriginKind", "Question", "argument_of", "cut"]
 
-OriginKind: TypeAlias = Literal["user", "trusted", "derived", "untrusted", "model", "chosen", "private"]
-ASKED: Final = frozenset({"untrusted", "model", "chosen", "private"})
+OriginKind: TypeAlias = Literal["user", "trusted", "derived", "untrusted", "model", "chosen", "flag", "private"]
+ASKED: Final = frozenset({"untrusted", "model", "chosen", "flag", "private"})
+"""The kinds that are asked about for effects that leave the user's space, or cannot be undone."""
+ASKED_INSIDE: Final = frozenset({"untrusted", "flag"})
+"""The kinds that are asked about for effects inside the user's own space."""
 
 _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "user": "is what the user wrote",
@@ -20,6 +23,7 @@ _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "untrusted": "comes from {source}, untrusted",
     "model": "is in nothing that the user wrote or that a trusted tool gave",
     "chosen": "comes from {source}, and was chosen after text of others had been read",
+    "flag": "is one of a few values, and may be what a stranger wants",
     "private": "comes from {source}, and may not be sent to them",
 }
 
@@ -31,13 +35,17 @@ class Origin:
     Attributes:
         kind: `user` is the user's words, `trusted` a result of a trusted source, `derived` made of both. A person is
             asked about the others: `untrusted` is a result that a stranger may have written, `model` is what only the
-            model knows from where, `chosen` is one of several trusted values, chosen after a stranger's text was read,
-            `private` is on its way to those who may not read it.
+            model knows from where, `chosen` is a trusted value that a stranger may have picked: of several ones, or of
+            a record that he brought; `flag` is true, false or nothing at all, `private` is on its way to those who may
+            not read it.
         tool: The tool in whose result it was found.
         call_id: The call that had that result.
         about: What that call was about, for a person.
         path: Where in the result.
         line: The line of the text there; 0 where that is not known.
+        part: The component of the value that this is the origin of, as a flat text; empty for all of it.
+        source: What stands for the place in marks: the result, or where it is looked up by arguments, these.
+        is_meant: Whether the user wrote another value of the record that it is in.
     """
 
     kind: OriginKind
@@ -46,6 +54,9 @@ class Origin:
     about: str = ""
     path: str = ""
     line: int = 0
+    part: str = ""
+    source: str = ""
+    is_meant: bool = False
 
     @property
     def place(self) -> str:
@@ -64,10 +75,10 @@ class Origin:
         Args:
             tool: The tool that is given the value.
             argument: The argument's name.
-            value: The value as text, not cut.
+            value: The value as text, not cut; of a component, the mark is of that.
             to: To whom it goes, where that counts.
         """
-        parts = [tool, argument, value, self.kind, self.tool, self.about, *sorted(to)]
+        parts = [tool, argument, self.part or value, self.kind, self.tool, self.source, *sorted(to)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -85,6 +96,7 @@ class Question:
         tool: The tool in whose result the value was found.
         call_id: The call that had that result.
         place: Where in that result.
+        part: The component of the value that it is about, cut; empty for all of it.
     """
 
     path: str
@@ -95,11 +107,14 @@ class Question:
     tool: str = ""
     call_id: str = ""
     place: str = ""
+    part: str = ""
 
     @classmethod
     def of(cls, path: str, value: str, origin: Origin, mark: str = "") -> Question:
         """Return the question for a value, as text, of an origin."""
-        return cls(path, value, origin.text(), origin.kind, mark, origin.tool, origin.call_id, origin.place)
+        return cls(
+            path, value, origin.text(), origin.kind, mark, origin.tool, origin.call_id, origin.place, cut(origin.part)
+        )
 
     @property
     def argument(self) -> str:
@@ -108,7 +123,8 @@ class Question:
 
     def text(self) -> str:
         """Return the question as a person reads it."""
-        return f"{self.path} `{self.value}` {self.why}" if self.path else self.why
+        part = f"has `{self.part}`, which " if self.part and self.part != self.value else ""
+        return f"{self.path} `{self.value}` {part}{self.why}" if self.path else self.why
 
     def to_dict(self) -> dict[str, str]:
         """Return the question as JSON shapes."""
@@ -116,10 +132,16 @@ class Question:
 
     def origin(self) -> dict[str, str]:
         """Return where the value comes from, as JSON shapes, for a record: a value, and the call that it is from."""
-        found = {"tool": self.tool, "call_id": self.call_id, "place": self.place}
+        found = {"part": self.part, "tool": self.tool, "call_id": self.call_id, "place": self.place}
         return {"path": self.path, "value": self.value, "kind": self.kind, **{k: v for k, v in found.items() if v}}
 
 
 def argument_of(path: str) -> str:
     """Return the name of the argument that a path is in."""
     return path.split(".", 1)[0].split("[", 1)[0]
+
+
+def cut(text: str, most: int = 80) -> str:
+    """Return a text on one line, cut after so many characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "\u2026"

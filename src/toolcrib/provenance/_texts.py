@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
+from toolcrib.provenance._kinds import dates_in, numbers_in, times_in
 from toolcrib.provenance._links import hosts_in
 
-__all__ = ["TextIndex", "dates_in", "flat", "numbers_in", "words_in"]
+__all__ = ["TextIndex", "flat", "words_in"]
 
 _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
 _TRIES: Final = 24  # chunks that are looked through for one value
+_TRIES_OF_OTHERS: Final = 200  # the same in texts of others, where a value that may be there counts as found
+_NOWHERE: Final[Sequence[int]] = ()
 _WORD: Final = re.compile(r"\w+")
 _GAP: Final = re.compile(r"[ -]")
 _SHORTEST_GROUPED: Final = 10  # characters; shorter ones stand side by side by chance
 _LONGEST_GROUPED: Final = 64
 _LOOKED_THROUGH: Final = 20_000  # characters of a text
 _DIGIT: Final = re.compile(r"\d")
-_NUMBER: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH: Final = rf"({'|'.join(_MONTHS)})[a-z]{{0,6}}"
-_DAY: Final = r"(\d{1,2})(?:st|nd|rd|th)?"
-_ISO: Final = re.compile(r"(?<!\d)\d{4}-(\d\d)-(\d\d)(?!\d)")
-_MONTH_FIRST: Final = re.compile(rf"\b{_MONTH}\.? {_DAY}(?: ?(?:-|to|until|and) ?(?:the )?(?:{_MONTH} )?{_DAY})?\b")
-_DAY_FIRST: Final = re.compile(rf"\b(?:{_DAY} ?(?:-|to|until|and) ?(?:the )?)?{_DAY}(?: of)? {_MONTH}\b")
+_YEAR: Final = re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w,]|\.\d)|(?<!\d)(?:19|20)\d\d(?=-\d\d-\d\d)")
+_COMPOUND: Final = re.compile(r"\w+(?:[^\w\s<>()\[\]{}\"'`|,;]+\w+)+")  # an address, a path, a link, an identifier
+_JOINT: Final = re.compile(r"[:=/?&#]+")
+_MARK: Final = re.compile(r"(?<![^\s'\"`(])[^\w\s'\"`(),;]+(?![^\s'\"`),;])")
 
 
 def flat(text: str) -> str:
@@ -43,52 +45,54 @@ def words_in(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def numbers_in(text: str) -> Iterator[float]:
-    """Yield the numbers of a flat text, rounded to what money and measures need."""
-    for found in _NUMBER.findall(text):
-        yield round(float(found.replace(",", "")), 4)
-
-
-def dates_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the dates of a flat text as month and day: `2026-05-01`, `may 1st`, `1st to the 5th of may`."""
-    for month, day in _ISO.findall(text):
-        yield int(month), int(day)
-    for month, day, other, until in _MONTH_FIRST.findall(text):
-        yield _MONTHS.index(month) + 1, int(day)
-        if until:
-            yield _MONTHS.index(other or month) + 1, int(until)
-    for start, day, month in _DAY_FIRST.findall(text):
-        yield _MONTHS.index(month) + 1, int(day)
-        if start:
-            yield _MONTHS.index(month) + 1, int(start)
-
-
 class TextIndex:
     """Texts, each with what it is from; finds those that have a value.
 
     A value is looked for in the parts of the texts that have its rarest word: what that costs does not grow with the
     texts. It is found where it stands by itself: `a@b.com` is not found in `xa@b.com`.
+
+    Args:
+        is_loose: Whether a value counts as found where it may be: in a part of a longer one, such as the host of an
+            address, and in more texts than are looked through. It is so for the texts of others.
     """
 
-    __slots__ = ("_chunks", "_places", "_texts", "dates", "hosts", "numbers")
+    __slots__ = (
+        "_chunks",
+        "_compounds",
+        "_is_loose",
+        "_marks",
+        "_places",
+        "_texts",
+        "dates",
+        "hosts",
+        "numbers",
+        "times",
+        "years",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_loose: bool = False) -> None:
+        self._is_loose = is_loose
         self._texts: list[tuple[str, str, str, int]] = []  # flat; with its capitals; as it came; what it is from
         self._chunks: list[tuple[int, int]] = []  # a text, and where the chunk begins
         self._places: dict[str, list[int]] = {}
+        self._compounds: dict[str, int] = {}
+        self._marks: set[str] = set()
         self.numbers: dict[float, int] = {}
-        self.dates: dict[tuple[int, int], int] = {}
+        self.dates: dict[tuple[int, int], dict[int, int]] = {}  # by month and day: by year, or 0, what it is from
+        self.times: dict[tuple[int, int], int] = {}
+        self.years: dict[int, int] = {}
         self.hosts: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._texts)
 
-    def add(self, text: str, number: int) -> None:
+    def add(self, text: str, number: int, but: Collection[str | float] = ()) -> None:
         """Add a text.
 
         Args:
             text: The text as it came.
             number: What it is from, by the caller's count.
+            but: Values that it does not count for, flat.
         """
         cased = _plain(text)
         plain = cased.lower()
@@ -99,13 +103,34 @@ class TextIndex:
             self._chunks.append((at, start))
             for word in set(_WORD.findall(plain, start, start + _CHUNK + _LAP)):
                 self._places.setdefault(word, []).append(chunk)
-        for host in hosts_in(plain):
+        for host in hosts_in(plain, is_loose=self._is_loose):
             self.hosts.setdefault(host, number)
+        if self._is_loose:
+            self._add_compounds(plain, number, but)
+        else:
+            self._marks.update(_MARK.findall(plain))
         if _DIGIT.search(plain) is not None:
-            for found in numbers_in(plain):
+            self._add_numbers(plain, number, but)
+
+    def _add_compounds(self, plain: str, number: int, but: Collection[str | float]) -> None:
+        for found in _COMPOUND.findall(plain):
+            parts = _JOINT.split(found)
+            for part in (found, *parts) if len(parts) > 1 else parts:
+                if part not in but:
+                    self._compounds.setdefault(part, number)
+
+    def _add_numbers(self, plain: str, number: int, but: Collection[str | float]) -> None:
+        for found in numbers_in(plain, is_loose=self._is_loose):
+            if found not in but:
                 self.numbers.setdefault(found, number)
-            for date in dates_in(plain):
-                self.dates.setdefault(date, number)
+        for year, month, day in dates_in(plain):
+            self.dates.setdefault((month, day), {}).setdefault(year, number)
+            if year:
+                self.years.setdefault(year, number)
+        for time in times_in(plain):
+            self.times.setdefault(time, number)
+        for year in _YEAR.findall(plain):
+            self.years.setdefault(int(year), number)
 
     def find(self, value: str) -> tuple[int, int] | None:
         """Return what the first text with a value is from, and the line where it stands there; None without one.
@@ -114,6 +139,19 @@ class TextIndex:
             value: A flat text.
         """
         return next(self.places(value), None)
+
+    def has_mark(self, value: str) -> bool:
+        """Return whether a value without letters and digits, such as `*`, stands by itself in a text."""
+        return value in self._marks
+
+    def has_name(self, value: str) -> bool:
+        """Return whether a value stands in a text with a capital inside a sentence, as a name does."""
+        name = re.compile(rf"(?<=[^.!?:] ){re.escape(value)}")
+        return any(
+            cased[found.start()].isupper() and _is_alone(plain, cased, *found.span())
+            for plain, cased, *_ in self._texts[:_TRIES]
+            for found in (name.finditer(plain, 0, _LOOKED_THROUGH) if cased else ())
+        )
 
     def has_grouped(self, value: str) -> bool:
         """Return whether a text has a long value with a digit, such as an account's, be it written in groups or not."""
@@ -125,35 +163,56 @@ class TextIndex:
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""
-        words = _WORD.findall(value)
-        places = min((self._places.get(word, ()) for word in words), key=len) if words else ()
-        last = -1
-        for chunk in places[:_TRIES]:
+        words = set(_WORD.findall(value))
+        lists = sorted((self._places.get(word, _NOWHERE) for word in words), key=len)
+        chunks = (chunk for chunk in lists[0] if all(_has(each, chunk) for each in lists[1:])) if lists else iter(())
+        tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
+        for chunk in islice(chunks, tries):
             at, start = self._chunks[chunk]
             plain, cased, text, number = self._texts[at]
             end = start + _CHUNK + _LAP + len(value)
-            if at != last and _stands_in(value, plain, cased, max(0, start - len(value)), end):
+            if at != last and _stands_in(value, plain, cased, max(0, start - len(value)), end, loose=self._is_loose):
                 last = at
                 yield number, _line_of(value, text)
+        if self._is_loose:
+            if value in self._compounds:
+                yield self._compounds[value], 0
+            more = next(chunks, None)
+            if more is not None and " " in value:
+                yield self._texts[self._chunks[more][0]][3], 0  # it may be there
 
 
-def _stands_in(value: str, plain: str, cased: str, start: int, end: int) -> bool:
+def _has(chunks: Sequence[int], chunk: int) -> bool:
+    """Return whether chunks that are in order have one."""
+    at = bisect_left(chunks, chunk)
+    return at < len(chunks) and chunks[at] == chunk
+
+
+def _stands_in(value: str, plain: str, cased: str, start: int, end: int, *, loose: bool) -> bool:
     """Return whether a value stands by itself in a part of a text."""
     at = plain.find(value, start, end)
     while at >= 0:
-        if _is_alone(plain, cased, at, at + len(value)):
+        if _is_apart(plain, at, at + len(value)) if loose else _is_alone(plain, cased, at, at + len(value)):
             return True
         at = plain.find(value, at + 1, end)
     return False
 
 
+def _is_apart(plain: str, start: int, end: int) -> bool:
+    """Return whether neither a letter nor a digit joins on to a part of a text that begins or ends with one."""
+    return not (
+        (plain[start - 1 : start].isalnum() and plain[start].isalnum())
+        or (plain[end : end + 1].isalnum() and plain[end - 1].isalnum())
+    )
+
+
 def _is_alone(plain: str, cased: str, start: int, end: int) -> bool:
     before, after, then = plain[max(0, start - 1) : start], plain[end : end + 1], plain[end + 1 : end + 2]
-    if before and (before.isalnum() or before in "@._-+"):
+    if before and (before.isalnum() or before in "@._-+\\&~"):
         return False
-    if after and (after.isalnum() or after in "@_"):
+    if after and (after.isalnum() or after in "@_\\"):
         return False
-    if after and after in "./-" and then.isalnum():
+    if after and after in "./-:?#=&%" and then.isalnum():
         return after == "." and cased[end + 1 : end + 2].isupper()  # a sentence begins without a space before it
     return True
 

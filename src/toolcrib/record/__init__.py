@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from toolcrib.record._call_trace import Trace
     from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
     from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
-    from toolcrib.record._lost import LostWork
-    from toolcrib.record._prune import prune_events, prune_sqlite_events
+    from toolcrib.record._postgres_sink import POSTGRES_EVENT_TABLES, PostgresSink, postgres_events
+    from toolcrib.record._prune import prune_events
     from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, Recording, read_calls
     from toolcrib.record._run_log import (
         RunFilter,
@@ -60,8 +60,8 @@ else:
             "._call_trace": "Trace",
             "._event_log": "QUIET ActivityFilter EventLog KeptEvent",
             "._event_tables": "EVENT_TABLES Activity Rows write_events",
-            "._lost": "LostWork",
-            "._prune": "prune_events prune_sqlite_events",
+            "._postgres_sink": "POSTGRES_EVENT_TABLES PostgresSink postgres_events",
+            "._prune": "prune_events",
             "._recorded_calls": "RecordedAttempt RecordedCall Recording read_calls",
             "._run_log": "RunFilter RunSummary TraceNode ids_like list_runs parent_activity trace_nodes",
             "._selecting_sink": "SelectingSink",
@@ -76,6 +76,7 @@ else:
 
 __all__ = [
     "EVENT_TABLES",
+    "POSTGRES_EVENT_TABLES",
     "QUIET",
     "Activity",
     "ActivityFilter",
@@ -88,7 +89,7 @@ __all__ = [
     "KeptEvent",
     "ListSink",
     "LogSink",
-    "LostWork",
+    "PostgresSink",
     "RecordedAttempt",
     "RecordedCall",
     "RecordedEvent",
@@ -114,8 +115,8 @@ __all__ = [
     "merged_sinks",
     "one_line",
     "parent_activity",
+    "postgres_events",
     "prune_events",
-    "prune_sqlite_events",
     "read_calls",
     "sqlite_event_tables",
     "sqlite_events",

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import Any, Self, TypeAlias
 
-from toolcrib._sqlite import is_unavailable
 from toolcrib.calls import ActivityEvent, CallEvent, now
+from toolcrib.database import is_unavailable
 
 __all__ = ["BatchSink", "RecordedEvent"]
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, TypeAlias, get_args
 
 from toolcrib.calls import ActivityKind
+from toolcrib.database import Tables
 from toolcrib.record._event_tables import Activity, Rows
+from toolcrib.record._lost import LostWork
 from toolcrib.record._word_index import WordIndex
 
-__all__ = ["QUIET", "ActivityFilter", "EventLog", "KeptEvent"]
+__all__ = ["QUIET", "ActivityFilter", "EventLog", "KeptEvent", "event_log"]
 
 QUIET = timedelta(seconds=60)
 """A call or activity that has not ended, and of which no event came for so long, is not taken to be alive."""
@@ -182,6 +185,19 @@ class EventLog:
             KeptEvent(int(position), source, run_id, id, kind, name, at, json.loads(data))
             for position, source, run_id, id, kind, name, at, data in rows
         ]
+
+
+def event_log(tables: Tables, words: WordIndex | None) -> EventLog:
+    """Return the log of the events in a database; reading it closes the work of processes that are gone."""
+    lost = LostWork()
+
+    def rows(sql: str, values: Sequence[Any]) -> list[Any]:
+        with suppress(tables.error):  # where it may only be read
+            lost.close(tables)
+        with tables.transaction(write=False) as execute:
+            return execute(sql, values).fetchall()
+
+    return EventLog(rows, words)
 
 
 _Part: TypeAlias = tuple[list[str], list[Any]]

@@ -15,8 +15,8 @@ from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from toolcrib._processes import this_process
-from toolcrib._tables import StoreTables
 from toolcrib.calls import CallEvent
+from toolcrib.database import StoreTables
 from toolcrib.record._batch_sink import RecordedEvent
 
 __all__ = ["EVENT_TABLES", "Activity", "Rows", "batch_rows", "write_events"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 
 from toolcrib._processes import is_running
-from toolcrib.record._event_tables import Rows
+from toolcrib.database import Tables
 
 __all__ = ["LostWork"]
 
@@ -26,21 +25,14 @@ class LostWork:
     def __init__(self) -> None:
         self._looked_at = float("-inf")
 
-    def close(self, rows: Rows, write: Callable[[Callable[[Rows], None]], None]) -> None:
-        """Close what is lost, unless that was looked for a moment ago.
-
-        Args:
-            rows: Runs one SELECT.
-            write: Runs its argument in a transaction that may write, given what runs one statement in it.
-        """
+    def close(self, tables: Tables) -> None:
+        """Close what is lost in the tables of events, unless that was looked for a moment ago."""
         if time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = time.monotonic()
-        gone = [process for (process,) in rows(_RUNNING, ()) if is_running(process) is False]
+        with tables.transaction(write=False) as execute:
+            gone = [process for (process,) in execute(_RUNNING, ()).fetchall() if is_running(process) is False]
         if gone:
-            write(lambda inside: _close(inside, gone))
-
-
-def _close(rows: Rows, processes: Sequence[str]) -> None:
-    for process in processes:
-        rows(_CLOSE, (process,))
+            with tables.transaction(write=True) as execute:
+                for process in gone:
+                    execute(_CLOSE, (process,)).fetchall()

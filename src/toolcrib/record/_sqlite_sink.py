@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from toolcrib._sqlite import sqlite3
-from toolcrib._tables import StoreTables, make_file
+from toolcrib.database import SqliteConnection, SqliteTables, StoreTables, connect_file
 from toolcrib.record._batch_sink import BatchSink, RecordedEvent
-from toolcrib.record._event_log import EventLog
+from toolcrib.record._event_log import EventLog, event_log
 from toolcrib.record._event_tables import EVENT_TABLES, Rows, write_events
-from toolcrib.record._lost import LostWork
-from toolcrib.record._word_index import SQLITE_WORDS, WordIndex
+from toolcrib.record._word_index import SQLITE_WORDS
 
 __all__ = ["SqliteSink", "sqlite_event_tables", "sqlite_events"]
-
-_BUSY_SECONDS = 30.0  # how long to wait for another process's write
 
 
 class SqliteSink(BatchSink):
@@ -42,9 +37,8 @@ class SqliteSink(BatchSink):
     process: str | None = None
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        _make_tables(self.path)
-        self._connection: sqlite3.Connection | None = None
+        self.path = SqliteTables(path, *sqlite_event_tables()).path
+        self._connection: SqliteConnection | None = None
         super().__init__(self._write_events, self._connected)
 
     def log(self) -> EventLog:
@@ -54,7 +48,7 @@ class SqliteSink(BatchSink):
 
     @contextmanager
     def _connected(self) -> Generator[None]:
-        with closing(_connect(self.path, shared=True)) as connection:
+        with closing(connect_file(self.path, shared=True)) as connection:
             connection.execute("PRAGMA synchronous = NORMAL")  # a crash of the process loses nothing that is written
             self._connection = connection
             try:
@@ -84,31 +78,7 @@ def sqlite_events(path: str | Path) -> EventLog:
         ValueError: The path is no file.
         OSError: The file cannot be made.
     """
-    path, lost = Path(path), LostWork()
-    words = _make_tables(path)
-
-    def rows(sql: str, values: Sequence[Any]) -> list[Any]:
-        with closing(_connect(path)) as connection:  # quick, and neither threads nor forks make a difference
-            run: Rows = lambda sql, values: connection.execute(sql, values).fetchall()  # noqa: E731
-            with suppress(sqlite3.OperationalError):  # a file that may only be read
-                lost.close(run, lambda work: work(run))
-            return run(sql, values)
-
-    return EventLog(rows, words)
-
-
-def _connect(path: Path, *, shared: bool = False) -> sqlite3.Connection:
-    """Return a connection, for this thread alone unless it is shared by threads that take turns."""
-    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
-
-
-def _make_tables(path: Path) -> WordIndex | None:
-    """Make what is missing; return the index of words, or None for a SQLite library that was built without FTS5."""
-    if str(path) in ("", ".", ":memory:"):
-        raise ValueError("events are kept in a file; name one: SqliteSink('toolcrib.db')")
-    for tables in sqlite_event_tables():
-        make_file(path, tables)
-    return SQLITE_WORDS if _has_fts5() else None
+    return event_log(SqliteTables(path, *sqlite_event_tables()), SQLITE_WORDS if _has_fts5() else None)
 
 
 def sqlite_event_tables() -> tuple[StoreTables, ...]:
@@ -118,5 +88,5 @@ def sqlite_event_tables() -> tuple[StoreTables, ...]:
 
 @cache
 def _has_fts5() -> bool:
-    with closing(sqlite3.connect(":memory:")) as connection:
+    with closing(connect_file(":memory:")) as connection:
         return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from toolcrib._tables import StoreTables
+from toolcrib.database import StoreTables
 
-__all__ = ["SQLITE_WORDS", "WordIndex"]
+__all__ = ["POSTGRES_WORDS", "SQLITE_WORDS", "WordIndex"]
 
 _WORD = re.compile("[a-z0-9]+")
 
@@ -75,3 +75,18 @@ SQLITE_WORDS = WordIndex(
     " AND ",
 )
 """The index of a SQLite file, by its module FTS5."""
+
+_VECTOR = "to_tsvector('simple', regexp_replace(words, '[^a-z0-9]+', ' ', 'g'))"
+POSTGRES_WORDS = WordIndex(
+    StoreTables(
+        "words",
+        ((f"CREATE INDEX IF NOT EXISTS toolcrib_activities_words ON toolcrib_activities USING gin (({_VECTOR}))",),),
+    ),
+    "toolcrib_activities",
+    f"{_VECTOR} @@ to_tsquery('simple', ?)",
+    "first_position",
+    "{}",
+    "{}:*",
+    " & ",
+)
+"""The index of a Postgres server, by its text search."""

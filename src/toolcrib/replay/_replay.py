@@ -13,7 +13,7 @@ from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Access, Call, Rehearsal, Rehearsed, Run, is_call
-from toolcrib.provenance import Flow, Provenance
+from toolcrib.provenance import Provenance, provenance_of
 from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
 from toolcrib.replay._answers import RecordedAnswers
 from toolcrib.replay._host import host_hooks
@@ -158,7 +158,9 @@ class _Replay:
         undecided: list[Difference] = []
         for kind, subject, more in self.recording.steps:
             if kind == "program":
-                self._run(subject).run.intend(more)
+                provenance = provenance_of(self._run(subject).run)
+                if provenance is not None:
+                    provenance.memory.intend(more)
             elif kind == "came":
                 await self._came(subject, more)
             else:
@@ -182,7 +184,9 @@ class _Replay:
     def _run(self, run_id: str) -> _Run:
         found = self.runs.get(run_id)
         if found is None:
-            run = Run(run_id, deps=self.deps, provenance=self.policy, hook_errors="fail")
+            run = Run(
+                run_id, deps=self.deps, features=() if self.policy is None else (self.policy,), hook_errors="fail"
+            )
             found = self.runs[run_id] = _Run(run, RecordedAnswers())
         return found
 
@@ -241,8 +245,7 @@ class _Replay:
         if origin == "host" and isinstance(given, Mapping) and call.tool in self.rehearsal.toolset:
             given = self._taken(call.tool, cast("Mapping[str, Any]", given))
         text = given if isinstance(given, str) else json.dumps({} if given is None else given)
-        flows = {name: Flow.from_dict(flow) for name, flow in came.get("flows", {}).items()}
-        return ToolCall(call.tool, text, call.id, origin, came.get("fault", ""), came.get("caller", ""), flows or None)
+        return ToolCall(call.tool, text, call.id, origin, came.get("fault", ""), came.get("caller", ""))
 
     def _taken(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the arguments of a host's call that a tool takes: it ignores others."""

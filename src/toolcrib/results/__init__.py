@@ -12,30 +12,27 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.results._keep import keep_result
+    from toolcrib.results._postgres import PostgresResultStore
     from toolcrib.results._read_result import ReadResult, reader_of
-    from toolcrib.results._sqlite import (
-        SQLITE_RESULT_TABLES,
-        MemoryResultStore,
-        ResultStoreOptions,
-        SqliteResultStore,
-        result_tables,
-    )
-    from toolcrib.results._store import Owner, ResultStore, StoredResult
+    from toolcrib.results._store import RESULT_TABLES, Owner, ResultStore, StoredResult
+    from toolcrib.results._stores import MemoryResultStore, ResultStoreOptions, SqliteResultStore
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "._keep": "keep_result",
             "._read_result": "ReadResult reader_of",
-            "._sqlite": "SQLITE_RESULT_TABLES MemoryResultStore ResultStoreOptions SqliteResultStore result_tables",
-            "._store": "Owner ResultStore StoredResult",
+            "._postgres": "PostgresResultStore",
+            "._store": "RESULT_TABLES Owner ResultStore StoredResult",
+            "._stores": "MemoryResultStore ResultStoreOptions SqliteResultStore",
         },
     )
 
 __all__ = [
-    "SQLITE_RESULT_TABLES",
+    "RESULT_TABLES",
     "MemoryResultStore",
     "Owner",
+    "PostgresResultStore",
     "ReadResult",
     "ResultStore",
     "ResultStoreOptions",
@@ -43,5 +40,4 @@ __all__ = [
     "StoredResult",
     "keep_result",
     "reader_of",
-    "result_tables",
 ]

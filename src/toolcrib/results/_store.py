@@ -7,23 +7,39 @@ import hashlib
 import json
 import secrets
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
-from toolcrib._tables import Execute
 from toolcrib.calls import value_class
+from toolcrib.database import Execute, StoreTables, Tables
 from toolcrib.results._pieces import Form, Piece
 from toolcrib.results._shape import Shape
 
-__all__ = ["Owner", "ResultStore", "StoredPiece", "StoredResult", "size_of"]
+__all__ = ["RESULT_TABLES", "Owner", "ResultStore", "StoredPiece", "StoredResult", "size_of"]
 
 _RESULTS, _PIECES = "toolcrib_results", "toolcrib_result_pieces"
 _BATCH_BYTES = 4_000_000  # written in one transaction, for which other writers have to wait
 _BATCH_PIECES = 8  # read in one
 _COLUMNS = "handle, tool, chars, size, form, counts, shape"
+
+RESULT_TABLES = StoreTables(
+    "results",
+    (
+        (
+            f"""CREATE TABLE IF NOT EXISTS {_RESULTS} (handle TEXT PRIMARY KEY, identity TEXT UNIQUE,
+                principal TEXT NOT NULL, tool TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,
+                expires DOUBLE PRECISION NOT NULL, chars BIGINT NOT NULL, size BIGINT NOT NULL,
+                form TEXT NOT NULL, counts TEXT NOT NULL, shape TEXT NOT NULL)""",
+            f"CREATE INDEX IF NOT EXISTS {_RESULTS}_by_principal ON {_RESULTS} (principal, created)",
+            f"CREATE INDEX IF NOT EXISTS {_RESULTS}_by_expiry ON {_RESULTS} (expires)",
+            f"""CREATE TABLE IF NOT EXISTS {_PIECES} (handle TEXT NOT NULL, number BIGINT NOT NULL,
+                start BIGINT NOT NULL, form TEXT NOT NULL, member TEXT NOT NULL, first BIGINT NOT NULL,
+                count BIGINT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (handle, number))""",
+        ),
+    ),
+)
+"""The tables of a result store."""
 
 
 @value_class
@@ -70,13 +86,14 @@ class StoredPiece:
     piece: Piece
 
 
-class ResultStore(ABC):
-    """Keeps results in a database; each kind of database is a subclass.
+class ResultStore:
+    """Keeps results in tables of a database.
 
     A handle belongs to the principal of the call, and cannot be guessed. What is read later than it expires, or was
     removed because there was no more room, is as unknown as another principal's.
 
     Args:
+        tables: The tables of a SQLite file, of a Postgres server, or in memory.
         max_result_chars: The most characters of a result that a model is shown, for tools that do not say so
             themselves; None keeps the results of these whole.
         expires: How long a result is kept.
@@ -86,12 +103,14 @@ class ResultStore(ABC):
 
     def __init__(
         self,
+        tables: Tables,
         *,
         max_result_chars: int | None = 20_000,
         expires: timedelta = timedelta(hours=24),
         max_bytes: int = 1_000_000_000,
         max_principal_bytes: int = 250_000_000,
     ) -> None:
+        self._tables, self._transaction = tables, tables.transaction
         self.max_result_chars, self.expires = max_result_chars, expires
         self.max_bytes, self.max_principal_bytes = max_bytes, max_principal_bytes
         for name in ("max_result_chars", "max_bytes", "max_principal_bytes"):
@@ -103,14 +122,6 @@ class ResultStore(ABC):
         if expires <= timedelta(0):
             raise ValueError(f"a result has to be kept for more than no time, and `expires` is {expires}")
         self.reader: Any = None  # the tool that reads it, made once: toolsets with one store have one tool
-
-    @abstractmethod
-    def _transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
-        """Begin a transaction, in a worker thread; it is taken back if the body raises.
-
-        Args:
-            write: Whether the body writes; no other transaction of the store writes meanwhile.
-        """
 
     # --- writing
 

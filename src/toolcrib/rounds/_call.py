@@ -1,11 +1,15 @@
-"""Calls of a round as the host sees them: decoded, handled, rejected or suspended."""
+"""Calls of a round: the pipeline's calls with what the provider sent, as the host sees and answers them.
+
+A `DecodedCall` has no state of its own: the pipeline moves the call in it, and what a gate ended that with is where it
+stands. Handled, rejected and suspended calls are views of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from inspect import isawaitable, isclass
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from toolcrib.calls import (
     ApprovalRequest,
@@ -13,23 +17,30 @@ from toolcrib.calls import (
     Complete,
     Completed,
     Decision,
+    Denial,
     Failed,
+    Grant,
     Outcome,
     Reject,
     Rejected,
     RunNormally,
     Suspended,
+    ToolCall,
+    copied,
     error_of,
 )
 from toolcrib.errors import RoundError, closest
+from toolcrib.formats import WireCall
 from toolcrib.hooks import HookSet
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.rounds._results import ToolResult
-from toolcrib.rounds._round_call import RoundCall
+from toolcrib.rounds._tool_calls import are_equal, own_copy
 from toolcrib.tools import Tool, checked_output
 from toolcrib.toolsets import Selector
 
 __all__ = [
     "Answer",
+    "CallGroup",
     "DecodedCall",
     "HandledTool",
     "RejectedTool",
@@ -37,52 +48,96 @@ __all__ = [
     "RoundHooks",
     "SuspendedTool",
     "answered_call",
+    "ask",
+    "ask_now",
+    "edited_arguments",
+    "execute",
+    "finish",
+    "finish_now",
+    "has_begun",
     "hooks_of",
+    "is_executable",
+    "readable_call",
+    "received_call",
+    "required_call",
+    "resolve",
+    "standing_of",
+    "was_asked",
 ]
 
 I = TypeVar("I")  # noqa: E741 -- the input of a call
+
+CallGroup: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
+"""The part of a plan that a call is in."""
+_GROUPS: Final[Mapping[type, CallGroup]] = {
+    type(None): "pending",
+    Completed: "handled",
+    Rejected: "rejected",
+    Suspended: "suspended",
+    Failed: "issue",
+}
+_OF_A_HOOK: Final = object()  # the input is one that a hook was given, and returns
 
 
 class DecodedCall(Generic[I]):
     """A call that a model makes, with its input as a Python object.
 
     `I` is the type of the input: the declared model, or a function's `input_model`.
+
+    Attributes:
+        id: The id that its result has to name.
+        name: The tool's name.
+        wire: The call as the provider sent it.
+        pipeline: The pipeline that takes it.
+        run: The run that it belongs to.
+        pipeline_call: The pipeline's call. A `ToolCall` is one that cannot be read, and that the pipeline has still to
+            count and record; None is one that it has recorded.
+        outcome: What a gate ended it with, or an observer's failure; None while it may go on.
+        shown_input: The input that the host was given last.
+        input_source: The arguments that this input was made of; None where the host has not looked at it.
     """
 
-    __slots__ = ("_call", "_shown")
+    __slots__ = ("id", "input_source", "name", "outcome", "pipeline", "pipeline_call", "run", "shown_input", "wire")
 
-    def __init__(self, call: RoundCall, shown: I | None = None) -> None:
-        self._call, self._shown = call, shown
+    def __init__(
+        self,
+        wire: WireCall,
+        pipeline: Pipeline,
+        run: Run,
+        pipeline_call: Call | ToolCall | None = None,
+        outcome: Outcome | None = None,
+    ) -> None:
+        self.id: str = wire.id
+        self.name: str = wire.name
+        self.outcome: Outcome | None = outcome
+        self.wire, self.pipeline, self.run, self.pipeline_call = wire, pipeline, run, pipeline_call
+        self.shown_input: Any = None
+        self.input_source: object = None
 
     @property
     def metadata(self) -> CallMetadata:
         """Its id, the tool's name, and the arguments as the model sent them."""
-        return self._call.metadata
-
-    @property
-    def id(self) -> str:
-        """The id that its result has to name."""
-        return self._call.id
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-        return self._call.name
+        return CallMetadata(self.id, self.name, self.wire.arguments)
 
     @property
     def caller(self) -> str:
         """What made it: `direct` is the model itself, another word a program of the model's at the provider."""
-        return self._call.wire.caller
+        return self.wire.caller
 
     @property
     def tool(self) -> Tool[..., Any]:
         """The tool."""
-        return self._call.readable.tool
+        return required_call(self).tool
 
     @property
     def selector(self) -> Selector[Any]:
         """What stands for the tool in the toolset."""
         return Selector(self.name, self.tool, self.tool)
+
+    @property
+    def group(self) -> CallGroup:
+        """The part of a plan that it is in."""
+        return _GROUPS[type(self.outcome)]
 
     @property
     def input(self) -> I:
@@ -91,14 +146,27 @@ class DecodedCall(Generic[I]):
         An edit is validated, and every gate is asked again, when hooks are applied, the call is executed or its result
         is committed. The transcript keeps what the model sent.
         """
-        return self._call.input if self._shown is None else self._shown
+        if self.input_source is _OF_A_HOOK:
+            return self.shown_input
+        call = required_call(self)
+        source = call.raw_arguments
+        if self.input_source is not source:
+            spec = call.tool.spec
+            self.shown_input = spec.validate_model(source if isinstance(source, str | bytes) else own_copy(source))
+            self.input_source = source
+        return self.shown_input
 
     @input.setter
     def input(self, value: I) -> None:
-        if self._shown is None:
-            self._call.input = value
-        else:  # of a hook, which returns it
-            self._shown = value
+        if self.input_source is not _OF_A_HOOK:
+            call = required_call(self)
+            kind = call.tool.spec.input_model
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"the input of `{self.name}` is a {kind.__name__}, and this is a {type(value).__name__}"
+                )
+            self.input_source = call.raw_arguments
+        self.shown_input = value
 
     def into_parts(self) -> tuple[CallMetadata, I]:
         """Return the metadata and the input."""
@@ -112,8 +180,7 @@ class DecodedCall(Generic[I]):
         Raises:
             InvalidOutput: The output is not of the type that the tool declares.
         """
-        call = self._call
-        return ToolResult(call.id, call.name, checked_output(call.readable.tool, call.name, output))
+        return ToolResult(self.id, self.name, checked_output(required_call(self).tool, self.name, output))
 
     def fail(self, error: Exception) -> ToolResult:
         """Return the result that answers this call with what went wrong; post hooks may still mend it.
@@ -133,15 +200,13 @@ class DecodedCall(Generic[I]):
         """Return the refusal of this call."""
         return RejectedTool(self, reason)
 
-    async def hook(
-        self, hooks: RoundHooks = None
-    ) -> DecodedCall[I] | HandledTool[I] | RejectedTool[I] | SuspendedTool[I] | Failed:
+    async def hook(self, hooks: RoundHooks = None) -> Standing[I]:
         """Ask this call's gates now, as `apply_hooks` does for a whole round, and return where it stands.
 
         It is the call itself while it may be executed; a Failed when a gate broke.
         """
-        await self._call.ask(hooks_of(hooks, {self.id: self._call}))
-        return standing_of(self, self._call.outcome)
+        await ask(self, hooks_of(hooks, {self.id: self}))
+        return standing_of(self)
 
     async def call(self, **provided: Any) -> Any:
         """Execute the tool's function with the input, and return what it returns.
@@ -159,22 +224,21 @@ class DecodedCall(Generic[I]):
             RoundError: It was executed before.
             Exception: What the tool raised.
         """
-        call = self._call
-        if call.begun:
+        if has_begun(self):
             raise RoundError((f"`{self.name}` ({self.id}) was executed before, and is never executed twice",))
         unknown = next((name for name in provided if name not in self.tool.spec.injected), None)
         if unknown is not None:
             known = closest(unknown, self.tool.spec.injected)
             raise TypeError(f"`{self.name}` takes no `{unknown}` from its caller. {known}")
-        await call.ask()
-        if call.outcome is None:
-            call.provide(provided)
-            await call.execute()
-        if isinstance(call.outcome, Completed):
+        await ask(self)
+        if self.outcome is None:
+            self.pipeline.provide(required_call(self), provided)
+            await execute(self)
+        if isinstance(self.outcome, Completed):
             raise RoundError((f"`{self.name}` was answered by a hook, and is not executed",))
-        if call.outcome is not None:
-            raise error_of(call.outcome)
-        executed = call.readable
+        if self.outcome is not None:
+            raise error_of(self.outcome)
+        executed = required_call(self)
         if executed.error is not None:
             raise executed.error
         return executed.value
@@ -221,9 +285,9 @@ Standing: TypeAlias = DecodedCall[I] | HandledTool[I] | RejectedTool[I] | Suspen
 """Where a call stands: the call itself while it may be executed, and a Failed when a gate broke."""
 
 
-def standing_of(call: DecodedCall[I], outcome: Outcome | None) -> Standing[I]:
-    """Return where a call stands that came to this outcome, or to none yet."""
-    match outcome:
+def standing_of(call: DecodedCall[I]) -> Standing[I]:
+    """Return where a call stands."""
+    match call.outcome:
         case None:
             return call
         case Completed(value=output):
@@ -232,8 +296,8 @@ def standing_of(call: DecodedCall[I], outcome: Outcome | None) -> Standing[I]:
             return RejectedTool(call, reason, source)
         case Suspended(request=request):
             return SuspendedTool(call, request)
-        case Failed():
-            return outcome
+        case Failed() as failed:
+            return failed
 
 
 Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]
@@ -250,6 +314,142 @@ def answered_call(answer: object) -> DecodedCall[Any]:
     )
 
 
+# --- the steps of a call, which the pipeline makes
+
+
+def received_call(wire: WireCall, received: ToolCall, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:
+    """Return a call that came in a reply, read; `received` is the same as its tool has it. No gate is asked."""
+    call = pipeline.receive(received, run)
+    if is_call(call):
+        return DecodedCall(wire, pipeline, run, call)
+    return DecodedCall(wire, pipeline, run, received, call)
+
+
+def required_call(call: DecodedCall[Any]) -> Call:
+    """Return the pipeline's call of one whose arguments could be read."""
+    live = call.pipeline_call
+    if live is None or isinstance(live, ToolCall):
+        raise RuntimeError(f"the arguments of `{call.name}` could not be read")
+    return live
+
+
+def readable_call(call: DecodedCall[Any]) -> Call | None:
+    """Return the pipeline's call; None where the arguments cannot be read."""
+    return None if isinstance(call.pipeline_call, ToolCall) else call.pipeline_call
+
+
+def was_asked(call: DecodedCall[Any]) -> bool:
+    """Return whether its gates were asked."""
+    live = call.pipeline_call
+    return live is None or not (isinstance(live, ToolCall) or live.state == "received")
+
+
+def has_begun(call: DecodedCall[Any]) -> bool:
+    """Return whether its tool was started; it is never started twice."""
+    live = call.pipeline_call
+    return live is not None and not isinstance(live, ToolCall) and live.begun
+
+
+def is_executable(call: DecodedCall[Any]) -> bool:
+    """Return whether the pipeline can execute it now: a declared input has no function, unless something wraps it."""
+    live = required_call(call)
+    return not live.begun and live.is_executable
+
+
+def edited_arguments(call: DecodedCall[Any]) -> dict[str, Any] | None:
+    """Return the arguments that the host made of the input; None when no gate has to be asked about it."""
+    if call.input_source is None or call.outcome is not None or has_begun(call):  # None: the input was never looked at
+        return None
+    live = required_call(call)
+    if call.input_source is not live.raw_arguments:
+        return None
+    arguments = live.tool.spec.arguments(call.shown_input)
+    return None if are_equal(call.name, arguments, live.arguments) else own_copy(arguments)
+
+
+def ask_now(call: DecodedCall[Any]) -> bool:
+    """Do what `ask` does where nothing is asked about the call; return whether that is so."""
+    live = call.pipeline_call
+    if isinstance(live, ToolCall):
+        return False
+    if call.outcome is not None:
+        return True
+    if live is None or call.input_source is not None:
+        return False
+    return live.state not in ("received", "suspended") or call.pipeline.admit_now(live)
+
+
+async def ask(call: DecodedCall[Any], hooks: HookSet | None = None) -> None:
+    """Ask the call's gates: all of them about a new call or edited input, else these hooks alone.
+
+    Raises:
+        InvalidArguments: The host edited the input to what does not fit; the call is as it was.
+    """
+    live = call.pipeline_call
+    if isinstance(live, ToolCall):
+        call.pipeline_call = None
+        _take(call, await call.pipeline.admit(live, call.run, hooks=hooks))
+        return
+    if call.outcome is not None or has_begun(call):
+        return
+    edited = edited_arguments(call)
+    if edited is not None or hooks is not None or not was_asked(call):
+        _take(call, await call.pipeline.admit(required_call(call), hooks=hooks, arguments=edited))
+
+
+async def resolve(call: DecodedCall[Any], answer: Grant | Denial | None) -> None:
+    """Take up a suspended call with a person's answer; with None the run's store and approver are asked."""
+    if isinstance(call.outcome, Suspended):
+        _take(call, await call.pipeline.recover(call.outcome, call.run, grant=answer))
+
+
+async def execute(call: DecodedCall[Any]) -> None:
+    """Run the call's tool, once; the gates are asked first where the input was edited.
+
+    Raises:
+        InvalidArguments: The host edited the input to what does not fit; the call is as it was.
+        Exception: What an observer raised.
+    """
+    if not ask_now(call):
+        await ask(call)
+    live = required_call(call)
+    if call.outcome is not None or live.begun:
+        return
+    pipeline = call.pipeline
+    try:
+        executed = await pipeline.execute(live)
+    except Exception:  # an observer's, which has ended the call
+        call.outcome = live.outcome
+        raise
+    if is_call(executed) and executed.error is None:
+        pipeline.executed(executed, copied(executed.value))
+    _take(call, executed)
+
+
+async def finish(call: DecodedCall[Any], output: Any, error: Exception | None) -> Outcome:
+    """Run the post hooks on what the tool or the host's code returned, once, and close the record."""
+    return await call.pipeline.finish(_executed(call, output, error))
+
+
+def finish_now(call: DecodedCall[Any], output: Any, error: Exception | None) -> Outcome | None:
+    """Do what `finish` does where there is no post hook to await; else return None."""
+    return call.pipeline.finish_now(_executed(call, output, error))
+
+
+def _executed(call: DecodedCall[Any], output: Any, error: Exception | None) -> Call:
+    live = required_call(call)
+    is_known = live.state == "executed" and live.value is output and live.error is error
+    return live if is_known or live.state == "closed" else call.pipeline.executed(live, output, error)
+
+
+def _take(call: DecodedCall[Any], step: Call | Outcome) -> None:
+    """Keep what a step of the pipeline returned."""
+    if is_call(step):
+        call.pipeline_call, call.outcome = step, None
+    else:
+        call.outcome = step
+
+
 # --- hooks of a round
 
 RoundHook: TypeAlias = Callable[[DecodedCall[Any]], Awaitable[Any]]
@@ -259,7 +459,7 @@ RoundHooks: TypeAlias = HookSet | RoundHook | None
 """Decision hooks for a round: a hook set, or an async function of each call."""
 
 
-def hooks_of(hooks: RoundHooks, calls: Mapping[str, RoundCall]) -> HookSet | None:
+def hooks_of(hooks: RoundHooks, calls: Mapping[str, DecodedCall[Any]]) -> HookSet | None:
     """Return what a round is given as hooks as a hook set; a closure is given one of these calls."""
     if hooks is None or isinstance(hooks, HookSet):
         return hooks
@@ -271,9 +471,9 @@ def hooks_of(hooks: RoundHooks, calls: Mapping[str, RoundCall]) -> HookSet | Non
         )
 
     async def closure(about: CallMetadata, given: Any) -> Decision:
-        call = DecodedCall[Any](calls[about.id], given)
-        made = hooks(call)
-        answer: Any = await made if isawaitable(made) else made
+        call = _shown_to_hook(calls[about.id], given)
+        result = hooks(call)
+        answer: Any = await result if isawaitable(result) else result
         match answer:
             case None | DecodedCall():
                 return RunNormally(call.input)
@@ -284,7 +484,14 @@ def hooks_of(hooks: RoundHooks, calls: Mapping[str, RoundCall]) -> HookSet | Non
             case _:
                 return answer  # a decision; anything else is refused with its type's name
 
-    made = HookSet()
+    hook_set = HookSet()
     closure.__name__ = getattr(hooks, "__name__", "closure")
-    made.register(closure)
-    return made
+    hook_set.register(closure)
+    return hook_set
+
+
+def _shown_to_hook(call: DecodedCall[Any], given: Any) -> DecodedCall[Any]:
+    """Return a call with the input that a hook is given, and returns."""
+    shown = DecodedCall[Any](call.wire, call.pipeline, call.run, call.pipeline_call, call.outcome)
+    shown.shown_input, shown.input_source = given, _OF_A_HOOK
+    return shown

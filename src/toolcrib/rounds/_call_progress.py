@@ -25,7 +25,8 @@ from toolcrib.formats import (
     raw_arguments,
     well_formed,
 )
-from toolcrib.rounds._round_call import RoundCall, as_defined, tool_kind
+from toolcrib.rounds._call import DecodedCall, required_call
+from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset
 
 __all__ = ["CallListener", "CallProgress", "CallWatcher"]
@@ -77,35 +78,33 @@ class CallWatcher:
     ) -> None:
         self._listener, self._toolset, self._strict = listener, toolset, strict
         self._format = PROVIDERS[format] if isinstance(format, str) else format
+        self._reader: ToolCalls | None = None
         self._calls: list[_ArrivingCall] = []
         self._current: dict[object, _ArrivingCall] = {}
 
     def add(self, chunk: object) -> None:
         """Take up the next chunk."""
         self._format = format = self._format or PROVIDERS[detected(chunk)]
+        reader = self._reader = self._reader or ToolCalls(self._toolset, format, strict=self._strict)
         for piece in format.call_pieces(json_shape(chunk)):
             call = self._call_of(piece)
             if call is None:
                 continue
             call.add(piece)
-            if (
-                call.place is None
-                and call.name
-                and (kind := tool_kind(self._toolset, format, call.kind, call.name, call.namespace))
-            ):
+            if call.place is None and call.name and (kind := reader.kind_of(call.kind, call.name, call.namespace)):
                 call.kind = kind
                 if self._calls:
-                    self._report_rest(self._calls[-1], format)
+                    self._report_rest(self._calls[-1], reader)
                 call.place = len(self._calls)
                 self._calls.append(call)
             if piece.ends:
-                self._report_rest(call, format)
+                self._report_rest(call, reader)
             elif call.is_due:
-                self._report(call, format)
+                self._report(call, reader)
 
-    def close(self, calls: Iterable[RoundCall]) -> None:
-        """Report the calls that the round has, whole."""
-        whole = [(call, call.call.raw_arguments) for call in calls if call.call is not None]
+    def close(self, calls: Iterable[DecodedCall[Any]]) -> None:
+        """Report the calls that the round has, whole: those that could be read."""
+        whole = [(call, required_call(call).raw_arguments) for call in calls]
         by_id = {call.id: place for place, call in reversed([*enumerate(self._calls)]) if call.id}
         kept = {by_id[call.id] for call, _ in whole if call.id in by_id}
         others: defaultdict[str, deque[int]] = defaultdict(deque)  # to which the round gave another id
@@ -130,17 +129,17 @@ class CallWatcher:
         made = self._current[piece.place] = _ArrivingCall(piece.kind, piece.namespace)
         return made
 
-    def _report_rest(self, call: _ArrivingCall, format: ProviderFormat) -> None:
+    def _report_rest(self, call: _ArrivingCall, reader: ToolCalls) -> None:
         """Report what came of a call since its last report, when it seems to be over; once for each call."""
         if not call.is_over:
             call.is_over = True
-            self._report(call, format)
+            self._report(call, reader)
 
-    def _report(self, call: _ArrivingCall, format: ProviderFormat) -> None:
+    def _report(self, call: _ArrivingCall, reader: ToolCalls) -> None:
         came = call.read() if call.place is not None and call.has_news else None
         if came is None or call.place is None:
             return
-        shown = as_defined(self._toolset, WireCall(call.id, call.name, came, call.kind), format, self._strict)
+        shown = reader.arguments_of(WireCall(call.id, call.name, came, call.kind))
         if isinstance(shown, Mapping) and shown != call.shown:
             call.shown = copied(shown)
             self._listener(CallProgress(call.place, call.id, call.name, copied(shown)))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from asyncio import Semaphore, TaskGroup
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextvars import copy_context
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextvars import Context, copy_context
 from types import coroutine
 from typing import Any
 
-from toolcrib.rounds._round_call import RoundCall
+from toolcrib.rounds._call import DecodedCall, execute
 
 __all__ = ["execute_together"]
 
 
-async def execute_together(calls: Sequence[RoundCall], most: int | None = None) -> None:
+async def execute_together(calls: Iterable[DecodedCall[Any]], most: int | None = None) -> None:
     """Execute calls at the same time, each in a context of its own.
 
     They are executed one after the other, as long as none waits. When one does, all that follow are started.
@@ -25,43 +25,42 @@ async def execute_together(calls: Sequence[RoundCall], most: int | None = None) 
     Raises:
         Exception: What a call raised; the others are cancelled.
     """
-    execute = _within(Semaphore(most)) if most is not None else RoundCall.execute
+    execution = execute if most is None else _within(Semaphore(most))
     rest = iter(calls)
-    try:
-        async with TaskGroup() as group:
+    for call in rest:
+        work, context = execution(call), copy_context()
+        try:
+            waits_for = context.run(work.send, None)
+        except StopIteration:
+            continue
+        try:
+            async with TaskGroup() as group:
+                for following in rest:
+                    group.create_task(execution(following))
+                await _resumed(work, context, waits_for)
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None  # the host sees it as it was raised
 
-            def start_rest() -> None:
-                for call in rest:
-                    group.create_task(execute(call))
 
-            for call in rest:
-                await _executed(execute(call), start_rest)
-    except ExceptionGroup as several:
-        raise several.exceptions[0] from None  # the host sees it as it was raised
-
-
-def _within(limit: Semaphore) -> Callable[[RoundCall], Coroutine[Any, Any, None]]:
-    async def execute(call: RoundCall) -> None:
+def _within(limit: Semaphore) -> Callable[[DecodedCall[Any]], Coroutine[Any, Any, None]]:
+    async def execute_within(call: DecodedCall[Any]) -> None:
         async with limit:
-            await call.execute()
+            await execute(call)
 
-    return execute
+    return execute_within
 
 
 @coroutine
-def _executed(work: Coroutine[Any, Any, None], on_wait: Callable[[], None]) -> Generator[Any, Any, None]:
-    """Run a coroutine in the task of the caller and a context of its own; call `on_wait` each time that it waits."""
-    run = copy_context().run
-    step: Callable[[Any], Any] = work.send
-    given: Any = None
+def _resumed(work: Coroutine[Any, Any, None], context: Context, waits_for: Any) -> Generator[Any, Any, None]:
+    """Go on with a coroutine that was started in a context and waits, in the task of the caller."""
+    step: Callable[[Any], Any]
     while True:
-        try:
-            waits_for = run(step, given)
-        except StopIteration:
-            return
-        on_wait()
         try:
             given = yield waits_for
             step = work.send
         except BaseException as error:  # a cancellation, which the coroutine has to see
             step, given = work.throw, error
+        try:
+            waits_for = context.run(step, given)
+        except StopIteration:
+            return

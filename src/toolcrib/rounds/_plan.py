@@ -12,6 +12,7 @@ from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult, canonical
 from toolcrib.rounds._call import (
     Answer,
+    CallGroup,
     DecodedCall,
     HandledTool,
     RejectedTool,
@@ -19,12 +20,21 @@ from toolcrib.rounds._call import (
     Standing,
     SuspendedTool,
     answered_call,
+    ask,
+    ask_now,
+    edited_arguments,
+    finish,
+    finish_now,
+    has_begun,
     hooks_of,
+    is_executable,
+    readable_call,
+    required_call,
+    resolve,
     standing_of,
 )
 from toolcrib.rounds._execution import execute_together
 from toolcrib.rounds._results import ToolCallIssue, ToolResult, rendered
-from toolcrib.rounds._round_call import Group, RoundCall
 from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState
 from toolcrib.rounds._transcript import Transcript, ids_in, known_of, shapes
@@ -53,15 +63,13 @@ class ToolRoundPlan(StoredRound):
     Nothing is executed unless the host does it, or asks for it with `run_pending`.
     """
 
-    def _in(self, group: Group) -> list[RoundCall]:
-        if group == "pending":
-            return [call for call in self._state.calls if call.outcome is None]
+    def _in(self, group: CallGroup) -> list[DecodedCall[Any]]:
         return [call for call in self._state.calls if call.group == group]
 
     @property
     def pending(self) -> list[DecodedCall[Any]]:
         """The calls that need a result from the host, in the assistant's order."""
-        return [DecodedCall(call) for call in self._in("pending")]
+        return self._in("pending")
 
     @property
     def handled(self) -> list[HandledTool[Any]]:
@@ -85,15 +93,14 @@ class ToolRoundPlan(StoredRound):
         return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
 
     def _standing(self) -> Iterator[Standing[Any]]:
-        return (standing_of(DecodedCall[Any](call), call.outcome) for call in self._state.calls)
+        return map(standing_of, self._state.calls)
 
     @property
     def outcomes(self) -> dict[str, Outcome]:
         """What each call came to, by its id, in the assistant's order; a pending one is in it when it was committed."""
-        found = (
-            (call.id, call.outcome or (None if call.call is None else call.call.outcome)) for call in self._state.calls
-        )
-        return {id: outcome for id, outcome in found if outcome is not None}
+        found = [(call.id, call.outcome, readable_call(call)) for call in self._state.calls]
+        outcomes = [(id, ended if live is None else ended or live.outcome) for id, ended, live in found]
+        return {id: outcome for id, outcome in outcomes if outcome is not None}
 
     @property
     def unhandled(self) -> list[Unhandled]:
@@ -119,8 +126,8 @@ class ToolRoundPlan(StoredRound):
         self._state.require_open()
         given = hooks_of(hooks, {call.id: call for call in self._state.calls})
         for call in self._state.calls:
-            if given is not None or not call.ask_now():
-                await call.ask(given)
+            if given is not None or not ask_now(call):
+                await ask(call, given)
         return self
 
     async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
@@ -141,7 +148,7 @@ class ToolRoundPlan(StoredRound):
             raise ApprovalError(stray.tool, f"no call of this round waits for it (call {stray.call_id})")
         for call in calls:
             if not answers or chosen[call.id] is not None:
-                await call.resolve(chosen[call.id])
+                await resolve(call, chosen[call.id])
         return self
 
     # --- running
@@ -164,9 +171,9 @@ class ToolRoundPlan(StoredRound):
         self._state.require_open()
         if concurrency is not None and concurrency < 1:
             raise ValueError(f"at least one call runs at a time, and the concurrency is {concurrency}")
-        await execute_together([call for call in self._in("pending") if call.is_executable], concurrency)
-        made = ((call.id, call.name, call.readable) for call in self._in("pending"))
-        return [ToolResult(id, name, one.value, one.error) for id, name, one in made if one.state == "executed"]
+        await execute_together(list(filter(is_executable, self._in("pending"))), concurrency)
+        executed = ((call.id, call.name, required_call(call)) for call in self._in("pending"))
+        return [ToolResult(id, name, one.value, one.error) for id, name, one in executed if one.state == "executed"]
 
     # --- the end
 
@@ -200,8 +207,10 @@ class ToolRoundPlan(StoredRound):
         rest = list(known.rest_by(state.format, target))
         _require_valid(state, target, shapes(rest), known.ids)
         await _ask_about_edits(state.calls, answers)
-        found = [(call, answers.get(call.id)) for call in state.calls]
-        settled = [_settled_at_once(*one) or await _settled(*one) for one in found]
+        settled: list[WireResult] = []
+        for call in state.calls:
+            answer = answers.get(call.id)
+            settled.append(_settled_at_once(call, answer) or await _settled(state, call, answer))
         state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
@@ -231,10 +240,10 @@ def suggestion(issues: Sequence[ToolCallIssue]) -> str | None:
 def functionless(plan: ToolRoundPlan) -> list[str]:
     """Return the tools of pending calls that only the host's own code can execute."""
     calls = plan._in("pending")  # pyright: ignore[reportPrivateUsage] -- used in this package alone
-    return [call.name for call in calls if not call.begun and not call.is_executable]
+    return [call.name for call in calls if not (has_begun(call) or is_executable(call))]
 
 
-def _paired(calls: Sequence[RoundCall], results: Sequence[Answer]) -> dict[str, Answer]:
+def _paired(calls: Sequence[DecodedCall[Any]], results: Sequence[Answer]) -> dict[str, Answer]:
     """Return the results by call id; raise CommitError, which names everything that is wrong with them."""
     known = {call.id: call for call in calls}
     found: dict[str, Answer] = {}
@@ -266,11 +275,13 @@ def _paired(calls: Sequence[RoundCall], results: Sequence[Answer]) -> dict[str, 
     return {id: result for id, result in found.items() if not isinstance(known[id].outcome, _ANSWERED)}
 
 
-async def _ask_about_edits(calls: Sequence[RoundCall], answers: Mapping[str, Answer]) -> None:
+async def _ask_about_edits(calls: Sequence[DecodedCall[Any]], answers: Mapping[str, Answer]) -> None:
     """Ask every gate about input that the host edited and executed itself; raise CommitError where one refuses it."""
-    edited = [call for call in calls if isinstance(answers.get(call.id), ToolResult) and call.edited() is not None]
+    edited = [
+        call for call in calls if isinstance(answers.get(call.id), ToolResult) and edited_arguments(call) is not None
+    ]
     for call in edited:
-        await call.ask()
+        await ask(call)
     refused = [
         f"`{call.name}` ({call.id}) is {call.group} with the input that was edited" for call in edited if call.outcome
     ]
@@ -315,7 +326,7 @@ def _require_valid(
         taken: The ids of the calls in what is.
     """
     rules, calls = state.format, state.reply.calls
-    if rules.unanswered([*rest, *state.reply.items], taken) == [rules.key_of(call) for call in calls]:
+    if _is_in_order(state, rest, taken):
         return
     blank = [WireResult(call, "") for call in calls]
     found = rules.check([*shapes(target), *state.reply.items, *rules.answer(blank)])
@@ -327,6 +338,15 @@ def _require_valid(
         raise CommitError((*map(str, problems), mend))
 
 
+def _is_in_order(state: RoundState, rest: Sequence[Mapping[str, Any]], taken: Collection[str]) -> bool:
+    """Return whether the calls of a round wait at the end of a transcript, and nothing else; as `_require_valid`."""
+    rules, reply = state.format, state.reply
+    keys = [rules.key_of(call) for call in reply.calls]
+    if reply.is_ordered and not rest:
+        return not (rules.layout.unique and any(key in taken for key in keys))
+    return rules.unanswered([*rest, *reply.items], taken) == keys
+
+
 def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[str, WireResult]) -> list[Item]:
     """Return the items that answer a turn, in its order, with what the host says to unknown items at the end."""
     rules = state.format
@@ -336,36 +356,37 @@ def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[
     more = [dict(one.fields) for one in (given[call.id] for call in state.reply.unknown) if one.fields]
     if more:
         items = rules.pack([*(raw for item in items for raw in rules.raw_results(item)), *more])
-    return cast("list[Item]", canonical(items))
+    is_text = not more and all(one.fields is None and not one.parts for one in shown)
+    return items if is_text else cast("list[Item]", canonical(items))
 
 
-def _settled_at_once(call: RoundCall, answer: Answer | None) -> WireResult | None:
+def _settled_at_once(call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
     """Return what the model is shown for a call that ran and whose tool has no post hooks; None for any other."""
     if call.outcome is not None or not isinstance(answer, ToolResult):
         return None
-    outcome = call.finish_now(answer.output, answer.error)
+    outcome = finish_now(call, answer.output, answer.error)
     return None if outcome is None else rendered(call.wire, outcome, ran=True)
 
 
-async def _settled(call: RoundCall, answer: Answer | None) -> WireResult:
+async def _settled(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult:
     """Return what the model is shown for one call."""
     outcome: Outcome
     if answer is None and call.outcome is not None:
         outcome = call.outcome
     elif call.outcome is not None:  # an issue, which the host answers itself
-        outcome = await _explicit(call, answer)
+        outcome = await _explicit(state, call, answer)
     else:
         match answer:
             case ToolResult(output=output, error=error):
-                outcome = await call.finish(output, error)
+                outcome = await finish(call, output, error)
             case _:
-                outcome = call.answer(await _explicit(call, answer))
-    return rendered(call.wire, outcome, ran=call.begun or answer is not None)
+                outcome = state.pipeline.answer(required_call(call), await _explicit(state, call, answer))
+    return rendered(call.wire, outcome, ran=has_begun(call) or answer is not None)
 
 
-async def _explicit(call: RoundCall, answer: Answer | None) -> Outcome:
+async def _explicit(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> Outcome:
     """Return the outcome that the host gives in the place of the tool's, which is shown as the tool's own would be."""
-    id, name, toolset = call.id, call.name, call.pipeline.toolset
+    id, name, toolset = call.id, call.name, state.pipeline.toolset
     most = toolset[name].max_result_chars if name in toolset else None
     match answer:
         case RejectedTool(reason=reason):
@@ -373,6 +394,6 @@ async def _explicit(call: RoundCall, answer: Answer | None) -> Outcome:
         case ToolResult(error=Exception() as error):
             return Failed(name, id, "tool_error", cut(str(error), most), type(error).__name__, exception=error)
         case ToolResult(output=output) | HandledTool(output=output):
-            return await call.pipeline.completed(name, id, output, call.run)
+            return await state.pipeline.completed(name, id, output, state.run)
         case _:
             raise CommitError((f"there is no result for `{name}` ({id})",))

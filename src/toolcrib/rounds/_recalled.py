@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolcrib.calls import ToolCall
-from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, json_shape
-from toolcrib.pipeline import Run, recall
+from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, json_shape, provider_parts
+from toolcrib.hooks import ModelInput
+from toolcrib.pipeline import Run
+from toolcrib.provenance import provenance_of
 from toolcrib.rounds._transcript import recalled_of
-from toolcrib.toolsets import Toolset
+from toolcrib.toolsets import ToolEntry, Toolset
 
-__all__ = ["recall_transcript"]
+__all__ = ["read_provider_parts", "recall_transcript"]
 
 
 def recall_transcript(
@@ -19,7 +22,8 @@ def recall_transcript(
 ) -> None:
     """Have a run know what a transcript says, where it has a `provenance` policy.
 
-    What the user says in it are the user's words. A result is labelled as its tool's, and one of a tool that is not
+    What the user says in it are the user's words. What a tool of the provider's own brought is a stranger's, and so are
+    the descriptions of tools that other servers list. A result is labelled as its tool's, and one of a tool that is not
     among `tools` is untrusted, as is what is attached to a message. What the model says is nothing. Each item counts
     once, and so do the results of calls that the run makes itself; of a `Transcript` each item is read once, too, as
     long as it stands there.
@@ -30,9 +34,14 @@ def recall_transcript(
         transcript: The messages, as for `decode`.
         format: Their wire format.
     """
-    if run.provenance is None:
+    provenance = provenance_of(run)
+    if provenance is None:
         return
-    memory, rules = run.memory, PROVIDERS[format] if isinstance(format, str) else format
+    memory, rules = provenance.memory, PROVIDERS[format] if isinstance(format, str) else format
+    for entry in tools.entries.values():
+        if entry.tool.source is not None and entry.tool.source.get_listing() is not None and _is_foreign(entry):
+            about = {"description": entry.description, "parameters": entry.parameters}
+            run.read(ModelInput("description", about, entry=entry, key=f"description {entry.name} {entry.description}"))
     recalled = recalled_of(transcript)
     for item in recalled.rest_for(memory, transcript):
         shape = json_shape(item)
@@ -40,12 +49,36 @@ def recall_transcript(
         for text in words.texts:
             run.hear(text)
         for text in words.attached:
-            if memory.expect(f"attachment {text}"):
-                recall(run, None, ToolCall("attachment", {}, ""), text)
+            attached = ToolCall("attachment", {}, "")
+            run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))
         for result in rules.results_of(shape):
             call = recalled.calls.get(result.call.id or result.call.name, result.call)
             name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
-            if not (memory.expects(result.call.id) and result.call.id) and memory.expect(key):
-                asked, failed = ToolCall(name, call.arguments or "{}", result.call.id), result.is_error
-                recall(run, tools.entries.get(name), asked, result.content, failed=failed, is_text=True)
+            if not memory.is_expected(result.call.id, name, key):
+                asked, entry = ToolCall(name, call.arguments or "{}", result.call.id), tools.entries.get(name)
+                given = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
+                run.read(replace(given, is_error=result.is_error))
+        read_provider_parts(run, shape)
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
+
+
+def _is_foreign(entry: ToolEntry) -> bool:
+    """Return whether a tool's description is that of a server that the host does not trust."""
+    return entry.tool.options.source == "untrusted"
+
+
+def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
+    """Have a run read what tools of the provider's own brought, in an item that is not the user's.
+
+    Where a part does not show all that the model has read, such as an encrypted search result, the run has lost it.
+
+    Args:
+        run: The run.
+        item: The item, as JSON shapes.
+    """
+    for part in provider_parts(item):
+        call = ToolCall(part.tool, {}, part.id)
+        for text in part.texts:
+            run.read(ModelInput("restored", text, request=call, key=f"{part.tool} {part.id} {text}"))
+        if part.is_hidden:
+            run.read(ModelInput("restored", request=call, is_lost=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcrib.calls import REJECTION_PREFIX, CallMetadata, Failed, Media, Outcome, Rejected, render, value_class
-from toolcrib.formats import WireCall, WireResult
+from toolcrib.formats import WireCall, WireResult, well_formed
 
 __all__ = [
     "ToolCallIssue",
@@ -65,12 +65,13 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
         ran: Whether the tool was executed: what failed before that carries the prefix of a rejection.
     """
     shown = render(outcome)
+    text = well_formed(shown.text)
     if isinstance(outcome, Rejected):
-        return WireResult(call, shown.text, is_error=True)
+        return WireResult(call, text, is_error=True)
     if isinstance(outcome, Failed) and not ran:
-        return WireResult(call, REJECTION_PREFIX + shown.text, is_error=True)
+        return WireResult(call, REJECTION_PREFIX + text, is_error=True)
     parts = shown.parts and tuple(part if isinstance(part, Media) else _no_refusal(part) for part in shown.parts)
-    return WireResult(call, _no_refusal(shown.text), shown.is_error, parts)
+    return WireResult(call, _no_refusal(text), shown.is_error, parts)
 
 
 def _no_refusal(text: str) -> str:

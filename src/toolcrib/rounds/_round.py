@@ -7,11 +7,11 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from toolcrib._run_sync import run_sync
-from toolcrib.calls import CallMetadata, Failed, Suspended
+from toolcrib.calls import Failed, Suspended
 from toolcrib.errors import NotCallable, RoundError
 from toolcrib.formats import FINISHED, PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, WireReply, detected
 from toolcrib.pipeline import Pipeline, Run, run_for
-from toolcrib.rounds._call import Answer, DecodedCall, HandledTool, RejectedTool, RoundHooks
+from toolcrib.rounds._call import Answer, DecodedCall, HandledTool, RejectedTool, RoundHooks, readable_call
 from toolcrib.rounds._call_progress import CallListener, CallWatcher
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, functionless, suggestion
 from toolcrib.rounds._recalled import recall_transcript
@@ -48,8 +48,9 @@ class ToolRound(StoredRound):
         self.text, self.problems, self.stop = reply.text, reply.problems, reply.stop
         self.stop_kind, self.container = reply.stop_kind, reply.container
         self.items: tuple[Item, ...] = reply.items
-        self._calls: list[DecodedCall[Any]] = [DecodedCall(call) for call in state.calls if call.call is not None]
-        self._unread = [(call.metadata, call.outcome) for call in state.calls if call.call is None]
+        read = [(call, readable_call(call) is not None) for call in state.calls]
+        self._calls = [call for call, is_read in read if is_read]
+        self._unread = [(call.metadata, call.outcome) for call, is_read in read if not is_read]
 
     @property
     def settled(self) -> bool:
@@ -69,8 +70,7 @@ class ToolRound(StoredRound):
     @property
     def recoverable_issues(self) -> list[ToolCallIssue]:
         """The calls that cannot be made: of unknown or unavailable tools, or with arguments that do not fit."""
-        found: list[tuple[CallMetadata, object]] = [*self._unread]
-        return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
+        return [ToolCallIssue(metadata, failed) for metadata, failed in self._unread if isinstance(failed, Failed)]
 
     @property
     def unhandled(self) -> list[Unhandled]:
@@ -292,10 +292,10 @@ async def decode_stream(
             on_chunk(chunk)
         if watcher is not None:
             watcher.add(chunk)
-    state = _state_of(tools, kept, available, **keywords)
+    round = ToolRound(_state_of(tools, kept, available, **keywords))
     if watcher is not None:
-        watcher.close(state.calls)
-    return ToolRound(state)
+        watcher.close(round.tool_calls)
+    return round
 
 
 def _read(format: ProviderFormat, reply: object, taken: Collection[str] = ()) -> WireReply:

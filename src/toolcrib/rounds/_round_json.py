@@ -10,8 +10,9 @@ from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply, read_stored, stored
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
-from toolcrib.rounds._round_call import RoundCall, calls_of_tools
-from toolcrib.rounds._round_state import RoundState, pipeline_of
+from toolcrib.rounds._call import DecodedCall, edited_arguments, readable_call, was_asked
+from toolcrib.rounds._round_state import RoundState, pipeline_of, received
+from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import ToolsetLike
 
@@ -114,11 +115,10 @@ async def _loaded(
         container=sent.get("container", ""),
     )
     pipeline, run, strict = pipeline_of(tools), run_from(data["run"], run, "round"), data["strict"]
+    reader = ToolCalls(pipeline.toolset, rules, strict=strict)
     calls = [
-        RoundCall.received(wire, reply, pipeline, run, format=rules, strict=strict)
-        if one is None
-        else await _loaded_call(wire, pipeline, run, one)
-        for wire, one in zip(calls_of_tools(reply, rules, pipeline.toolset), data["calls"], strict=True)
+        received(wire, reader, reply, pipeline, run) if one is None else await _loaded_call(wire, pipeline, run, one)
+        for wire, one in zip(reader.of(reply), data["calls"], strict=True)
     ]
     return RoundState(rules, reply, pipeline, run, strict=strict, calls=calls)
 
@@ -149,13 +149,13 @@ def run_from(data: Mapping[str, Any], run: Run | None, entry: str) -> Run:
 # --- one call
 
 
-def _saved_call(one: RoundCall) -> dict[str, Any] | None:
+def _saved_call(one: DecodedCall[Any]) -> dict[str, Any] | None:
     """Return a call as JSON shapes; None for one whose gates were not asked, which is read again from the reply."""
-    if one.edited() is not None:
+    if edited_arguments(one) is not None:
         raise RoundError((f"the input of `{one.name}` was edited; `apply_hooks()` before the round is saved",))
-    if not one.asked:
+    if not was_asked(one):
         return None
-    call, outcome = one.call, one.outcome
+    call, outcome = readable_call(one), one.outcome
     if outcome is None and call is not None and call.state == "closed":  # finished, and not committed
         outcome = call.outcome
     return {
@@ -164,22 +164,22 @@ def _saved_call(one: RoundCall) -> dict[str, Any] | None:
     }
 
 
-async def _loaded_call(wire: WireCall, pipeline: Pipeline, run: Run, data: Mapping[str, Any]) -> RoundCall:
+async def _loaded_call(wire: WireCall, pipeline: Pipeline, run: Run, data: Mapping[str, Any]) -> DecodedCall[Any]:
     ended = None if data["outcome"] is None else outcome_from_dict(data["outcome"])
     state = ended.call if isinstance(ended, Suspended) else data["call"]
     if state is None:
-        return RoundCall(wire, pipeline, run, outcome=ended)
+        return DecodedCall(wire, pipeline, run, outcome=ended)
     restored: Call | Outcome = pipeline.restore(cast("Mapping[str, Any]", state), run)
     if not is_call(restored):  # the tool has gone or changed; a call that had ended stays as it was
-        return RoundCall(wire, pipeline, run, outcome=ended or restored)
+        return DecodedCall(wire, pipeline, run, outcome=ended or restored)
     if ended is not None:
-        return RoundCall(wire, pipeline, run, restored, ended)
+        return DecodedCall(wire, pipeline, run, restored, ended)
     made = await pipeline.recover(restored, run)
     if not is_call(made):
-        return RoundCall(wire, pipeline, run, restored, made)
+        return DecodedCall(wire, pipeline, run, restored, made)
     if made.state == "executed" and made.error is None:
         pipeline.executed(made, _as_declared(made))
-    return RoundCall(wire, pipeline, run, made)
+    return DecodedCall(wire, pipeline, run, made)
 
 
 def _as_declared(call: Call) -> Any:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
+from toolcrib.calls import ToolCall
 from toolcrib.errors import RoundError
-from toolcrib.formats import ProviderFormat, WireReply
+from toolcrib.formats import ProviderFormat, WireCall, WireReply, json_shape
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.rounds._round_call import RoundCall, calls_of_tools
+from toolcrib.provenance import provenance_of
+from toolcrib.rounds._call import DecodedCall, readable_call, received_call
+from toolcrib.rounds._recalled import read_provider_parts
+from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["RoundState", "pipeline_of"]
+__all__ = ["RoundState", "pipeline_of", "received"]
 
 
 class RoundState:
@@ -39,17 +44,19 @@ class RoundState:
         run: Run,
         *,
         strict: bool,
-        calls: Sequence[RoundCall] | None = None,
+        calls: Sequence[DecodedCall[Any]] | None = None,
     ) -> None:
         self.format, self.reply, self.pipeline, self.run, self.strict = format, reply, pipeline, run, strict
         if calls is None:
-            asked = calls_of_tools(reply, format, pipeline.toolset)
-            calls = [RoundCall.received(call, reply, pipeline, run, format=format, strict=strict) for call in asked]
+            reader = ToolCalls(pipeline.toolset, format, strict=strict)
+            calls = [received(call, reader, reply, pipeline, run) for call in reader.of(reply)]
         self.calls = tuple(calls)
         own = {call.id for call in calls}
-        if run.provenance is not None:
+        if (provenance := provenance_of(run)) is not None:
             for call in calls:
-                run.memory.expect(call.id)
+                provenance.memory.expect_result(call.id, call.name)
+            for item in reply.items:
+                read_provider_parts(run, json_shape(item))
         self.others = tuple(call for call in reply.calls if call.id not in own)
         self.ended = ""
         self.dispatched = False
@@ -64,7 +71,15 @@ class RoundState:
         self.require_open()
         self.ended = "discarded"
         for call in self.calls:
-            call.discard()
+            live = readable_call(call)
+            if live is not None:
+                self.pipeline.discard(live)
+
+
+def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:
+    """Return a call of a tool in a reply, read; no gate is asked."""
+    arguments, fault = reader.arguments_of(call), reply.fault_of(call)
+    return received_call(call, ToolCall(call.name, arguments, call.id, "model", fault, call.caller), pipeline, run)
 
 
 def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:

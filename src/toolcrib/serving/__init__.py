@@ -35,13 +35,6 @@ if TYPE_CHECKING:
     from toolcrib.serving._principals import Principal, Principals, acting_as
     from toolcrib.serving._server_states import SERVER_STATE_TABLES, ServerStates
     from toolcrib.serving._single_flight import Flight, SingleFlight
-    from toolcrib.serving._suspended_calls import (
-        SUSPENDED_CALL_TABLES,
-        MemorySuspendedCalls,
-        SqliteSuspendedCalls,
-        SqlSuspendedCalls,
-        suspended_calls_beside,
-    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -64,16 +57,11 @@ else:
             "._principals": "Principal Principals acting_as",
             "._server_states": "SERVER_STATE_TABLES ServerStates",
             "._single_flight": "Flight SingleFlight",
-            "._suspended_calls": (
-                "SUSPENDED_CALL_TABLES MemorySuspendedCalls SqliteSuspendedCalls SqlSuspendedCalls "
-                "suspended_calls_beside"
-            ),
         },
     )
 
 __all__ = [
     "SERVER_STATE_TABLES",
-    "SUSPENDED_CALL_TABLES",
     "AgentTools",
     "Answer",
     "ApprovalAsked",
@@ -94,7 +82,6 @@ __all__ = [
     "FrontEndSessions",
     "GuardPolicy",
     "ListsRequests",
-    "MemorySuspendedCalls",
     "OpenCall",
     "OpenCallState",
     "OpenCalls",
@@ -109,8 +96,6 @@ __all__ = [
     "ReplyText",
     "ServerStates",
     "SingleFlight",
-    "SqlSuspendedCalls",
-    "SqliteSuspendedCalls",
     "acting_as",
     "answer_of",
     "check_countable",
@@ -119,5 +104,4 @@ __all__ = [
     "record_usage",
     "run_reporting",
     "shown_entries",
-    "suspended_calls_beside",
 ]

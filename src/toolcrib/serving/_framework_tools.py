@@ -7,14 +7,20 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.approvals import ReviewableApprovalStore, SuspendedCall, SuspendedCallStore, digest
+from toolcrib.approvals import (
+    MemorySuspendedCalls,
+    ReviewableApprovalStore,
+    SuspendedCall,
+    SuspendedCallStore,
+    digest,
+    suspended_calls_beside,
+)
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
 from toolcrib.serving._framework_usage import CountedRequest, record_usage
-from toolcrib.serving._suspended_calls import MemorySuspendedCalls, suspended_calls_beside
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["Answer", "FrameworkRuns", "FrameworkTools", "OpenFrameworkRun"]
@@ -69,10 +75,10 @@ class FrameworkRuns:
 
     @property
     def may_ask(self) -> bool:
-        """Whether a run itself may ask for approval: by its policy of provenance, or by its `deps`."""
+        """Whether a run itself may ask for approval: by its features and gates, or by its `deps`."""
         given = self._given
         if isinstance(given, Run):
-            return given.provenance is not None or given.has_asking_deps or bool(given.gates)
+            return bool(given.features or given.gates) or given.has_asking_deps
         return given is not None
 
     def give(self, request: ApprovalRequest, grant: Grant) -> None:

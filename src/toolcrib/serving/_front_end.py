@@ -13,7 +13,14 @@ from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
 from toolcrib._processes import is_running, this_process
-from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCall, SuspendedCallStore, digest
+from toolcrib.approvals import (
+    ApprovalStore,
+    MemoryApprovalStore,
+    SuspendedCall,
+    SuspendedCallStore,
+    digest,
+    suspended_calls_beside,
+)
 from toolcrib.calls import ApprovalRequest, CallEvent, now
 from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError, exception_of
 from toolcrib.pipeline import Run
@@ -30,7 +37,6 @@ from toolcrib.serving._front_end_events import (
     ReplyText,
 )
 from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
-from toolcrib.serving._suspended_calls import suspended_calls_beside
 
 __all__ = ["Exchange", "FrontEndLimits", "FrontEndSessions", "OpenSession"]
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from toolcrib._sqlite import sqlite3
-from toolcrib._tables import StoreTables, make_file
 from toolcrib.calls import now
+from toolcrib.database import SqliteTables, StoreTables
 
 __all__ = ["SERVER_STATE_TABLES", "ServerStates"]
 
-_BUSY_SECONDS: Final = 30.0
 _SILENT: Final = timedelta(seconds=30)  # after which a gateway that has said nothing is taken for gone
 _FORGOTTEN: Final = timedelta(hours=1)  # after which it is not shown any more
 SERVER_STATE_TABLES: Final = StoreTables(
@@ -41,8 +38,8 @@ class ServerStates:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        make_file(self.path, SERVER_STATE_TABLES)
+        self._tables = SqliteTables(path, SERVER_STATE_TABLES)
+        self.path = self._tables.path
 
     def keep(self, gateway: str, servers: Sequence[Mapping[str, Any]]) -> None:
         """Keep what a gateway says of its servers, in place of what it said before; and that it lives."""
@@ -60,8 +57,8 @@ class ServerStates:
     def read(self) -> list[dict[str, Any]]:
         """Return each gateway with its servers, by name; `silent` is one that may have been killed."""
         query = "SELECT gateway, servers, seen_at FROM toolcrib_server_states WHERE seen_at > ? ORDER BY gateway"
-        with closing(self._connect()) as connection:
-            rows = connection.execute(query, ((now() - _FORGOTTEN).isoformat(),)).fetchall()
+        with self._tables.transaction(write=False) as execute:
+            rows = execute(query, ((now() - _FORGOTTEN).isoformat(),)).fetchall()
         return [
             {
                 "gateway": gateway,
@@ -73,8 +70,5 @@ class ServerStates:
         ]
 
     def _write(self, sql: str, values: Sequence[str]) -> None:
-        with closing(self._connect()) as connection:
-            connection.execute(sql, values)
-
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        with self._tables.transaction(write=True) as execute:
+            execute(sql, values)

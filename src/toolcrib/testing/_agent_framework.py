@@ -17,8 +17,8 @@ from agent_framework import (
 )
 
 from toolcrib.adapters.agent_framework import ToolProvider, approval_requests
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._framework_way import Conversation, FrameworkWay
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
@@ -57,7 +57,7 @@ class AgentFrameworkWay(FrameworkWay):
         provider, agent = _agent(request, run, stopped.calls, [])
         said: str | Message = "well?"
         if request.answer is not None:
-            said = await provider.answer(session, [Content.from_dict(each) for each in asked], request.answer)
+            said = await provider.answers(session, [Content.from_dict(each) for each in asked], request.answer)
         return await _conversed(agent, session, said, stopped.calls)
 
 

@@ -15,11 +15,11 @@ from uuid import uuid4
 
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, ToolResultBlock, Transport, UserMessage, query
 
-from toolcrib.adapters.claude_agent_sdk import GatedOptions, add_tools, answer, approval_requests
+from toolcrib.adapters.claude_agent_sdk import GatedOptions, add_tools, answers, approval_requests
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
@@ -315,8 +315,8 @@ class ClaudeAgentSDKWay(Way):
         kept = await stopped.calls.find_request(request.run.principal or "", made.request.id)
         if kept is not None:
             await stopped.calls.keep(replace(kept, state=made.to_dict()))
-        answers = [] if request.answer is None else [request.answer]
-        return await answer(options, stopped.session, *answers)
+        given = [] if request.answer is None else [request.answer]
+        return await answers(options, stopped.session, *given)
 
 
 def _options(request: WayRequest, run: Run, calls: MemorySuspendedCalls) -> GatedOptions:

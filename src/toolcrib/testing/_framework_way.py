@@ -6,10 +6,10 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.calls import ApprovalRequest, Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._ways import Way, WayRequest
 

@@ -16,8 +16,8 @@ from google.genai import types
 from pydantic import Field
 
 from toolcrib.adapters.google_adk import answers, approval_requests, as_tools
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._framework_way import Conversation, FrameworkWay, NotOffered
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 

@@ -14,8 +14,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from toolcrib.adapters.langchain import answers, approval_requests, as_tools
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._framework_way import Conversation, FrameworkWay
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 

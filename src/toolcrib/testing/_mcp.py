@@ -21,11 +21,10 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import HttpApp, McpServer, ServerOptions, build_server, http_app
-from toolcrib.approvals import MemoryApprovalStore, SuspendedCall
+from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls, SuspendedCall
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._fakes import RecordingSink
 from toolcrib.testing._ways import Ability, Way, WayRequest
 from toolcrib.toolsets import Toolset

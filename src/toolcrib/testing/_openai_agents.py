@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from agents import Agent, ModelBehaviorError, RunConfig, RunContextWrapper, Runner, RunState
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from toolcrib.adapters.openai_agents import answer, approval_requests, as_tools
+from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools
+from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.serving import MemorySuspendedCalls
 from toolcrib.testing._framework_way import Conversation, FrameworkWay, NotOffered
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
@@ -32,7 +32,7 @@ class OpenAIAgentsWay(FrameworkWay):
         agent = _agent(request, run, stopped.calls, [])
         state = await RunState.from_json(agent, stopped.state, context_override=RunContextWrapper(run.deps))
         if request.answer is not None:
-            await answer(state, request.answer)
+            await answers(state, request.answer)
         return await _conversed(agent, state, run, stopped.calls)
 
 

@@ -75,9 +75,9 @@ class PydanticWay(Way):
 async def _results(asked: DeferredToolRequests, answer: Grant | Denial | None, toolset: Any, run: Run) -> Any:
     match answer:
         case Grant():
-            return await answers(asked, [answer])
+            return await answers(asked, answer)
         case Denial():
-            return await answers(asked, denials=[answer], toolset=toolset, run=run)
+            return await answers(asked, answer, toolset=toolset, run=run)
         case None:  # an approver who knows nothing of our metadata
             return DeferredToolResults(approvals={call.tool_call_id: True for call in asked.approvals})
 

@@ -12,8 +12,10 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.tools._base import BaseTool, Instruction
     from toolcrib.tools._body import Body, is_thunk
+    from toolcrib.tools._call_client import LinkedClient
     from toolcrib.tools._deadline import Deadline, current_deadline, stopped_clocks
     from toolcrib.tools._decorators import as_tool, ez_tool, object_tools, stand_for, tool, tool_input
+    from toolcrib.tools._labels import INSIDE, Effect, Labels, Source, Trust, labelled, require_effect, require_source
     from toolcrib.tools._metadata import ToolMetadata
     from toolcrib.tools._offers import (
         Completions,
@@ -29,15 +31,28 @@ if TYPE_CHECKING:
     )
     from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
     from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
+    from toolcrib.tools._questions import (
+        Asked,
+        AskedKind,
+        PersonAnswer,
+        ask_approver,
+        ask_person,
+        asking,
+        can_ask_person,
+        person_answer,
+    )
     from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "._call_client": "LinkedClient",
+            "._questions": "Asked AskedKind PersonAnswer ask_approver ask_person asking can_ask_person person_answer",
             "._base": "BaseTool Instruction",
             "._body": "Body is_thunk",
             "._deadline": "Deadline current_deadline stopped_clocks",
             "._decorators": "as_tool ez_tool object_tools stand_for tool tool_input",
+            "._labels": "INSIDE Effect Labels Source Trust labelled require_effect require_source",
             "._metadata": "ToolMetadata",
             "._offers": (
                 "Completions Offering PromptOffer PromptText ResourceListener ResourceOffer offering_of prompt "
@@ -50,34 +65,51 @@ else:
     )
 
 __all__ = [
+    "INSIDE",
+    "Asked",
+    "AskedKind",
     "BaseTool",
     "Body",
     "Completions",
     "Deadline",
+    "Effect",
     "Instruction",
+    "Labels",
+    "LinkedClient",
     "LockOption",
     "Offering",
+    "PersonAnswer",
     "PromptOffer",
     "PromptText",
     "ResourceListener",
     "ResourceOffer",
+    "Source",
     "Tool",
     "ToolKeywords",
     "ToolMetadata",
     "ToolOptions",
     "ToolRegistry",
     "ToolType",
+    "Trust",
     "as_tool",
+    "ask_approver",
+    "ask_person",
+    "asking",
+    "can_ask_person",
     "checked_output",
     "current_deadline",
     "ez_tool",
     "is_thunk",
+    "labelled",
     "object_tools",
     "offering_of",
     "output_schema",
+    "person_answer",
     "prompt",
     "register_tool",
     "require_arguments",
+    "require_effect",
+    "require_source",
     "resource",
     "resource_changed",
     "stand_for",

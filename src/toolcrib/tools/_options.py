@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
-from toolcrib import approvals, provenance
+from toolcrib import approvals
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import near_option, refuse_misspelt_options, require_number, require_parameters, tag_set
+from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
 __all__ = [
     "LockOption",
@@ -56,8 +57,8 @@ class ToolOptions:
         return_schema: A JSON schema or a type, in place of the return annotation.
         provider: What providers are asked for beside the schema.
         effect: What it does, for a `Provenance` policy: `none` reads, `fetch` reads from an address that an argument
-            names, `write` changes something, `send` informs others, `spend` pays, `program` runs a program whose own
-            calls are judged one by one. None counts as `write`.
+            names, `write` and `create` change and add something in the user's own space, `send` informs others, `spend`
+            pays, `delete`, `share` and `execute` do so, `program` runs a program whose own calls are judged one by one. None counts as `execute`.
         source: How far its results can be trusted: `trusted`, `name`, `untrusted`, these by field name, or a function
             of the arguments and the result that returns them. None for results that the run has read before.
         content: Parameters that say something and decide nothing, besides those marked with `Content`; `*` is for all
@@ -82,23 +83,25 @@ class ToolOptions:
     default: bool = True
     return_schema: Any = None
     provider: ProviderOptions = NO_OPTIONS
-    effect: provenance.Effect | None = None
-    source: provenance.Source | None = "untrusted"
+    effect: Effect | None = None
+    source: Source | None = "untrusted"
     content: Collection[str] = ()
     readers: Collection[str] | None = None
     listing: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        who = f"`{self.name}`" if self.name else "a tool"
+        if self.name is not None:
+            require_name(self.name)
+        who = "a tool" if self.name is None else f"`{self.name}`"
         require_number(who, "timeout", self.timeout, least=None, whole=False)
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
         for field, least in (("approvers", 1), ("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
             require_number(who, field, getattr(self, field), least=least)
         if self.effect is not None:
-            provenance.require_effect(who, self.effect)
+            require_effect(who, self.effect)
         if self.source is not None and self.source != "untrusted":
-            provenance.require_source(who, self.source)
+            require_source(who, self.source)
         for field, given in (("content", self.content), ("readers", self.readers)):
             if isinstance(given, str):
                 raise ValueError(f"{who}: {field} is a collection, as in {field}=[{given!r}]")
@@ -127,13 +130,14 @@ class ToolKeywords(TypedDict, total=False):
     default: bool
     return_schema: Any
     provider: ProviderOptions
-    effect: provenance.Effect | None
-    source: provenance.Source | None
+    effect: Effect | None
+    source: Source | None
     content: Collection[str]
     readers: Collection[str] | None
     listing: Mapping[str, Any] | None
 
 
+_MOST_OF_NAME = 128  # what the most generous provider takes
 _NAMES = frozenset(f.name for f in fields(ToolOptions))
 
 
@@ -165,6 +169,22 @@ def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
     if unknown is not None:
         raise TypeError(f"{maker} has no option `{unknown}`. {option_hint(unknown)}")
     return _options_of(keywords)
+
+
+def require_name(name: object) -> None:
+    """Check a name that a host gives a tool.
+
+    Raises:
+        TypeError: It is not a text.
+        ValueError: No provider takes it.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a tool: name is a text, and not {name!r:.80}")
+    if not name.isprintable() or not name or len(name) > _MOST_OF_NAME or any(char.isspace() for char in name):
+        raise ValueError(
+            f"a tool: name is {name!r:.80}; give 1 to {_MOST_OF_NAME} characters without spaces, best letters, digits, "
+            "`_` and `-`, which every provider takes"
+        )
 
 
 def option_hint(name: str) -> str:

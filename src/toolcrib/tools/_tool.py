@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from inspect import Signature, iscoroutinefunction, isfunction, signature
+from pickle import PicklingError
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints, overload
 
@@ -293,6 +295,23 @@ class Tool(Observed, Generic[P, R]):
             return child
 
         return attach if fn is None else attach(fn)
+
+    def __reduce__(self) -> str:
+        """Return by which name a tool of a module is pickled: its function is found there, and so is the tool.
+
+        Raises:
+            PicklingError: The module has something else by that name.
+        """
+        name = getattr(self, "__qualname__", self.__name__)
+        found: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is not self:
+            raise PicklingError(
+                f"the tool `{self.__name__}` is pickled by the name of its function, and {self.__module__}.{name} is "
+                "something else; make the tool at the top of a module, under that name"
+            )
+        return name
 
     def __repr__(self) -> str:
         return f"<Tool {self.__name__} from {self.origin}>"

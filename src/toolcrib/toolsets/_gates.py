@@ -1,4 +1,4 @@
-"""Gates of an entry: scopes, availability, approval policies, and those that its toolsets were given."""
+"""Gates of an entry: consent, scopes, availability, approval policies, and those that its toolsets were given."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from toolcrib import approvals
 from toolcrib.calls import Ask, Failed
 from toolcrib.errors import InsufficientScope, NotAvailable
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, refused_by
+from toolcrib.toolsets._consent import consent_step
 from toolcrib.toolsets._entry import Availability, ToolEntry, label_of
 
 __all__ = ["steps_of"]
 
 
 def steps_of(entry: ToolEntry) -> tuple[GateStep, ...]:
-    """Return the gates of an entry, but for its hooks and its source's consent, which the pipeline itself makes."""
+    """Return the gates of an entry, but for its hooks, which the pipeline itself makes."""
+    source = entry.tool.source
+    consent = (consent_step(source),) if source is not None and source.may_need_consent else ()
     scopes = (GateStep("scopes", "resolve", _Scopes(entry.scopes), ON_ARRIVAL),) if entry.scopes else ()
     available = (
         GateStep(label_of(condition), "validate", _Availability(condition), ON_ARRIVAL, "availability check")
@@ -31,7 +34,7 @@ def steps_of(entry: ToolEntry) -> tuple[GateStep, ...]:
         )
         for policy in entry.approvals
     )
-    return (*scopes, *available, *entry.gates, *approval)
+    return (*consent, *scopes, *available, *entry.gates, *approval)
 
 
 class _Scopes:

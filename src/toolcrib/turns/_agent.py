@@ -99,6 +99,8 @@ class Agent(Observed):
         sinks: Iterable[Sink] = (),
         register: bool = True,
     ) -> None:
+        if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise ValueError(f"an agent: name is {name!r:.80}; give a text, by which it is found and recorded")
         require_approver(f"the agent `{name}`", approver)
         self._name, self._description, self._approver = name, description, approver
         self._pipeline = Pipeline(tools, sinks=sinks)

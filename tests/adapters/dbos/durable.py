@@ -7,17 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from toolcrib.adapters.dbos import (
-    Database,
-    DurableAgent,
-    DurableProgram,
-    DurableToolkit,
-    Engine,
-    Placement,
-    Queue,
-)
+from toolcrib.adapters.dbos import DurableAgent, DurableProgram, DurableToolkit, Engine, Placement, Queue
 from toolcrib.calls import ApprovalRequest
 from toolcrib.code import Toolkit
+from toolcrib.database import Database
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
 from toolcrib.turns import Agent, Turn

@@ -12,7 +12,6 @@ import pytest
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
 from toolcrib.adapters.dbos import (
     Client,
-    Database,
     DurableToolkit,
     Queue,
     cancel_work,
@@ -24,6 +23,7 @@ from toolcrib.adapters.dbos import (
 from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.calls import Completed, Suspended
 from toolcrib.code import Toolkit
+from toolcrib.database import Database
 from toolcrib.errors import EngineError
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Turn

@@ -13,7 +13,7 @@ import pytest
 
 from tests.approvals.race import ONE_BEGINS, grant, raced, two_processes_at_once
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresApprovalStore
+from toolcrib.approvals import PostgresApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import DatabaseError
 

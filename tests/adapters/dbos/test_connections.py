@@ -20,20 +20,14 @@ from tests.adapters.dbos.test_health import got
 from tests.adapters.dbos.test_recovery import Shop
 from tests.networks import Network, network_to
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import (
-    Client,
-    Database,
-    Engine,
-    PostgresApprovalStore,
-    PostgresResultStore,
-    PostgresSink,
-    Queue,
-    serve_health,
-)
-from toolcrib.adapters.dbos._connections import AnsweredConnection, unhurried
+from toolcrib.adapters.dbos import Client, Engine, Queue, serve_health
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
+from toolcrib.approvals import PostgresApprovalStore
 from toolcrib.calls import Completed
+from toolcrib.database import AnsweredConnection, Database, unhurried
 from toolcrib.errors import DatabaseError
+from toolcrib.record import PostgresSink
+from toolcrib.results import PostgresResultStore
 from toolcrib.turns import Turn
 
 
@@ -185,7 +179,6 @@ def test_a_queue_that_is_not_looked_at_for_15_seconds_is_overdue() -> None:
     assert looks.overdue == ("dead",)
 
 
-@pytest.mark.once
 async def test_a_worker_that_cannot_look_at_its_queue_is_not_ready(
     network: Network, postgres: Postgres, url: str
 ) -> None:
@@ -202,7 +195,6 @@ async def test_a_worker_that_cannot_look_at_its_queue_is_not_ready(
     assert health == (200, "ok\n")
 
 
-@pytest.mark.once
 async def test_a_worker_ends_when_it_is_told_to_though_the_network_swallows_what_it_sends(
     network: Network, postgres: Postgres, url: str, tmp_path: Path
 ) -> None:

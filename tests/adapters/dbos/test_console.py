@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of, pay
-from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, Queue, postgres_events
+from toolcrib.adapters.dbos import DurableFailure, DurableToolkit, Queue
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile
 from toolcrib.adapters.dbos._lost_work import close_lost_work
 from toolcrib.approvals import MemoryApprovalStore
@@ -21,7 +21,7 @@ from toolcrib.code import Toolkit
 from toolcrib.console import console_app
 from toolcrib.errors import EngineError
 from toolcrib.pipeline import Pipeline, Run, run_for
-from toolcrib.record import ActivityFilter, EventLog, ListSink, SqliteSink, sqlite_events
+from toolcrib.record import ActivityFilter, EventLog, ListSink, SqliteSink, postgres_events, sqlite_events
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import tool
 from toolcrib.turns import Turn

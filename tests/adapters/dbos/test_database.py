@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from packaging.requirements import Requirement
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import Database
+from toolcrib.database import Database
 from toolcrib.errors import DatabaseError
 
 

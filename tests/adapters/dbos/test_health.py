@@ -14,18 +14,10 @@ import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import QUICK, durable
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import (
-    Client,
-    Database,
-    DurableAgent,
-    DurableToolkit,
-    Engine,
-    Placement,
-    Queue,
-    serve_health,
-)
+from toolcrib.adapters.dbos import Client, DurableAgent, DurableToolkit, Engine, Placement, Queue, serve_health
 from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent
 from toolcrib.code import Toolkit
+from toolcrib.database import Database
 from toolcrib.record import Sink, SqliteSink, sqlite_events
 from toolcrib.tools import tool
 from toolcrib.turns import Turn

@@ -10,20 +10,12 @@ import pytest
 
 from tests.adapters.dbos.durable import durable, engine_of, pay
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import (
-    Client,
-    Database,
-    PostgresApprovalStore,
-    PostgresSink,
-    grant_use,
-    list_work,
-    migrate,
-    table_versions,
-)
+from toolcrib.adapters.dbos import Client, grant_use, list_work, migrate, table_versions
+from toolcrib.approvals import PostgresApprovalStore
+from toolcrib.database import Database
 from toolcrib.errors import DatabaseError
+from toolcrib.record import PostgresSink
 from toolcrib.turns import Turn
-
-pytestmark = pytest.mark.once
 
 
 @dataclass(frozen=True)

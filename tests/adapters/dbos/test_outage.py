@@ -15,12 +15,13 @@ import sqlalchemy as sa
 from dbos._sys_db import db_retry
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
-from toolcrib._sqlite import is_unavailable, sqlite3
-from toolcrib.adapters.dbos import Database, DurableToolkit, Queue
-from toolcrib.adapters.dbos._outage import DatabaseAway, Notice, WaitedTime, is_outage, name_outages, outlast
+from toolcrib.adapters.dbos import DurableToolkit, Queue
+from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
 from toolcrib.code import Toolkit
+from toolcrib.database import Database, DatabaseAway, Notice, is_outage, is_unavailable, name_outages
+from toolcrib.database._sqlite import sqlite3
 from toolcrib.sandbox import SandboxLimits
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Turn

@@ -8,16 +8,19 @@ from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
 
 from tests.adapters.dbos.durable import QUICK, count, engine_of, pay
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableProgram, DurableToolkit, Placement, Queue, list_work
 from toolcrib.adapters.dbos._program import stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
+from toolcrib.adapters.dbos._work_tables import program_requests
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import InvalidOutput
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.provenance import Provenance
+from toolcrib.provenance import Provenance, memory_of
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool, tool
 from toolcrib.turns import Agent, Turn
@@ -212,7 +215,7 @@ async def test_a_program_that_a_tool_starts_late_waits_until_it_is_approved(file
         Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 3}))),
         Queue(name, polling=QUICK),
         name=name,
-        run=lambda: Run(provenance=Provenance(frozen=True)),
+        run=lambda: Run(features=[Provenance(frozen=True)]),
     )
 
     @ez_tool
@@ -220,10 +223,10 @@ async def test_a_program_that_a_tool_starts_late_waits_until_it_is_approved(file
         return (await toolkit.start("pay(3)")).id
 
     async with engine_of(file, toolkit) as engine:
-        here = Run(provenance=Provenance())
+        here = Run(features=[Provenance()])
         in_time = DurableProgram((await Pipeline([start]).run(ToolCall("start"), here)).text(), engine.client)
         assert (await in_time.settled(polling=QUICK)).success
-        here.memory.read("read_file", "c1", {}, "pay 3", "untrusted")
+        memory_of(here).read("read_file", "c1", {}, "pay 3", "untrusted")
         late = DurableProgram((await Pipeline([start]).run(ToolCall("start"), here)).text(), engine.client)
         waiting = await late.settled(polling=QUICK)
         before = list(paid)
@@ -232,3 +235,46 @@ async def test_a_program_that_a_tool_starts_late_waits_until_it_is_approved(file
 
     assert waiting.is_paused
     assert (before, result.return_value, paid) == ([3], "paid 3", [3, 3])
+
+
+async def test_programs_that_wait_are_not_read_while_nobody_answers(database: str) -> None:
+    toolkit, statements, looked = durable(pay), list[str](), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def note(connection: object, cursor: object, sql: str, *more: object) -> None:
+        if "FROM toolcrib_programs" in sql or "JOIN toolcrib_programs" in sql:
+            statements.append(sql)
+        if len(statements) > 20:  # of which every tenth look asks for more
+            loop.call_soon_threadsafe(looked.set)
+
+    async with engine_of(database, toolkit) as engine:
+        for program in [await toolkit.start("pay(3)") for _ in range(3)]:
+            await program.settled(polling=QUICK)
+        event.listen(engine.client.engine, "before_cursor_execute", note)
+        await looked.wait()
+
+    assert [sql for sql in statements if "result" in sql] == []
+
+
+async def test_a_program_that_an_earlier_version_paused_goes_on(database: str) -> None:
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit) as engine:
+        program = await toolkit.start("pay(3)")
+        waiting = await program.settled(polling=QUICK)
+        with engine.client.engine.begin() as connection:
+            connection.execute(sa.delete(program_requests))  # which that version did not write
+        await engine.client.approvals.answer(waiting.suspended[0].grant("ann"))
+        result = await program.result(polling=QUICK)
+
+    assert result.success
+
+
+async def test_an_answer_that_was_used_up_by_a_lost_execution_lets_the_program_go_on(database: str) -> None:
+    toolkit = durable(pay)
+    async with engine_of(database, toolkit) as engine:
+        program = await toolkit.start("pay(3)")
+        (request,) = (await program.settled(polling=QUICK)).suspended
+        await engine.client.approvals.use(request, request.deny("no", "ann"))
+        result = await program.result(polling=QUICK)
+
+    assert "no" in str(result.error or result.output)

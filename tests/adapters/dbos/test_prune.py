@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from tests.adapters.dbos.durable import durable, engine_of, pay
-from toolcrib.adapters.dbos import Client, Database, DurableToolkit, Queue, list_work, prune, workers
+from toolcrib.adapters.dbos import Client, DurableToolkit, Queue, list_work, prune, workers
 from toolcrib.code import Toolkit
+from toolcrib.database import Database
 from toolcrib.tools import tool
 from toolcrib.turns import Turn
 
@@ -79,6 +81,41 @@ async def test_what_ended_is_removed_and_what_waits_stays(database: str) -> None
     assert (after["workflows"], after["toolcrib_programs"]) == (2, 1)
     assert done.id not in left
     assert through.value == "paid 2"
+
+
+async def test_much_work_is_removed_page_by_page(database: str) -> None:
+    shop = durable(add)
+    async with engine_of(database, shop) as engine:
+        first = await shop.put(Turn(add, kwargs={"a": 1}))
+        await first.outcome()
+        _clone(engine.client, first.id, {2: 700, 4: 1, 5: 900})  # more of one moment than a page has
+        pages = list[str]()
+        event.listen(engine.client.dbos._sys_db.engine, "before_cursor_execute", lambda *given: pages.append(given[2]))
+        dry = await prune(Database.named(database), later(), dry_run=True)
+        removed = await prune(Database.named(database), later())
+        after = counted(engine.client)
+
+    assert (dry["turns"], removed["turns"], after["workflows"]) == (1_602, 1_602, 0)
+    assert [sql for sql in pages if "OFFSET" in sql] == []
+
+
+def _clone(client: Client, work_id: str, moments: dict[int, int]) -> None:
+    """Leave as many turns like one that ended as each moment says, in seconds after it."""
+    system: Any = client.dbos._sys_db
+    tables = (system.tables.workflow_status, system.tables.workflow_input, system.tables.workflow_output)
+    with system.engine.begin() as connection:
+        for table in tables:
+            rows = connection.execute(sa.select(table).where(table.c.workflow_uuid == work_id)).mappings().all()
+            for row in rows:
+                clones = list[dict[str, Any]]()
+                for seconds, number in moments.items():
+                    for one in range(number):
+                        new = f"{work_id}_{seconds}_{one}"
+                        clone = {k: v.replace(work_id, new) if isinstance(v, str) else v for k, v in row.items()}
+                        if "created_at" in clone:
+                            clone["created_at"] += seconds * 1000
+                        clones.append(clone)
+                connection.execute(sa.insert(table), clones)
 
 
 @pytest.mark.parametrize("status", ["PENDING", "DELAYED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED", "CANCELLED"])

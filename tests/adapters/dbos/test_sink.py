@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresSink, postgres_events
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.record import ActivityFilter, EventLog
+from toolcrib.record import ActivityFilter, EventLog, PostgresSink, postgres_events
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 

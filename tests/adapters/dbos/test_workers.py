@@ -17,7 +17,6 @@ import pytest
 import sqlalchemy as sa
 
 from tests.adapters.dbos.durable import QUICK, durable, engine_of
-from toolcrib._sqlite import sqlite3
 from toolcrib.adapters.dbos import (
     Client,
     DurableAgent,
@@ -39,6 +38,7 @@ from toolcrib.adapters.dbos._workers import Lease, hand_back
 from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended, ToolCall
 from toolcrib.code import Toolkit
+from toolcrib.database._sqlite import sqlite3
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.pipeline import Pipeline
 from toolcrib.schema import RunContext

@@ -64,15 +64,19 @@ def served_over_http(package: str) -> Iterator[str]:
 
 
 class _Http(uvicorn.Server):
-    """Says when it listens, and does not wait for open streams at its end."""
+    """Says when it listens, ends when it is told to, and does not wait for open streams then."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.ready, self.force_exit = asyncio.Event(), True
+        self.ready, self.ending, self.force_exit = asyncio.Event(), asyncio.Event(), True
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
         self.ready.set()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.ending.wait()
 
 
 @asynccontextmanager
@@ -84,7 +88,7 @@ async def serving(app: Any, port: int) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        http.should_exit = True
+        http.ending.set()
         await task
 
 

@@ -18,6 +18,7 @@ from tests.adapters.mcp_client import small_server as module
 from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, server_statuses
+from toolcrib.calls import Failed
 from toolcrib.errors import ServerError, ToolConstraintError
 from toolcrib.toolsets import Toolset
 
@@ -140,6 +141,14 @@ async def until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen")
 
 
+async def refused(tools: Toolset, name: str, **arguments: Any) -> Failed:
+    """Return the first failure of a call that its server is not waited for: the pauses between two tries grow."""
+    while True:
+        outcome = await failed(tools, name, **arguments)
+        if "It is down" in outcome.message:
+            return outcome
+
+
 async def test_calls_wait_for_one_try_together_and_later_ones_fail_at_once(tmp_path: Path) -> None:
     tools = connect(mortal(tmp_path, "sys.exit('gone for good')"), name="small")
 
@@ -147,8 +156,7 @@ async def test_calls_wait_for_one_try_together_and_later_ones_fail_at_once(tmp_p
         (tmp_path / "gone").touch()
         await failed(opened, "die", code=3)
         together = await asyncio.gather(*(failed(opened, "add", a=1, b=2) for _ in range(20)))
-        await until(lambda: tools.status().retry_in > 2)  # the pauses grow
-        at_once = await failed(opened, "add", a=1, b=2)
+        at_once = await refused(opened, "add", a=1, b=2)
         starts = (tmp_path / "starts").read_text()
 
     assert {outcome.code for outcome in together} == {"server_error"}
@@ -175,15 +183,12 @@ async def test_a_server_that_dies_again_and_again_is_not_waited_for(tmp_path: Pa
     tools = Toolset([connect([sys.executable, str(module.__file__), str(tmp_path / "notes")], name="small")])
 
     async with tools.open() as opened:
+        at_once = await refused(opened, "die", code=1)
         down = server_statuses(tools)[0]
-        while down.retry_in <= 2:
-            await outcome_of(opened, "die", code=1)
-            down = server_statuses(tools)[0]
-        refused = await failed(opened, "add", a=1, b=2)
 
     assert (down.state, down.reason, down.last_error) == ("down", "has ended", "has ended")
     assert down.since is not None
-    assert "It is down, and tried again in" in refused.message
+    assert "It is down, and tried again in" in at_once.message
 
 
 async def test_views_of_an_open_toolset_outlive_a_server_that_is_started_again(tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ import pytest
 from tests.adapters.mcp_client.conformance_client import play
 from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
 
-pytestmark = pytest.mark.once
-
 RELAY = Path(__file__).parents[2] / "npm" / "relay.py"
 
 _NO_PROVIDER = "an extension that the SDK has no OAuth provider for"

@@ -90,7 +90,7 @@ async def test_nested_arguments_that_do_not_fit_are_named(memory: Toolset) -> No
 
 
 async def test_where_npm_s_packages_are_missing_a_sentence_says_what_installs_them() -> None:
-    with pytest.raises(NotInstalledError, match="`make test` installs it"):
+    with pytest.raises(NotInstalledError, match="`make npm` installs it"):
         script("@modelcontextprotocol/server-nowhere")
 
     assert programs.MODULES.is_dir()

@@ -86,7 +86,7 @@ async def pay(recipient: str) -> str:
 
 async def outcome(said: Any, **more: Any) -> Any:
     """Return what becomes of a payment to an account that a result of the server's names."""
-    run = Run(provenance=Provenance())
+    run = Run(features=[Provenance()])
     run.hear("pay what the bank says")
     async with Toolset([connect(server(CLOSED, said=said), trusted=True, **more), pay]).open() as tools:
         pipeline = Pipeline(tools)
@@ -112,7 +112,7 @@ async def test_a_private_result_is_not_sent_without_a_question() -> None:
         return "sent"
 
     for said, waits in (({TRUST: {"sensitive": True}}, True), (None, False)):
-        run = Run(provenance=Provenance())
+        run = Run(features=[Provenance()])
         run.hear("mail ann@corp.com what the bank says")
         async with Toolset([connect(server(CLOSED, said=said), trusted=True), mail]).open() as tools:
             pipeline = Pipeline(tools)

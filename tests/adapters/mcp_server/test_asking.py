@@ -210,7 +210,7 @@ async def test_what_a_model_said_is_a_strangers_for_the_policy(way: Way) -> None
         paid.append(recipient)
         return "paid"
 
-    server = build_server([payee, pay], ServerOptions(run=lambda name: Run(provenance=Provenance())))
+    server = build_server([payee, pay], ServerOptions(run=lambda name: Run(features=[Provenance()])))
 
     async with way(server, sampling_callback=model) as client:
         await client.call_tool("payee", {})

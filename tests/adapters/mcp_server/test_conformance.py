@@ -15,8 +15,6 @@ from tests.adapters.mcp_server.http import command_over_http
 from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
 from tests.npm.programs import command
 
-pytestmark = pytest.mark.once
-
 TOOLS = Path(__file__).with_name("conformance_tools.py")
 
 # Each with its reason, and a line in docs/mcp-server.md. What the suite runs without counting it is here, too.

@@ -337,7 +337,7 @@ async def test_a_session_is_its_subject_s_alone(server: Login) -> None:
 PEOPLE = 1000
 
 
-@pytest.mark.once
+@pytest.mark.systems
 @settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_of_a_thousand_principals_each_gets_its_own_run(seed: int) -> None:

@@ -154,7 +154,7 @@ async def test_nor_what_a_delivery_of_the_run_has_not_seen() -> None:
 
 
 async def test_nor_what_provenance_has_not_seen() -> None:
-    options = ServerOptions(run=lambda principal: Run(provenance=Provenance()))
+    options = ServerOptions(run=lambda principal: Run(features=[Provenance()]))
 
     async with Client(build_server(connect(shop()), options)) as client:
         result = await client.call_tool("order", {"phone": "1"})

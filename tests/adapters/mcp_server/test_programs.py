@@ -140,7 +140,7 @@ async def test_programs_that_are_alike_share_one_question(way: Way) -> None:
 
 @every_generation
 async def test_a_program_that_was_written_late_waits_and_goes_on_when_it_is_granted(way: Way) -> None:
-    saved, store, run = list[str](), MemoryApprovalStore(), Run(provenance=Provenance(frozen=True))
+    saved, store, run = list[str](), MemoryApprovalStore(), Run(features=[Provenance(frozen=True)])
 
     @ez_tool(effect="none")
     async def read_file(path: str) -> str:

@@ -31,7 +31,7 @@ def bank(paid: list[str]) -> list[Tool[..., Any]]:
 
 @every_generation
 async def test_arguments_of_a_client_are_not_the_users_words(way: Way) -> None:
-    store, paid, run = MemoryApprovalStore(), list[str](), Run(provenance=Provenance())
+    store, paid, run = MemoryApprovalStore(), list[str](), Run(features=[Provenance()])
     server = build_server(bank(paid), ServerOptions(approvals=store, run=lambda name: run))
     async with way(server) as client:
         await client.call_tool("read_file", {"path": IBAN})
@@ -43,7 +43,7 @@ async def test_arguments_of_a_client_are_not_the_users_words(way: Way) -> None:
 
 @every_generation
 async def test_what_the_host_says_that_the_user_wrote_is_the_users(way: Way) -> None:
-    paid, run = list[str](), Run(provenance=Provenance())
+    paid, run = list[str](), Run(features=[Provenance()])
     server = build_server(bank(paid), ServerOptions(run=lambda name: run))
     async with way(server) as client:
         await client.call_tool("read_file", {"path": "a.txt"})
@@ -53,7 +53,7 @@ async def test_what_the_host_says_that_the_user_wrote_is_the_users(way: Way) -> 
 
 @every_generation
 async def test_a_clients_user_is_shown_where_the_value_comes_from(way: Way) -> None:
-    shown, paid, run = list[str](), list[str](), Run(provenance=Provenance())
+    shown, paid, run = list[str](), list[str](), Run(features=[Provenance()])
     run.hear("pay the bill")
     server = build_server(bank(paid), ServerOptions(approve_by="elicit", run=lambda name: run))
     async with way(server, elicitation_callback=answering(APPROVE, asked=shown)) as client:

@@ -64,6 +64,7 @@ async def test_two_tokens_of_one_principal_allow_what_each_allows(way: Way) -> N
     assert written == ["2", "2"]
 
 
+@pytest.mark.processes
 @LINUX
 @every_generation
 async def test_a_program_does_not_get_around_scopes(way: Way) -> None:

@@ -42,6 +42,7 @@ async def test_a_task_goes_on(way: Way, tmp_path: Path) -> None:
     assert {(entry.state, entry.answer.approver) for entry in await store.list()} == {("used", "ann")}
 
 
+@pytest.mark.processes
 @every_generation
 @pytest.mark.parametrize("call", CALLS)
 async def test_a_call_that_is_held_goes_on(way: Way, call: str, tmp_path: Path) -> None:

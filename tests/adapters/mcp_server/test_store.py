@@ -12,14 +12,19 @@ from mcp_types import CallToolResult
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, Way, booking, every_generation, every_way, request_of, text_of
 from tests.postgres import Postgres
-from toolcrib.adapters.dbos import PostgresApprovalStore
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
-from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore, SuspendedCall, SuspendedCallStore
+from toolcrib.approvals import (
+    MemoryApprovalStore,
+    MemorySuspendedCalls,
+    PostgresApprovalStore,
+    SqliteApprovalStore,
+    SuspendedCall,
+    SuspendedCallStore,
+)
 from toolcrib.calls import ApprovalRequest, RunNormally, now
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
 from toolcrib.schema import RunContext
-from toolcrib.serving._suspended_calls import MemorySuspendedCalls, SqliteSuspendedCalls
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -139,14 +144,14 @@ async def test_two_servers_that_take_up_one_call_at_once_make_it_once(tmp_path: 
     assert set(done) == {"booked Oslo"}  # the other one has the same result, or is told that the call is executed
 
 
-@pytest.fixture(params=["memory", "file", "server"])
+@pytest.fixture(params=["memory", "file", "postgres"])
 def kept_calls(request: pytest.FixtureRequest, tmp_path: Path) -> SuspendedCallStore:
     """Calls that wait, in each place where they may."""
     match request.param:
         case "memory":
             return MemorySuspendedCalls()
         case "file":
-            return SqliteSuspendedCalls(tmp_path / "calls.db")
+            return SqliteApprovalStore(tmp_path / "calls.db").suspended_calls()
         case _:
             postgres: Postgres = request.getfixturevalue("postgres")
             return PostgresApprovalStore(postgres.url("suspended_calls")).suspended_calls()

@@ -68,7 +68,7 @@ async def test_of_parallel_calls_one_waits_and_the_others_run() -> None:
     [request] = approval_requests(waiting.asked)
 
     before = list(waiting.ran)
-    run = await waiting.go_on(await answers(waiting.asked, [request.grant("ann")]))
+    run = await waiting.go_on(await answers(waiting.asked, request.grant("ann")))
 
     assert (before, waiting.ran) == (["hi"], ["hi", (7, 100)])
     assert run.output == "done"
@@ -88,7 +88,7 @@ async def test_a_denial_is_what_the_model_reads_and_is_recorded() -> None:
     waiting = await desk()
     [request] = approval_requests(waiting.asked)
 
-    answered = await answers(waiting.asked, denials=[request.deny("it was never paid", "ann")], toolset=waiting.toolset)
+    answered = await answers(waiting.asked, request.deny("it was never paid", "ann"), toolset=waiting.toolset)
     run = await waiting.go_on(answered)
 
     assert results(run.all_messages()) == [("c1", "denied", "it was never paid")]
@@ -101,9 +101,9 @@ async def test_a_denial_is_what_the_model_reads_and_is_recorded() -> None:
 async def test_what_was_denied_is_not_granted_afterwards() -> None:
     waiting = await desk()
     [request] = approval_requests(waiting.asked)
-    await answers(waiting.asked, denials=[request.deny("no")], toolset=waiting.toolset)
+    await answers(waiting.asked, request.deny("no"), toolset=waiting.toolset)
 
-    run = await waiting.go_on(await answers(waiting.asked, [request.grant()]))
+    run = await waiting.go_on(await answers(waiting.asked, request.grant()))
 
     [(_, outcome, content)] = results(run.all_messages())
     assert (outcome, waiting.ran) == ("failed", [])
@@ -115,16 +115,16 @@ async def test_answers_that_answer_nothing_are_errors() -> None:
     [request] = approval_requests(first.asked)
 
     with pytest.raises(ApprovalError, match="no call that waits"):
-        await answers(second.asked, [request.grant()])
+        await answers(second.asked, request.grant())
     with pytest.raises(ValueError, match="as_toolset"):
-        await answers(first.asked, denials=[request.deny()])
+        await answers(first.asked, request.deny())
 
 
 async def test_a_person_may_give_other_arguments() -> None:
     waiting = await desk()
     [request] = approval_requests(waiting.asked)
 
-    run = await waiting.go_on(await answers(waiting.asked, [request.grant(override_args={"order": 7, "cents": 50})]))
+    run = await waiting.go_on(await answers(waiting.asked, request.grant(override_args={"order": 7, "cents": 50})))
 
     assert waiting.ran == [(7, 50)]
     assert run.output == "done"
@@ -140,7 +140,7 @@ async def test_what_a_person_typed_reaches_the_tool() -> None:
     toolset = as_toolset([Pay])
     run = await agent(scripted([("pay", {"cents": 5}, "c1")]), toolset).run("go")
     [request] = approval_requests(run.output)
-    answered = await answers(run.output, [request.grant("ann", user_input="4711")])
+    answered = await answers(run.output, request.grant("ann", user_input="4711"))
 
     after = await agent(scripted(), toolset).run(message_history=run.all_messages(), deferred_tool_results=answered)
 
@@ -151,7 +151,7 @@ async def test_a_handler_of_theirs_may_answer_during_the_run() -> None:
     ran: list[Any] = []
 
     async def ann(ctx: Any, requests: DeferredToolRequests) -> DeferredToolResults:
-        return await answers(requests, [request.grant("ann") for request in approval_requests(requests)])
+        return await answers(requests, *(request.grant("ann") for request in approval_requests(requests)))
 
     toolset = as_toolset([refunding(ran)])
     run = await agent(scripted([REFUND]), toolset, capabilities=[HandleDeferredToolCalls(ann)]).run("go")
@@ -202,7 +202,7 @@ async def test_hooks_run_once_and_what_is_approved_are_the_final_arguments_from_
     # another process: nothing but JSON is left
     requests = TypeAdapter(DeferredToolRequests).validate_json(stored[1])
     [request] = approval_requests(requests)
-    answered = TypeAdapter(DeferredToolResults).dump_json(await answers(requests, [request.grant("ann")]))
+    answered = TypeAdapter(DeferredToolResults).dump_json(await answers(requests, request.grant("ann")))
     after = await agent(scripted(), crib()).run(
         message_history=ModelMessagesTypeAdapter.validate_json(stored[0]),
         deferred_tool_results=TypeAdapter(DeferredToolResults).validate_json(answered),
@@ -398,7 +398,7 @@ async def test_metadata_without_an_approval_is_no_answer() -> None:
 async def test_a_grant_is_for_the_arguments_that_go_with_it() -> None:
     waiting = await desk()
     [request] = approval_requests(waiting.asked)
-    answered = await answers(waiting.asked, [request.grant(override_args={"order": 7, "cents": 5})])
+    answered = await answers(waiting.asked, request.grant(override_args={"order": 7, "cents": 5}))
     answered.approvals["c1"] = ToolApproved(override_args={"order": 7, "cents": 5_000})
 
     run = await waiting.go_on(answered)

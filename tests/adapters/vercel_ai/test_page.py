@@ -12,8 +12,6 @@ from tests.adapters.front_ends import BOOK, WEATHER, Trips, me, site
 from toolcrib.adapters.vercel_ai import vercel_ai_app
 from toolcrib.calls import ToolCall
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def script(bundle: Callable[[Path], str]) -> str:

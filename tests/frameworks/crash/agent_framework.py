@@ -37,7 +37,7 @@ async def run() -> str | None:
         if given is None:
             return None
         kill_at("loaded")
-        said: Any = await provider.answer(session, asked, *given)
+        said: Any = await provider.answers(session, asked, *given)
     else:
         session, said = agent.create_session(), "Pay 5."
     response = await agent.run(said, session=session)

@@ -9,7 +9,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, PAID, calls_again, folder, kill_at, note_text, write
-from toolcrib.adapters.claude_agent_sdk import add_tools, answer, approval_requests
+from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests
 from toolcrib.calls import ApprovalRequest
 from toolcrib.testing._claude_agent_sdk import ScriptedCli
 
@@ -26,7 +26,7 @@ async def run() -> str | None:
             return None
         kill_at("loaded")
         for each in given:
-            options = await answer(options, session, each)
+            options = await answers(options, session, each)
     cli = ScriptedCli(options, sessions=deferred)
     if not file.exists() or (texts and calls_again(texts)):
         cli.steps = [[(f"call_{number}", "mcp__toolcrib__pay", {"cents": CENTS})]]

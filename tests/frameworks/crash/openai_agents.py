@@ -10,7 +10,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, folder, kill_at, next_call, write
-from toolcrib.adapters.openai_agents import answer, approval_requests, as_tools
+from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools
 
 os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
 
@@ -34,7 +34,7 @@ async def run() -> str | None:
         if given is None:
             return None
         kill_at("loaded")
-        await answer(state, *given)
+        await answers(state, *given)
         result = await Runner.run(agent, state)
     else:
         result = await Runner.run(agent, "Pay 5.")

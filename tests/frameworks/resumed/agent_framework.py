@@ -28,7 +28,7 @@ async def main(step: str, folder: Path) -> None:
     kept, contents = json.loads(file.read_text())
     session, asked = AgentSession.from_dict(kept), [Content.from_dict(each) for each in contents]
     [request] = approval_requests(asked)
-    message = await provider.answer(session, asked, request.grant("ann"))
+    message = await provider.answers(session, asked, request.grant("ann"))
     print(outputs(await agent.run(message, session=session)))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 from tests.frameworks.resumed.booking import booking, run_in
-from toolcrib.adapters.claude_agent_sdk import add_tools, answer, approval_requests
+from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests
 from toolcrib.calls import ApprovalRequest
 from toolcrib.testing._claude_agent_sdk import ScriptedCli
 
@@ -28,7 +28,7 @@ async def main(step: str, folder: Path) -> None:
         print([request.arguments for request in asked])
         return
     session, deferred, [kept] = json.loads(file.read_text())
-    options = await answer(options, session, ApprovalRequest.from_dict(kept).grant("ann"))
+    options = await answers(options, session, ApprovalRequest.from_dict(kept).grant("ann"))
     cli = ScriptedCli(options, sessions=deferred)
     async for _ in query(prompt="go on", options=options, transport=cli):
         pass

@@ -11,7 +11,7 @@ from agents import Agent, Runner, RunState
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from tests.frameworks.resumed.booking import booking, run_in
-from toolcrib.adapters.openai_agents import answer, approval_requests, as_tools
+from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools
 
 
 async def main(step: str, folder: Path) -> None:
@@ -26,7 +26,7 @@ async def main(step: str, folder: Path) -> None:
         return
     state = await RunState.from_string(agent, (folder / "state.json").read_text())
     [request] = await approval_requests(state)
-    await answer(state, request.grant("ann"))
+    await answers(state, request.grant("ann"))
     result = await Runner.run(agent, state)
     print([item.output for item in result.new_items if item.type == "tool_call_output_item"])
 

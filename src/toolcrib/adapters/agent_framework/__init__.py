@@ -17,10 +17,10 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.agent_framework._agents import member_of
 from toolcrib.adapters.agent_framework._answers import approval_requests
-from toolcrib.adapters.agent_framework._guard import GuardProvider
+from toolcrib.adapters.agent_framework._guard import GuardProvider, guard
 from toolcrib.adapters.agent_framework._members import from_tools
 from toolcrib.adapters.agent_framework._tools import ToolProvider
 
-__all__ = ["GuardProvider", "ToolProvider", "approval_requests", "from_tools", "member_of"]
+__all__ = ["GuardProvider", "ToolProvider", "approval_requests", "from_tools", "guard", "member_of"]
 
 del _agent_framework

@@ -7,7 +7,9 @@ from typing import Any, cast
 
 from agent_framework import Content, FunctionInvocationContext
 
+from toolcrib import schema
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.errors import ApprovalError
 from toolcrib.serving import answer_of, is_as_seen
 
 __all__ = ["answer_in", "approval_requests", "asked_in", "request_content", "response_content"]
@@ -15,20 +17,39 @@ __all__ = ["answer_in", "approval_requests", "asked_in", "request_content", "res
 _KEY = "toolcrib"
 """The entry of ours in the additional properties of a content."""
 
+_PLAIN = (
+    "the framework itself asks (`approval_mode`), and takes a yes or no to this call alone; for another answer leave "
+    "`approval_mode` out and have a policy ask: GuardPolicy(approve=[...])"
+)
+
 
 def approval_requests(contents: Iterable[Content]) -> list[ApprovalRequest]:
-    """Return what a person has to decide, of `response.user_input_requests`; requests of other tools are left out."""
+    """Return what a person has to decide, of `response.user_input_requests`.
+
+    That is what our gates ask, and what the framework itself asks of a tool with `approval_mode="always_require"`.
+    """
     return [request for _, request in asked_in(contents)]
 
 
 def asked_in(contents: Iterable[Content]) -> list[tuple[Content, ApprovalRequest]]:
-    """Return the contents that ask for an approval of ours, each with its request."""
+    """Return the contents that ask for an approval, each with its request."""
     found: list[tuple[Content, ApprovalRequest]] = []
     for content in contents:
+        if content.type != "function_approval_request":
+            continue
         payload = content.additional_properties.get(_KEY)
-        if content.type == "function_approval_request" and isinstance(payload, Mapping):
+        if isinstance(payload, Mapping):
             found.append((content, ApprovalRequest.from_dict(cast("Mapping[str, Any]", payload))))
+        elif content.function_call is not None:
+            found.append((content, _asked_by_framework(content, content.function_call)))
     return found
+
+
+def _asked_by_framework(content: Content, call: Content) -> ApprovalRequest:
+    """Return the request that the framework itself makes, of which our gates know nothing yet."""
+    name, arguments = call.name or "", call.parse_arguments() or {}
+    call_id = call.call_id or content.id or ""
+    return ApprovalRequest(content.id or call_id, call_id, name, arguments, schema.digest(name, arguments))
 
 
 def request_content(
@@ -43,9 +64,18 @@ def request_content(
 
 
 def response_content(asked: Content, answer: Grant | Denial) -> Content:
-    """Return the content that answers one."""
+    """Return the content that answers one.
+
+    Raises:
+        ApprovalError: It answers a question of the framework's own with more than a yes or no to this call.
+    """
     response = asked.to_function_approval_response(isinstance(answer, Grant))
-    response.additional_properties = {_KEY: answer.to_dict()}
+    if isinstance(asked.additional_properties.get(_KEY), Mapping):
+        response.additional_properties = {_KEY: answer.to_dict()}
+    elif isinstance(answer, Grant):
+        if answer.standing or answer.override_args is not None:
+            raise ApprovalError(answer.tool, _PLAIN)
+        response.additional_properties = {_KEY: {"approver": answer.approver}}
     return response
 
 
@@ -58,6 +88,7 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest) -> G
     if not isinstance(response, Content) or response.approved is not True:
         return None
     payload = response.additional_properties.get(_KEY)
-    if isinstance(payload, Mapping) and "kind" in payload:
-        return answer_of(request, cast("Mapping[str, Any]", payload))
-    return request.grant() if is_as_seen(request) else None
+    given = cast("Mapping[str, Any]", payload if isinstance(payload, Mapping) else {})
+    if "kind" in given:
+        return answer_of(request, given)
+    return request.grant(given.get("approver", "host")) if is_as_seen(request) else None

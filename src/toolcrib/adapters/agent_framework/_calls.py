@@ -111,7 +111,7 @@ class Gates(ABC):
     def reads_requests(self, run: Run, session: AgentSession) -> bool:
         """Return whether requests of a run are read or counted; their middleware is left out if not."""
         wants_usage = wants_activities(self.sinks, run.sinks)
-        return wants_usage or run.provenance is not None or any(of == session.session_id for of, _ in self._denied)
+        return wants_usage or bool(run.features) or any(of == session.session_id for of, _ in self._denied)
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
         """Tell the model why a call was denied, and have the run know what is said to the model."""
@@ -120,7 +120,7 @@ class Gates(ABC):
             told = self._denied.get((session, content.call_id or ""))
             if told is not None and content.type == "function_result" and content.result == _THEIR_DENIAL:
                 content.result, content.items = told, [Content.from_text(told)]
-        if run.provenance is not None:
+        if run.features:
             recall_transcript(run, self.known(context), transcript_of(context.messages))
 
     def run_of(self, session: AgentSession) -> Run:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from copy import copy
+from typing import Any, TypeVar, cast
 
-from agent_framework import AgentSession, ChatContext, FunctionInvocationContext, FunctionTool
+from agent_framework import AgentSession, ChatContext, FunctionInvocationContext, FunctionTool, RawAgent
 from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 
 from toolcrib.adapters.agent_framework._calls import ENTRY, CallOfAgent, Gates, Next, contents_of
@@ -18,7 +19,23 @@ from toolcrib.schema import RunContext
 from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardProvider"]
+__all__ = ["GuardProvider", "guard"]
+
+A = TypeVar("A", bound="RawAgent[Any]")
+
+
+def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> A:
+    """Return an agent with the gates of a policy around every tool that it runs: one with a further `GuardProvider`.
+
+    The provider answers what a person is asked: `await guarded.context_providers[-1].answers(...)`.
+
+    Args:
+        policy: The gates; a function that opens its runs is given the `AgentSession`.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+    """
+    guarded = copy(agent)
+    guarded.context_providers = [*agent.context_providers, GuardProvider(policy, suspended=suspended)]
+    return guarded
 
 
 class GuardProvider(GatedProvider):
@@ -80,7 +97,8 @@ class _GuardGates(Gates):
     def _guarded(self, tool: FunctionTool) -> FrameworkTools:
         known = self._known.get(tool.name)
         if known is None or known[0] is not tool:
-            guarded = self._policy.around(Toolset([_Handled(tool).tool()]))
+            asks = tool.approval_mode == "always_require"
+            guarded = self._policy.around(Toolset([_Handled(tool).tool(requires_approval=asks)]))
             known = self._known[tool.name] = tool, FrameworkTools(guarded, self.runs, self._policy.sinks)
         return known[1]
 

@@ -53,7 +53,7 @@ class GatedProvider(ContextProvider):
         if gates.reads_requests(run, session):
             context.extend_middleware(self.source_id, [MessagesToModel(gates, run)])
 
-    async def answer(self, session: AgentSession, asked: Iterable[Content], *answers: Grant | Denial) -> Message:
+    async def answers(self, session: AgentSession, asked: Iterable[Content], *given: Grant | Denial) -> Message:
         """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
 
         A denial that is given here is in the record, and the model is shown its message.
@@ -61,14 +61,14 @@ class GatedProvider(ContextProvider):
         Args:
             session: The session that the agent ran in.
             asked: What it asked for: `response.user_input_requests`.
-            answers: The answers of a person.
+            given: The answers of a person.
 
         Raises:
             ApprovalError: An answer is for nothing that is asked, or a request was answered before.
         """
         waiting = [(one, one[1]) for one in asked_in(asked)]
         contents: list[Content] = []
-        for each in answers:
+        for each in given:
             for content, request in meant_by(each, waiting):
                 if isinstance(each, Denial):
                     await self._gates.deny(content, request, each, session)
@@ -80,7 +80,7 @@ class ToolProvider(GatedProvider):
     """Our tools in an agent, each call over the pipeline: `Agent(client, context_providers=[ToolProvider(tools)])`.
 
     A call that needs approval is one of the response's `user_input_requests`: `approval_requests` says what a person
-    is asked, and `answer` makes the message that the agent goes on with, in the same session.
+    is asked, and `answers` makes the message that the agent goes on with, in the same session.
 
     Args:
         tools: The tools; members that list themselves have to be known: `async with toolset.open() as opened`.

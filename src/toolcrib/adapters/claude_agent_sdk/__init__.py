@@ -17,13 +17,13 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.claude_agent_sdk._guard import guard
 from toolcrib.adapters.claude_agent_sdk._members import from_tools, member_of, servers_of
-from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answer, approval_requests, record_usage
+from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answers, approval_requests, record_usage
 from toolcrib.adapters.claude_agent_sdk._tools import add_tools
 
 __all__ = [
     "GatedOptions",
     "add_tools",
-    "answer",
+    "answers",
     "approval_requests",
     "from_tools",
     "guard",

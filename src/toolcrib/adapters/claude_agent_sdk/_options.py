@@ -14,7 +14,7 @@ from toolcrib.adapters.claude_agent_sdk._calls import Gates
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
-__all__ = ["GatedOptions", "answer", "approval_requests", "asking", "gated", "hooked", "record_usage"]
+__all__ = ["GatedOptions", "answers", "approval_requests", "asking", "gated", "hooked", "record_usage"]
 
 _LONGEST = 7 * 24 * 3600.0
 """Seconds that a person who is asked while the session runs may take."""
@@ -32,18 +32,18 @@ def approval_requests(options: GatedOptions, session_id: str) -> list[ApprovalRe
     return [request for gates in options.gates for request in gates.waiting(session_id)]
 
 
-async def answer(options: GatedOptions, session_id: str, *answers: Grant | Denial) -> GatedOptions:
+async def answers(options: GatedOptions, session_id: str, *given: Grant | Denial) -> GatedOptions:
     """Return the options with which a session goes on, in this process or in another one with the same stores.
 
     Args:
         options: Options as those that the session ran with.
         session_id: The session, as its result names it.
-        answers: The answers of a person.
+        given: The answers of a person.
 
     Raises:
         ApprovalError: An answer is for nothing that waits, or a request was answered before.
     """
-    for each in answers:
+    for each in given:
         if not [gates for gates in options.gates if await gates.answer(session_id, each)]:
             meant = each.request_id or each.call_id
             raise ApprovalError(each.tool, f"no call of the session {session_id} waits for it ({meant})")

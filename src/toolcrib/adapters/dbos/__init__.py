@@ -22,9 +22,7 @@ from toolcrib.adapters.dbos._admin import (
     turn_id_of,
 )
 from toolcrib.adapters.dbos._agent import DurableAgent
-from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
 from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
-from toolcrib.adapters.dbos._database import DEFAULT_DATABASE, Database
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._health import serve_health
@@ -33,25 +31,18 @@ from toolcrib.adapters.dbos._migrate import grant_use, migrate, table_versions
 from toolcrib.adapters.dbos._operator import WorkOperator
 from toolcrib.adapters.dbos._program import DurableProgram, DurableToolkit, enqueue_program
 from toolcrib.adapters.dbos._prune import prune
-from toolcrib.adapters.dbos._results import PostgresResultStore
-from toolcrib.adapters.dbos._sinks import PostgresSink, postgres_events
 from toolcrib.adapters.dbos._takeover import keep_recovering, keep_returning
 from toolcrib.adapters.dbos._workers import Worker, recover, workers
 
 __all__ = [
-    "DEFAULT_DATABASE",
     "WORK_STATES",
     "Client",
-    "Database",
     "DurableAgent",
     "DurableFailure",
     "DurableProgram",
     "DurableToolkit",
     "Engine",
     "Placement",
-    "PostgresApprovalStore",
-    "PostgresResultStore",
-    "PostgresSink",
     "Queue",
     "TurnHandle",
     "Work",
@@ -63,8 +54,6 @@ __all__ = [
     "grant_use",
     "list_work",
     "migrate",
-    "open_store",
-    "postgres_events",
     "prune",
     "recover",
     "resume_work",

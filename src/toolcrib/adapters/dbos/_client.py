@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,11 +17,10 @@ from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkfl
 from dbos._serialization import Serializer
 
 from toolcrib._json_writer import valid_text
-from toolcrib.adapters.dbos._approvals import PostgresApprovalStore, open_store
-from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._work_tables import WORK_TABLES
+from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
+from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableApprovalStore, SqliteApprovalStore
+from toolcrib.database import Database
 from toolcrib.errors import EngineError
 
 __all__ = ["KEY", "TIMEOUT", "AnswerStore", "Client", "JsonSerializer", "Placement", "Queue"]
@@ -37,6 +36,10 @@ class AnswerStore(ReviewableApprovalStore, Protocol):
 
     async def answered(self) -> tuple[ApprovalEntry, ...]:
         """Return the requests with an answer that no call has used, oldest first."""
+        ...
+
+    async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the requests whose answers are used up."""
         ...
 
 
@@ -173,9 +176,12 @@ class Client:
         try:
             with self.database.missing_tables():
                 self.dbos._sys_db.run_migrations()  # pyright: ignore[reportPrivateUsage] -- a client may come before any worker; there is no public way with an engine of one's own
-            self.database.make_tables(self.engine, WORK_TABLES)
+            for tables in (WORK_TABLES, REQUEST_TABLES):
+                self.database.make_tables(self.engine, tables)
             if approvals is None:
-                self._own_store = approvals = open_store(self.database)
+                path = self.database.path
+                approvals = PostgresApprovalStore(self.database) if path is None else SqliteApprovalStore(path)
+                self._own_store = approvals
             self.approvals: AnswerStore = approvals
         except BaseException:
             self.close()

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._work_tables import applied_changes as _applied
 from toolcrib.adapters.dbos._work_tables import contexts as _contexts
+from toolcrib.database import Database
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
 __all__ = ["SharedContext", "forget_changes"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -26,7 +26,6 @@ __all__ = [
     "continue_approved",
     "deny_cancelled",
     "suspended_on",
-    "used_up",
 ]
 
 WAITS_FOR = "waits_for"
@@ -91,20 +90,6 @@ async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:
         return []
     waiting = [entry for entry in await store.list(pending=True) if not entry.request.in_doubt]
     return [entry for entry in waiting if any(not misfit(grant, entry.request) for grant in standing)]
-
-
-async def used_up(store: AnswerStore, request_ids: Iterable[str]) -> set[str]:
-    """Return those of the requests whose answers are used up.
-
-    An execution that was cut off may use one up after the execution in its place found no answer, and paused.
-    """
-    pending = {entry.request.id for entry in await store.list(pending=True)}
-    used: set[str] = set()
-    for request_id in {*request_ids} - pending:
-        with suppress(ApprovalError):  # it is in another store
-            if (await store.show(request_id)).state == "used":
-                used.add(request_id)
-    return used
 
 
 async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus | Literal["goes on", "not yet"] | None:

@@ -21,9 +21,7 @@ from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer, Queue
-from toolcrib.adapters.dbos._connections import given_up, limit_answers
-from toolcrib.adapters.dbos._database import Database
-from toolcrib.adapters.dbos._outage import is_outage, outlast
+from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
 from toolcrib.adapters.dbos._workers import (
@@ -36,6 +34,7 @@ from toolcrib.adapters.dbos._workers import (
     put_off,
     take_lease,
 )
+from toolcrib.database import Database, given_up, is_outage, limit_answers
 from toolcrib.errors import DatabaseError, EngineError, WorkerError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink

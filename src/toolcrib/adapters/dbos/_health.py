@@ -19,8 +19,8 @@ import sqlalchemy as sa
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._engine import Engine
-from toolcrib.adapters.dbos._outage import error_text
 from toolcrib.adapters.dbos._workers import database_time, last_seen, workers
+from toolcrib.database import error_text
 from toolcrib.errors import EngineError
 
 __all__ = ["serve_health"]

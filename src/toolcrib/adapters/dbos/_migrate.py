@@ -8,18 +8,13 @@ import sqlalchemy as sa
 from dbos._migration import get_migration_versions, get_sqlite_migration_versions
 from sqlalchemy.exc import DBAPIError
 
-from toolcrib._tables import Execute, StoreTables, TablesVersion, file_version
-from toolcrib.adapters.dbos._approvals import POSTGRES_APPROVAL_TABLES
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._database import Database, transaction
-from toolcrib.adapters.dbos._results import POSTGRES_RESULT_TABLES
-from toolcrib.adapters.dbos._sinks import POSTGRES_EVENT_TABLES
-from toolcrib.adapters.dbos._work_tables import WORK_TABLES
-from toolcrib.approvals import SQLITE_APPROVAL_TABLES
+from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
+from toolcrib.approvals import POSTGRES_APPROVAL_TABLES, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES
+from toolcrib.database import Database, Execute, StoreTables, TablesVersion, file_version, transaction
 from toolcrib.errors import DatabaseError
-from toolcrib.record import sqlite_event_tables
-from toolcrib.results import SQLITE_RESULT_TABLES
-from toolcrib.serving import SUSPENDED_CALL_TABLES
+from toolcrib.record import POSTGRES_EVENT_TABLES, sqlite_event_tables
+from toolcrib.results import RESULT_TABLES
 
 __all__ = ["grant_use", "migrate", "table_versions"]
 
@@ -35,10 +30,10 @@ _GRANT = "Run `toolcrib db migrate --grant ROLE` as the owner of the tables, wit
 
 def _stores(database: Database) -> tuple[StoreTables, ...]:
     if database.path is None:
-        own = (POSTGRES_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *POSTGRES_EVENT_TABLES, POSTGRES_RESULT_TABLES)
+        own = (POSTGRES_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *POSTGRES_EVENT_TABLES, RESULT_TABLES)
     else:
-        own = (SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *sqlite_event_tables(), SQLITE_RESULT_TABLES)
-    return (*own, WORK_TABLES)
+        own = (SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *sqlite_event_tables(), RESULT_TABLES)
+    return (*own, WORK_TABLES, REQUEST_TABLES)
 
 
 def table_versions(database: Database) -> list[TablesVersion]:

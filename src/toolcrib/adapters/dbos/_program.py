@@ -15,17 +15,19 @@ from dbos._context import current_owner_xid
 
 from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement, Queue
-from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled, used_up
+from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled
 from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
     cancel_run,
+    has_paused,
     journal_lines,
     open_calls,
-    paused_runs,
+    paused_on,
     program_run,
     requests_in,
+    requests_of_paused,
 )
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
@@ -51,6 +53,7 @@ from toolcrib.errors import (
     UnregisteredError,
 )
 from toolcrib.pipeline import Run, current_run
+from toolcrib.provenance import provenance_of
 from toolcrib.record import current_activity
 from toolcrib.registry import Registry
 from toolcrib.sandbox import replayable
@@ -150,8 +153,9 @@ class DurableToolkit(Answers):
         approvals = cast("AnswerStore", given.approvals or engine.client.approvals)
         store = WorkStore(approvals, waits=journal.waits, fence=engine.may_begin)
         recorded = engine.recorded(given, self.toolkit.sinks)
-        if data.get("late") and given.provenance is not None:
-            given.memory.lose()  # what was read before it was written is in another process
+        provenance = provenance_of(given)
+        if data.get("late") and provenance is not None:
+            provenance.memory.lose()  # what was read before it was written is in another process
 
         async def fence() -> None:
             with journal.waits.counted():
@@ -301,7 +305,8 @@ async def enqueue_program(
     data |= {"principal": principal, "generation": 1, "tools": list(tools)}
     if here := current_run():
         data["principal"] = principal or here.principal
-        data["late"] = here.provenance is not None and here.memory.reads_others
+        provenance = provenance_of(here)
+        data["late"] = provenance is not None and provenance.memory.reads_others
         conversation_id = conversation_id or here.conversation_id
     asked_by = {"agent": here and here.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}
@@ -314,17 +319,16 @@ async def continue_programs(engine: Engine) -> None:
 
     Every worker may do it: a continuation has an id of its own, and is enqueued once.
     """
-    store = engine.client.approvals
+    client, store = engine.client, engine.client.approvals
     for look in itertools.count():
-        paused = await asyncio.to_thread(paused_runs, engine.client)
-        entries = (*await store.answered(), *await allowed_meanwhile(store)) if paused else ()
-        answered = {entry.request.id for entry in entries}
-        if paused and look % _LOOKS == 0:
-            waited_for = (asked["id"] for run in paused for asked, _ in (run.result or {}).get("pending", ()))
-            answered |= await used_up(store, waited_for)
-        for run in paused:
-            if any(asked["id"] in answered for asked, _ in (run.result or {}).get("pending", ())):
-                await _enqueue_next(engine.client, run.run, run.generation + 1)
+        if await asyncio.to_thread(has_paused, client):
+            entries = (*await store.answered(), *await allowed_meanwhile(store))
+            answered = {entry.request.id for entry in entries}
+            if look % _LOOKS == 0:
+                # an execution that was cut off may use an answer up after the one in its place found none, and paused
+                answered |= await store.used(await asyncio.to_thread(requests_of_paused, client))
+            for run, generation in await asyncio.to_thread(paused_on, client, answered):
+                await _enqueue_next(client, run, generation + 1)
         await asyncio.sleep(engine.answers)
 
 

@@ -18,6 +18,7 @@ from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.adapters.dbos._turn_execution import began
 from toolcrib.adapters.dbos._work_tables import program_lines as _lines
+from toolcrib.adapters.dbos._work_tables import program_requests as _requests
 from toolcrib.adapters.dbos._work_tables import programs as _runs
 from toolcrib.adapters.dbos._workflow import holding
 
@@ -27,15 +28,23 @@ __all__ = [
     "ProgramRun",
     "ProgramState",
     "cancel_run",
+    "has_paused",
     "journal_lines",
     "open_calls",
-    "paused_runs",
+    "paused_on",
     "program_run",
     "reopen_run",
     "requests_in",
+    "requests_of_paused",
     "revive_run",
 ]
 
+_BATCH = 500  # requests in one statement
+_PAUSED = (
+    sa.select(_runs.c.run, _runs.c.generation)
+    .join_from(_requests, _runs, _runs.c.run == _requests.c.run)
+    .where(_runs.c.state == "paused")
+)
 ProgramState: TypeAlias = Literal["running", "paused", "done", "cancelled"]
 
 
@@ -99,6 +108,7 @@ class ProgramJournal:
             if row.generation > generation or (row.generation == generation and row.state != "running"):
                 return Claim(result=json.loads(row.result) if row.result else {"state": row.state})
             connection.execute(sa.update(_runs).where(_runs.c.run == self._run).values(**values))
+            connection.execute(sa.delete(_requests).where(_requests.c.run == self._run))
             found = connection.execute(
                 sa.select(_lines.c.line).where(_lines.c.run == self._run).order_by(_lines.c.number)
             ).scalars()
@@ -177,7 +187,10 @@ class ProgramJournal:
         with self._holding() as connection:
             values = {"state": state, "result": json.dumps(result), "updated_at": time.time()}
             mine = sa.update(_runs).where(_runs.c.run == self._run, _runs.c.state != "cancelled")
-            return connection.execute(mine.values(**values)).rowcount > 0
+            if connection.execute(mine.values(**values)).rowcount == 0:
+                return False
+            _keep_requests(connection, self._run, result)
+            return True
 
     def _holding(self) -> AbstractContextManager[sa.Connection]:
         return holding(self._client, self._workflow, self._owner)
@@ -207,11 +220,40 @@ def program_run(client: Client, run: str) -> ProgramRun | None:
     return None if row is None else _run_of(row)
 
 
-def paused_runs(client: Client) -> list[ProgramRun]:
-    """Return the programs that wait for a person."""
+def has_paused(client: Client) -> bool:
+    """Return whether any program waits for a person."""
     with client.engine.begin() as connection:
-        rows = connection.execute(sa.select(_runs).where(_runs.c.state == "paused")).fetchall()
-    return [_run_of(row) for row in rows]
+        return connection.execute(sa.select(_runs.c.run).where(_runs.c.state == "paused").limit(1)).first() is not None
+
+
+def paused_on(client: Client, request_ids: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the programs that wait for any of these requests, with their generations."""
+    ids, found = list(request_ids), dict[str, int]()
+    with client.engine.begin() as connection:
+        for start in range(0, len(ids), _BATCH):
+            query = _PAUSED.where(_requests.c.request.in_(ids[start : start + _BATCH]))
+            found.update((run, generation) for run, generation in connection.execute(query))
+    return [*found.items()]
+
+
+def requests_of_paused(client: Client) -> list[str]:
+    """Return the requests that paused programs wait for.
+
+    Those of a program that a worker of an earlier version paused are written down first: that worker did not.
+    """
+    unlisted = sa.select(_runs.c.run).where(_runs.c.state == "paused", _runs.c.run.not_in(sa.select(_requests.c.run)))
+    with client.engine.begin() as connection:
+        for run in connection.execute(unlisted).scalars().all():
+            result = connection.execute(sa.select(_runs.c.result).where(_runs.c.run == run)).scalar_one()
+            _keep_requests(connection, run, json.loads(result or "{}"))
+        return list(connection.execute(_PAUSED.with_only_columns(_requests.c.request)).scalars())
+
+
+def _keep_requests(connection: sa.Connection, run: str, result: Mapping[str, Any]) -> None:
+    rows = [{"request": asked["id"], "run": run} for asked, _ in result.get("pending", ())]
+    connection.execute(sa.delete(_requests).where(_requests.c.run == run))
+    if rows:
+        connection.execute(sa.insert(_requests), rows)
 
 
 def journal_lines(client: Client, run: str) -> list[dict[str, Any]]:

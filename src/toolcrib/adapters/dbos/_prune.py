@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -13,22 +14,22 @@ from dbos import WorkflowStatus
 
 from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._client import Client
-from toolcrib.adapters.dbos._connections import unhurried
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, continuation_id
-from toolcrib.adapters.dbos._database import Database
 from toolcrib.adapters.dbos._program import PROGRAM, stretch_id
 from toolcrib.adapters.dbos._program_journal import program_run
-from toolcrib.adapters.dbos._sinks import prune_kept_events
-from toolcrib.adapters.dbos._work_tables import applied_changes, program_lines, programs
+from toolcrib.adapters.dbos._sinks import event_tables
+from toolcrib.adapters.dbos._work_tables import applied_changes, program_lines, program_requests, programs
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
 from toolcrib.approvals import SqlApprovalStore
+from toolcrib.database import Database, unhurried
+from toolcrib.record import prune_events
 
 __all__ = ["prune"]
 
 _ENDED = ("SUCCESS", "ERROR", "CANCELLED")
 _MAY_GO_ON = ("PENDING", "ENQUEUED", "DELAYED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED", "CANCELLED")
-_PAGE = 200
+_PAGE = 500
 _BATCH = 100  # pieces of work removed in one transaction
 
 
@@ -48,19 +49,25 @@ async def prune(database: Database, before: datetime, *, dry_run: bool = False) 
 
 
 async def _prune(database: Database, before: datetime, *, dry_run: bool) -> dict[str, int]:
+    turns = ended = requests = sessions = 0
     async with Client(database, pool=2) as client:
-        work = await asyncio.to_thread(_old_work, client, before)
-        if not dry_run:
-            await asyncio.to_thread(_remove_work, client, work)
-        requests = sessions = 0
-        if isinstance(client.approvals, SqlApprovalStore):
-            sessions = await client.approvals.prune_sessions(before, dry_run=dry_run)
-            requests = await client.approvals.prune(before, [turn[0] for turn in work.turns], dry_run=dry_run)
+        store = client.approvals if isinstance(client.approvals, SqlApprovalStore) else None
+        pages = _old_work(client, before)
+        while (work := await asyncio.to_thread(next, pages, None)) is not None:
+            if not dry_run:
+                await asyncio.to_thread(_remove_work, client, work)
+            turns, ended = turns + len(work.turns), ended + len(work.programs)
+            if store is not None:
+                requests += await store.prune_ended([chain[0] for chain in work.turns], dry_run=dry_run)
+        if store is not None:
+            sessions = await store.prune_sessions(before, dry_run=dry_run)
+            requests += await store.prune(before, dry_run=dry_run)
         workers = await asyncio.to_thread(_prune_workers, client, before, dry_run=dry_run)
-    events = await asyncio.to_thread(prune_kept_events, database, before, dry_run=dry_run)
+    with closing(event_tables(database)) as tables:
+        events = await asyncio.to_thread(prune_events, tables, before, dry_run=dry_run)
     return {
-        "turns": len(work.turns),
-        "programs": len(work.programs),
+        "turns": turns,
+        "programs": ended,
         "requests": requests,
         "sessions": sessions,
         "calls and runs": events,
@@ -81,44 +88,53 @@ class _OldWork:
     programs: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
 
 
-def _old_work(client: Client, before: datetime) -> _OldWork:
-    """Return the turns and programs that ended before a time, and will not go on.
+def _old_work(client: Client, before: datetime) -> Iterator[_OldWork]:
+    """Yield the turns and programs that ended before a time and will not go on, a page at a time, the oldest first.
 
     One that waits for an answer goes on, and so may one that was given up. A turn that an unfinished one has put is no
     old work either: should that one be taken up again, it puts the turn again, under the same id.
     """
     limit = before.timestamp() * 1000
     kept = _put_by_unfinished(client, before, limit)
-    found = _OldWork()
-    for status in _ended_before(client, before):
-        if status.workflow_id in kept:
-            continue
-        if status.name == PROGRAM:
-            chain = _stretches(client, status, limit)
-            if chain:
-                found.programs.append(chain)
-        elif _is_first(client, status):
-            chain = _chain(client, status, limit)
-            if chain:
-                found.turns.append(chain)
-    return found
+    for page in _ended_before(client, before):
+        found = _OldWork()
+        for status in page:
+            if status.workflow_id in kept:
+                continue
+            if status.name == PROGRAM:
+                chain = _stretches(client, status, limit)
+                if chain:
+                    found.programs.append(chain)
+            elif _is_first(client, status):
+                chain = _chain(client, status, limit)
+                if chain:
+                    found.turns.append(chain)
+        yield found
 
 
-def _ended_before(client: Client, before: datetime) -> Iterator[WorkflowStatus]:
-    """Yield what ended before a time, the oldest first; nothing is removed meanwhile."""
-    offset = 0
+def _ended_before(client: Client, before: datetime) -> Iterator[Sequence[WorkflowStatus]]:
+    """Yield what ended before a time in pages, the oldest first; a page may be removed before the next is asked for.
+
+    A page begins at the time at which the page before ended, and ends before a time that it may not have all of.
+    """
+    since, size = 0, _PAGE
     while True:
         page = client.dbos.list_workflows(
             status=list(_ENDED),
             name=[TURN, PROGRAM],
+            start_time=datetime.fromtimestamp((since + 0.5) / 1000, UTC).isoformat(),  # DBOS cuts off half of a ms
             end_time=before.isoformat(),  # begun before it, or it did not end before it
-            limit=_PAGE,
-            offset=offset,
+            limit=size,
         )
-        yield from page
-        if len(page) < _PAGE:
+        if len(page) < size:
+            yield page
             return
-        offset += _PAGE
+        until = page[-1].created_at or 0
+        if until == (page[0].created_at or 0):
+            size *= 2
+            continue
+        yield [status for status in page if status.created_at != until]
+        since, size = until, _PAGE
 
 
 def _put_by_unfinished(client: Client, before: datetime, limit: float) -> set[str]:
@@ -191,7 +207,7 @@ def _remove_work(client: Client, found: _OldWork) -> None:
         with client.engine.begin() as connection:
             connection.execute(sa.delete(applied_changes).where(applied_changes.c.work_id.in_(ids)))
             runs = [chain[0] for chain, is_program in batch if is_program]
-            for table in (program_lines, programs):
+            for table in (program_lines, program_requests, programs):
                 connection.execute(sa.delete(table).where(table.c.run.in_(runs)))
 
 

@@ -6,13 +6,15 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from toolcrib._tables import StoreTables
+from toolcrib.database import StoreTables
 
 __all__ = [
+    "REQUEST_TABLES",
     "WORK_TABLES",
     "applied_changes",
     "contexts",
     "program_lines",
+    "program_requests",
     "programs",
     "served_queues",
     "stopped_queues",
@@ -43,6 +45,18 @@ WORK_TABLES = StoreTables(
 )
 
 
+REQUEST_TABLES = StoreTables(  # not a version of `work`: a worker of the version before goes on beside this one
+    "program requests",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_program_requests (
+                request TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (request, run))""",
+            "CREATE INDEX IF NOT EXISTS toolcrib_program_requests_run ON toolcrib_program_requests (run)",
+        ),
+    ),
+)
+
+
 def _table(name: str, *columns: str) -> sa.TableClause:
     return sa.table(f"toolcrib_{name}", *(cast("sa.ColumnClause[Any]", sa.column(column)) for column in columns))
 
@@ -55,3 +69,5 @@ applied_changes = _table("context_changes", "work_id", "agent")
 programs = _table("programs", "run", "toolkit", "queue", "generation", "state", "result", "updated_at")
 """The programs; `generation` says how often one was taken up after a pause, and once more."""
 program_lines = _table("program_lines", "run", "number", "line")
+program_requests = _table("program_requests", "request", "run")
+"""The requests that paused programs wait for."""

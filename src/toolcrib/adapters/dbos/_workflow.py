@@ -17,7 +17,8 @@ from dbos._error import DBOSBaseException, DBOSWorkflowCancelledError
 
 from toolcrib.adapters.dbos._client import TIMEOUT, Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
-from toolcrib.adapters.dbos._outage import is_outage, outlast
+from toolcrib.adapters.dbos._outage import outlast
+from toolcrib.database import is_outage
 from toolcrib.errors import register_signal
 
 __all__ = ["UnknownHereError", "holding", "require_held", "step", "unless_cancelled", "workflow"]

@@ -17,10 +17,10 @@ except ModuleNotFoundError as error:
 
 from toolcrib.adapters.google_adk._agents import member_of
 from toolcrib.adapters.google_adk._answers import answers, approval_requests
-from toolcrib.adapters.google_adk._guard import GuardPlugin, UsagePlugin
+from toolcrib.adapters.google_adk._guard import GuardPlugin, UsagePlugin, guard
 from toolcrib.adapters.google_adk._members import from_tools
 from toolcrib.adapters.google_adk._tools import as_tools
 
-__all__ = ["GuardPlugin", "UsagePlugin", "answers", "approval_requests", "as_tools", "from_tools", "member_of"]
+__all__ = ["GuardPlugin", "UsagePlugin", "answers", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]
 
 del _adk

@@ -124,7 +124,7 @@ def _run_of(tools: FrameworkTools, theirs: ToolContext) -> Run:
     """Return the run that a call belongs to: that of one invocation of a runner, on behalf of its user."""
     session = theirs.session
     run = tools.runs.find((session.id, theirs.invocation_id), theirs, run_id=theirs.invocation_id)
-    if run.provenance is not None:
+    if run.features:
         shapes = [event.content.model_dump(mode="json", exclude_none=True) for event in session.events if event.content]
         told = [shape for shape in shapes if CONFIRMATION not in str(shape.get("parts"))]
         recall_transcript(run, tools.pipeline.toolset, told, "gemini")

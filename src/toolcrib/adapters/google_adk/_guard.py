@@ -7,6 +7,7 @@ from typing import Any
 
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
+from google.adk.apps import App
 from google.adk.events import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
@@ -21,7 +22,17 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardPlugin", "UsagePlugin"]
+__all__ = ["GuardPlugin", "UsagePlugin", "guard"]
+
+
+def guard(app: App, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:
+    """Return an app with the gates of a policy around every tool that its agents run: one with a further `GuardPlugin`.
+
+    Args:
+        policy: The gates.
+        suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+    """
+    return app.model_copy(update={"plugins": [*app.plugins, GuardPlugin(policy, suspended=suspended)]})
 
 
 class UsagePlugin(BasePlugin):

@@ -17,7 +17,8 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("LangChain", "langchain") from error
 
 from toolcrib.adapters.langchain._answers import answers, approval_requests
-from toolcrib.adapters.langchain._guard import GuardMiddleware, UsageMiddleware, guard
+from toolcrib.adapters.langchain._guard import GuardMiddleware, UsageMiddleware
+from toolcrib.adapters.langchain._guarded_tools import guard
 from toolcrib.adapters.langchain._members import from_tools, member_of
 from toolcrib.adapters.langchain._tools import as_tools
 

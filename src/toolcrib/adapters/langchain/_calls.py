@@ -165,7 +165,7 @@ def _run_of(tools: FrameworkTools, runtime: ToolRuntime[Any, Any] | None) -> Run
     options: dict[str, Any] = {} if context is None else {"deps": context}
     run_id = "" if info is None else info.run_id or ""
     run = tools.runs.find(about, runtime, run_id=str(run_id), **options)
-    if run.provenance is not None:
+    if run.features:
         shapes = cast("list[Any]", convert_to_openai_messages(messages))
         recall_transcript(run, tools.pipeline.toolset, shapes, "openai")
     own = {} if thread is None or run.conversation_id is not None else {"conversation_id": thread}

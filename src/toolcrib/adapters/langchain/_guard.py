@@ -18,29 +18,15 @@ from langgraph.types import Command
 
 from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, record_answers
 from toolcrib.adapters.langchain._members import Member, value_of
-from toolcrib.adapters.langchain._tools import GatedTool, as_tools, result_of
+from toolcrib.adapters.langchain._tools import GatedTool, result_of
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.calls import Completed, Failed, Outcome, ToolCall
+from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
-__all__ = ["GuardMiddleware", "UsageMiddleware", "guard"]
-
-
-def guard(
-    tools: Iterable[TheirTool], policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None
-) -> list[TheirTool]:
-    """Return tools with the gates of a policy around each, for a `ToolNode` or a chain.
-
-    An agent of `create_agent` has a `GuardMiddleware` instead: it is also around tools that come later, and around
-    those that want the state of the graph.
-    """
-    given = list(tools)
-    guarded = policy.around(Toolset([Member(tool).tool() for tool in given if tool.name not in policy.leave]))
-    made = {tool.name: tool for tool in as_tools(guarded, run=policy.run, sinks=policy.sinks, suspended=suspended)}
-    return [made.get(tool.name, tool) for tool in given]
+__all__ = ["GuardMiddleware", "UsageMiddleware"]
 
 
 class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -131,16 +117,20 @@ class GuardMiddleware(UsageMiddleware):
                     f"is: GuardPolicy(leave=[{name!r}])"
                 )
 
-    def _call(self, handling: _Handling) -> CallOfGraph:
-        made, tool = handling.request.tool_call, handling.request.tool
-        known = self._known.get(made["name"])
+    def gated(self, name: str, tool: TheirTool | None) -> FrameworkTools:
+        """Return a tool with the gates around it, made once; None is one that the agent does not know."""
+        known = self._known.get(name)
         if known is None or known[0] is not tool:
-            member = _Unregistered(made["name"]).tool() if tool is None else _Handled(tool).tool()
+            member = _Unregistered(name).tool() if tool is None else _Handled(tool).tool()
             tools = FrameworkTools(self._policy.around(Toolset([member])), self._runs, self._policy.sinks)
-            known = self._known[made["name"]] = tool, tools
-        call = ToolCall(made["name"], dict(made["args"]), made["id"] or "")
-        runtime = cast("ToolRuntime[Any, Any]", cast("Any", handling.request).runtime)
-        return CallOfGraph(known[1], call, runtime, {_Handling: handling})
+            known = self._known[name] = tool, tools
+        return known[1]
+
+    def _call(self, handling: _Handling) -> CallOfGraph:
+        made = handling.request.tool_call
+        call = ToolCall(made["name"], dict(made["args"]), made["id"] or new_call_id())
+        runtime = cast("ToolRuntime[Any, Any] | None", cast("Any", handling.request).runtime)
+        return CallOfGraph(self.gated(made["name"], handling.request.tool), call, runtime, {_Handling: handling})
 
 
 class _Handling:
@@ -191,10 +181,12 @@ class _Handling:
 
 
 class _Handled(Member):
-    """A tool that is run by what a middleware is given."""
+    """A tool that is run by what a middleware is given; by itself where a toolset of ours has it."""
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        return await _handling(ctx).make(arguments)
+        if _Handling in ctx.provided:
+            return await _handling(ctx).make(arguments)
+        return await super().make(ctx, arguments)
 
 
 class _Unregistered:

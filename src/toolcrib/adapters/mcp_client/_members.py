@@ -33,6 +33,7 @@ from toolcrib.calls import ApprovalRequest, Consent
 from toolcrib.errors import RemoteToolError, ServerError
 from toolcrib.hooks import ambient_context
 from toolcrib.pipeline import Run
+from toolcrib.provenance import provenance_of
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import OriginalResults
 from toolcrib.tools import Instruction, Offering, PromptOffer, ResourceListener, ResourceOffer, Tool, ToolOptions
@@ -270,8 +271,9 @@ class ToolMember(Member):
         result = await self._remote.call_tool(self._name, arguments, ctx)
         value = self.keep_original(ctx, None if result.is_error else result_of(result), result)
         warned, run = warnings_in(result.meta), cast("Run | None", None if ctx is None else ctx.run)
-        if ctx is not None and run is not None and run.provenance is not None:
-            run.memory.warn(ctx.call_id, untrusted=warned.untrusted, private=warned.private)
+        provenance = None if run is None else provenance_of(run)
+        if ctx is not None and provenance is not None:
+            provenance.memory.warn(ctx.call_id, untrusted=warned.untrusted, private=warned.private)
         if result.is_error:
             raise RemoteToolError(self._remote.name, texts_of(result))
         return value

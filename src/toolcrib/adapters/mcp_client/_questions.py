@@ -13,10 +13,10 @@ import mcp_types as types
 
 from toolcrib.adapters.mcp_client._values import Elicitation
 from toolcrib.calls import ApprovalRequest, Grant
-from toolcrib.pipeline import PersonAnswer, can_ask_person, person_answer
-from toolcrib.pipeline import ask_person as ask_of_call
 from toolcrib.schema import ElicitRequest, Progress, RunContext
 from toolcrib.schema.checker import misfits
+from toolcrib.tools import PersonAnswer, can_ask_person, person_answer
+from toolcrib.tools import ask_person as ask_of_call
 
 __all__ = ["Answer", "ask_person", "elicit_result", "granted", "oversize", "unsafe"]
 

@@ -23,9 +23,8 @@ from toolcrib.adapters.mcp_client._roots import common_roots, root_uri
 from toolcrib.adapters.mcp_client._sampling import is_allowed, sample_request, sample_result
 from toolcrib.adapters.mcp_client._values import AskKind, Elicitation
 from toolcrib.errors import ClientUnavailable, ToolcribError, exception_of
-from toolcrib.pipeline import Asked, AskedKind, PersonAnswer, asking
 from toolcrib.schema import ClientFeature, ClientLink, ClientRoot, ElicitRequest, LogLine, RunContext
-from toolcrib.tools import Deadline, current_deadline, stopped_clocks
+from toolcrib.tools import Asked, AskedKind, Deadline, PersonAnswer, asking, current_deadline, stopped_clocks
 
 __all__ = ["ServerRequests", "current_call"]
 

@@ -34,11 +34,17 @@ from toolcrib.adapters.mcp_server._tasks import Tasks
 from toolcrib.adapters.mcp_server._tool_changes import ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.adapters.mcp_server._tools import DirectToolServer
-from toolcrib.approvals import ApprovalStore, MemoryApprovalStore, SuspendedCallStore, WaitableApprovalStore
+from toolcrib.approvals import (
+    ApprovalStore,
+    MemoryApprovalStore,
+    SuspendedCallStore,
+    WaitableApprovalStore,
+    suspended_calls_beside,
+)
 from toolcrib.calls import ResultReader
 from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Access, Pipeline, Run, local_user
-from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable, suspended_calls_beside
+from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, offering_of
 from toolcrib.toolsets import Toolset, ToolsetLike, sources_of
 

@@ -135,7 +135,7 @@ class DirectToolServer(ToolServer):
     ) -> CallReply | Suspension:
         """Run a call, and return what the client gets; the result of another server goes to it as it came."""
         listed, run = self._listed.get(request.params.name), request.run
-        passes_on = listed is not None and listed.is_remote and run.provenance is None
+        passes_on = listed is not None and listed.is_remote and not run.features
         if not passes_on or self.pipeline.has_deliveries(request.params.name, run):
             return self._result(request, await self._outcome(request, call, run, answer))
         originals = OriginalResults()

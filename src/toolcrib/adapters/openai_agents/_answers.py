@@ -13,7 +13,7 @@ from toolcrib.adapters.openai_agents._tools import Invocation, normal
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall
 
-__all__ = ["answer", "approval_requests"]
+__all__ = ["answers", "approval_requests"]
 
 
 async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
@@ -21,7 +21,7 @@ async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
     return [suspended.request for _, _, suspended in await _waiting(state)]
 
 
-async def answer(state: RunState[Any, Any], *answers: Grant | Denial) -> None:
+async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> None:
     """Give the answers of a person to a state, which goes on with `Runner.run(agent, state)`.
 
     `state.approve` and `state.reject` do for a plain yes or no, too. A grant says who gave it, and may hold for other
@@ -32,7 +32,7 @@ async def answer(state: RunState[Any, Any], *answers: Grant | Denial) -> None:
         ApprovalError: An answer is for nothing that is asked, or a request was answered before.
     """
     waiting = [(one, one[2].request) for one in await _waiting(state)]
-    for each in answers:
+    for each in given:
         before = each.request_id
         replaced = [one for one, request in waiting if before and before in (request.replaces, request.follows)]
         for item, invocation, suspended in replaced or meant_by(each, waiting):

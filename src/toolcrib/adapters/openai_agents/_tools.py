@@ -114,7 +114,7 @@ class Invocation:
         about = id(ctx.usage) if ctx.context is None else id(ctx.context)
         options: dict[str, Any] = {} if ctx.context is None else {"deps": ctx.context}
         run = self.tools.runs.find((trace_id, about), ctx, run_id=trace_id, **options)
-        if run.provenance is not None:
+        if run.features:
             recall_transcript(run, self.tools.pipeline.toolset, ctx.turn_input, "openai_responses")
         return run.view(provide={**run.provide, RunContextWrapper: ctx, ToolContext: ctx})
 

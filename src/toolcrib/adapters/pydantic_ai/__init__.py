@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
 from toolcrib.adapters.pydantic_ai._agent import create_agent, stream_agent
 from toolcrib.adapters.pydantic_ai._chat_model import PydanticChatModel, chat_model
 from toolcrib.adapters.pydantic_ai._deferred_results import answers, approval_requests
+from toolcrib.adapters.pydantic_ai._guard import GuardedAgent, GuardedToolset, guard
 from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_response
 from toolcrib.adapters.pydantic_ai._members import member_of
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES
@@ -26,6 +27,8 @@ from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_toolset
 
 __all__ = [
     "MESSAGES",
+    "GuardedAgent",
+    "GuardedToolset",
     "MessageHistory",
     "PydanticChatModel",
     "PydanticToolset",
@@ -38,6 +41,7 @@ __all__ = [
     "create_agent",
     "decode_response",
     "from_toolset",
+    "guard",
     "member_of",
     "stream_agent",
 ]

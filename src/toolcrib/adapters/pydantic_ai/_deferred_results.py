@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai import Agent
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
 from toolcrib.adapters.pydantic_ai._deferred_calls import Waiting
+from toolcrib.adapters.pydantic_ai._guard import GuardedAgent
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
@@ -26,20 +26,19 @@ def approval_requests(requests: DeferredToolRequests) -> list[ApprovalRequest]:
 
 async def answers(
     requests: DeferredToolRequests,
-    grants: Iterable[Grant] = (),
-    denials: Iterable[Denial] = (),
-    *,
-    toolset: ToolcribToolset[Any] | Agent[Any, Any] | None = None,
+    *given: Grant | Denial,
+    toolset: ToolcribToolset[Any] | AbstractAgent[Any, Any] | None = None,
     run: Run | None = None,
 ) -> DeferredToolResults:
-    """Return grants and denials as the results that the next run of the agent takes.
+    """Return answers as the results that the next run of the agent takes.
 
     Results of calls that are not ours are added with `results.update(...)`.
 
     Args:
         requests: The output of the run that stopped.
-        toolset: What `as_toolset` returned, or the agent that has it alone. Pydantic AI does not pass a denial on
-            to a toolset, so it is recorded here.
+        given: The answers of a person.
+        toolset: What `as_toolset` or `guard` returned, or the agent that has it alone. Pydantic AI does not pass a
+            denial on to a toolset, so it is recorded here.
         run: The run that denials are recorded in: its sinks, its store.
 
     Raises:
@@ -49,17 +48,16 @@ async def answers(
     waiting = _waiting(requests)
     asked = [(call_id, one.request) for call_id, one in waiting.items()]
     results = DeferredToolResults()
-    for grant in grants:
-        override = None if grant.override_args is None else dict(grant.override_args)
-        for call_id in meant_by(grant, asked):
-            results.approvals[call_id] = ToolApproved(override_args=override)
-            results.metadata[call_id] = replace(waiting[call_id], grant=grant).metadata()
-            results.answered_by[call_id] = grant.approver
-    for denial in denials:
-        for call_id in meant_by(denial, asked):
-            await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
-            results.approvals[call_id] = ToolDenied(denial.message or f"`{denial.tool}` was denied")
-            results.answered_by[call_id] = denial.approver
+    for answer in given:
+        for call_id in meant_by(answer, asked):
+            if isinstance(answer, Grant):
+                override = None if answer.override_args is None else dict(answer.override_args)
+                results.approvals[call_id] = ToolApproved(override_args=override)
+                results.metadata[call_id] = replace(waiting[call_id], grant=answer).metadata()
+            else:
+                await _record(waiting[call_id], answer, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
+                results.approvals[call_id] = ToolDenied(answer.message or f"`{answer.tool}` was denied")
+            results.answered_by[call_id] = answer.approver
     return results
 
 
@@ -68,11 +66,13 @@ def _waiting(requests: DeferredToolRequests) -> dict[str, Waiting]:
     return {call_id: waiting for call_id, waiting in found.items() if waiting is not None}
 
 
-def _toolset_of(toolset: ToolcribToolset[Any] | Agent[Any, Any] | None) -> ToolcribToolset[Any]:
+def _toolset_of(toolset: ToolcribToolset[Any] | AbstractAgent[Any, Any] | None) -> ToolcribToolset[Any]:
     """Return the toolset that denials are recorded at."""
     if isinstance(toolset, ToolcribToolset):
         return toolset
-    ours = [one for one in toolset.toolsets if isinstance(one, ToolcribToolset)] if isinstance(toolset, Agent) else []
+    if isinstance(toolset, GuardedAgent):
+        return toolset.guarded
+    ours = [] if toolset is None else [one for one in toolset.toolsets if isinstance(one, ToolcribToolset)]
     if len(ours) != 1:
         mend = "answers(..., toolset=what as_toolset returned), or the agent when it has one such toolset"
         raise ValueError(f"a denial is recorded at the toolset: {mend}")

@@ -68,7 +68,16 @@ class PydanticToolset:
             ready = await entered.for_run_step(theirs)
             tools = await ready.get_tools(theirs)
             # an external tool has nothing that the pipeline could run
-            yield Toolset([_Member(self, ready, t).tool() for t in tools.values() if t.tool_def.kind != "external"])
+            yield Toolset([self.member(ready, t) for t in tools.values() if t.tool_def.kind != "external"])
+
+    def member(self, toolset: AbstractToolset[Any], tool: ToolsetTool[Any]) -> Tool[..., Any]:
+        """Return one of their tools as one of ours.
+
+        Args:
+            toolset: The toolset that calls it, in the run and step of which it is.
+            tool: What `get_tools` of this toolset gave.
+        """
+        return _Member(self, toolset, tool).tool()
 
     def context(self, ctx: RunContext[Any]) -> pydantic_ai.RunContext[Any]:
         """Return their context for ours."""

@@ -19,12 +19,13 @@ from toolcrib.adapters.pydantic_ai._messages import MESSAGES, fault_of_call, sha
 from toolcrib.adapters.pydantic_ai._outcomes import emit_value, reply_to
 from toolcrib.calls import Completed, Failed, ResultReader, ToolCall, new_call_id
 from toolcrib.pipeline import Pipeline, Run, run_for
+from toolcrib.provenance import provenance_of
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
 from toolcrib.serving import CountedRequest, record_usage, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["OpenRun", "ToolcribToolset", "as_toolset"]
+__all__ = ["OpenRun", "ToolcribToolset", "ToolsetRun", "as_toolset"]
 
 OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
@@ -63,12 +64,15 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
 
     async def for_run(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset for one run of the agent, with the run's limits and counts."""
+        return ToolsetRun(self, self.open_run(ctx), ctx, self._pipeline)
+
+    def open_run(self, ctx: pydantic_ai.RunContext[Any]) -> Run:
+        """Return the run of ours that the calls of one run of the agent belong to."""
         given = self._run(ctx) if callable(self._run) else self._run
         own: dict[str, Any] = {"reader": ResultReader(content_in)}
         if ctx.deps is not None and (given is None or given.deps is None):
             own["deps"] = ctx.deps
-        run = run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own)
-        return _ToolsetRun(self, run, ctx, self._pipeline)
+        return run_for(given, "pydantic_ai", run_id=ctx.run_id or "", **own)
 
     async def get_tools(self, ctx: pydantic_ai.RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         """Return the tools of a run of their own; a run of an agent asks what `for_run` returned."""
@@ -85,7 +89,7 @@ class ToolcribToolset(AbstractToolset[AgentDepsT]):
         raise RuntimeError("call the toolset that `await toolset.for_run(ctx)` returns, inside `async with`")
 
 
-class _ToolsetRun(AbstractToolset[AgentDepsT]):
+class ToolsetRun(AbstractToolset[AgentDepsT]):
     """The toolset in one run of an agent."""
 
     def __init__(
@@ -153,8 +157,8 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
             watched = watched and await emit_value(ctx, value)
 
         run = self._in(ctx)
-        if run.provenance is not None:
-            self._recall(ctx, run, call_id)
+        if run.features:
+            self._recall(ctx, run, ToolCall(name, {}, call_id))
         outcome = await run_reporting(self._opened, call, run, report, grant=grant)
         if isinstance(outcome, Completed) and isinstance(outcome.value, ToolReturn):
             outcome = await self._delivered_parts(outcome, cast("ToolReturn[Any]", outcome.value), run)
@@ -194,9 +198,10 @@ class _ToolsetRun(AbstractToolset[AgentDepsT]):
         said = (one for one in messages if isinstance(one, ModelResponse) and run_id and one.run_id == run_id)
         record_usage(self._agent_run, map(_counted, said), self._toolset.sinks)
 
-    def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call_id: str) -> None:
+    def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
         """Have the run know what the messages say since the call before: also results of other toolsets' tools."""
-        run.memory.expect(call_id)
+        if (provenance := provenance_of(run)) is not None:
+            provenance.memory.expect_result(call.id, call.name)
         size = len(self._recalled)
         if self._recalled and (len(ctx.messages) < size or ctx.messages[size - 1] is not self._recalled[-1]):
             size = 0  # a history processor has put others in their place

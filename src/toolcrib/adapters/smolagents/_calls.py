@@ -178,7 +178,7 @@ class AgentCalls:
             self._task, self._tasks = task, self._tasks + 1
         options: dict[str, Any] = {"deps": agent.state} if agent.state else {}
         run = self.runs.find((id(self), self._tasks), agent, **options)
-        if run.provenance is not None:
+        if run.features:
             recall_transcript(run, tools.pipeline.toolset, [*self._messages()])
         return run
 

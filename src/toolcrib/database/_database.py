@@ -1,4 +1,4 @@
-"""Database of durable work, named by a path or a URL, and its connections."""
+"""Database, named by a path or a URL, its connections, and tables on a Postgres server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import sqlalchemy as sa
+from toolcrib.errors import DatabaseError, MissingExtraError
+
+try:
+    import psycopg as _psycopg
+    import sqlalchemy as sa
+except ModuleNotFoundError as error:
+    if error.name not in ("psycopg", "sqlalchemy"):
+        raise
+    raise MissingExtraError("a Postgres database", "postgres") from error
+
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from toolcrib._passwords import hide_passwords
-from toolcrib._sqlite import DURABLE_VERSION, sqlite3, write_ahead
-from toolcrib._tables import MIGRATE, Execute, StoreTables, make_file
-from toolcrib.adapters.dbos._connections import ANSWER_TIMEOUT, CONNECTION_SETTINGS, open_answered, unhurried
-from toolcrib.adapters.dbos._outage import name_outages
-from toolcrib.errors import DatabaseError
+from toolcrib.database._connections import ANSWER_TIMEOUT, CONNECTION_SETTINGS, open_answered, unhurried
+from toolcrib.database._files import make_file
+from toolcrib.database._outage import name_outages
+from toolcrib.database._sqlite import BUSY_SECONDS, DURABLE_VERSION, sqlite3, write_ahead
+from toolcrib.database._tables import MIGRATE, Execute, StoreTables
 
 __all__ = ["DEFAULT_APPLICATION", "DEFAULT_DATABASE", "Database", "PostgresTables", "transaction"]
 
@@ -35,7 +44,6 @@ _SECONDS = re.compile(r"\d{1,6}(\.\d+)?")
 _FORMS = "Give a path, `sqlite:///path`, or `postgresql://user:password@host:5432/name`"
 _SCHEMA_FORM = "Give up to 63 small letters, digits and _, which do not begin with a digit or pg_"
 _APPLICATION_FORM = "Give 3 to 63 small letters, digits, _ and -"
-_BUSY_SECONDS = 30  # how long a write to a file waits for another's, and work for a connection
 _NOT_ALLOWED = "42501"  # the state of a statement that the user has no right to
 _IDLE = "idle_in_transaction_session_timeout"
 _IDLE_MS = 60_000  # after which the server ends a session that was left inside a transaction
@@ -151,10 +159,10 @@ class Database:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds what people and models typed
         try:
             with closing(sqlite3.connect(path)) as connection:
-                write_ahead(connection, _BUSY_SECONDS)
+                write_ahead(connection)
         except sqlite3.Error as error:
             raise _explained(self, error) from error
-        made = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=_BUSY_SECONDS)
+        made = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=BUSY_SECONDS)
         event.listen(made, "connect", _ready_sqlite)
         name_outages(made)
         return made
@@ -165,7 +173,7 @@ class Database:
             connect_args=_connect_arguments(self),
             pool_size=pool,
             max_overflow=0,
-            pool_timeout=_BUSY_SECONDS,
+            pool_timeout=BUSY_SECONDS,
             pool_pre_ping=True,
         )
         settings: dict[str, str] = {} if self.schema is None else {"search_path": f'"{self.schema}"'}
@@ -225,15 +233,18 @@ class PostgresTables:
 
     Args:
         database: Its URL, or what `Database.named` made of one.
-        tables: What they are; missing ones are made.
+        tables: The tables of each store; missing ones are made. What writes to those of the first holds its lock.
         pool: The most connections at a time.
 
     Raises:
         DatabaseError: It is no Postgres database, or no connection can be had.
     """
 
+    error: type[Exception] = DBAPIError
+
     def __init__(self, database: str | Path | Database, *tables: StoreTables, pool: int = 4) -> None:
         self.database = database if isinstance(database, Database) else Database.named(database)
+        self._lock = f"toolcrib: {tables[0].store}" if tables else None
         if self.database.kind != "postgresql":
             raise DatabaseError(
                 str(self.database), "it is a file, and this is for a Postgres server", "Give a postgresql:// URL"
@@ -247,9 +258,9 @@ class PostgresTables:
             self._engine.dispose()
             raise
 
-    def transaction(self, lock: str | None = None) -> AbstractContextManager[Execute]:
-        """Begin a transaction; see `transaction`."""
-        return transaction(self._engine, lock)
+    def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
+        """Begin a transaction, which is taken back if the body raises; the only one that writes, where `write`."""
+        return transaction(self._engine, self._lock if write else None)
 
     def close(self) -> None:
         """Close the connections; others are opened when the tables are used again."""
@@ -334,7 +345,7 @@ def _close_late_connections(engine: sa.Engine) -> None:
 
 def _ready_sqlite(connection: Any, record: Any) -> None:
     connection.isolation_level = "IMMEDIATE"  # a writer waits at its beginning, instead of failing at its end
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
@@ -374,3 +385,6 @@ def _explained(database: Database, error: BaseException) -> DatabaseError:
         if sign in said:
             return DatabaseError(str(database), said, remedy)
     return DatabaseError(str(database), said)
+
+
+del _psycopg

@@ -9,10 +9,9 @@ from os import urandom
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from toolcrib import provenance
-from toolcrib.calls import Media, lenient
+from toolcrib.calls import Media, ToolCall, lenient
 from toolcrib.errors import ClientAnswerError, ClientUnavailable
-from toolcrib.pipeline._questions import ask_person, asking, can_ask_person
+from toolcrib.hooks import ModelInput
 from toolcrib.schema import (
     ClientFeature,
     ClientLink,
@@ -25,7 +24,9 @@ from toolcrib.schema import (
     Sampled,
     SampleRequest,
 )
-from toolcrib.tools import Tool, stopped_clocks
+from toolcrib.tools._deadline import stopped_clocks
+from toolcrib.tools._questions import ask_person, asking, can_ask_person
+from toolcrib.tools._tool import Tool
 
 __all__ = ["LinkedClient"]
 
@@ -55,14 +56,13 @@ _OPTIONS: Final = {
 class LinkedClient:
     """The client of one call, with the host in its place where it lacks something.
 
-    What comes from a client is untrusted for the `provenance` policy of the run: it is read as such, and so is the
-    result of the call.
+    The features of the run read what comes from a client.
 
     Args:
         ctx: The call.
         link: The client that made it; None where there is none.
         sample: The host's own model.
-        memory: What the run has read, where it has a `provenance` policy.
+        read: Has the features of the run read an answer; None where it has none.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class LinkedClient:
         ctx: RunContext[Any],
         link: ClientLink | None,
         sample: Callable[[SampleRequest], Awaitable[Sampled]] | None,
-        memory: provenance.Memory | None,
+        read: Callable[[ModelInput], None] | None,
     ) -> None:
-        self._ctx, self._link, self._sample, self._memory = ctx, link, sample, memory
+        self._ctx, self._link, self._sample, self._read = ctx, link, sample, read
 
     async def elicit(self, message: str, form: Any, url: str | None, id: str) -> Elicited[Any]:
         """Ask a person: by the client, else by the approver of the run, else in its approval store."""
@@ -96,7 +96,7 @@ class LinkedClient:
                 return Elicited(answer.action)
             problem = fields.problem(answer.data or {})
             if not problem:
-                self._mistrust(answer.data)
+                self._give_to_features(answer.data)
                 return Elicited("accept", fields.read(answer.data or {}))
             request = replace(request, message=f"{message}\n(The answer before does not fit: {problem})")
         raise ClientAnswerError(self._ctx.tool_name, problem)
@@ -137,7 +137,7 @@ class LinkedClient:
         with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:
             sampled = await ask(request)
             asked.by = sampled.model
-        self._mistrust([*sampled.content])
+        self._give_to_features([*sampled.content])
         return sampled
 
     def _sampling(self, messages: Any, tools: Any, options: Mapping[str, Any]) -> SampleRequest:
@@ -186,13 +186,10 @@ class LinkedClient:
             return "no client made this call"
         return f"its client does not take such requests, or the host does not let them through ({feature})"
 
-    def _mistrust(self, answer: Any) -> None:
-        """Keep that what the client answered may be a stranger's."""
-        if self._memory is None:
-            return
-        memory, ctx, shapes = self._memory, self._ctx, lenient(answer)
-        memory.warn(ctx.call_id, untrusted=True, private=False)
-        memory.wait(lambda: memory.read(f"{ctx.tool_name}: client", f"{ctx.call_id}: client", {}, shapes, "untrusted"))
+    def _give_to_features(self, answer: Any) -> None:
+        """Have the features of the run read what the client answered."""
+        if self._read is not None:
+            self._read(ModelInput("client", answer, request=ToolCall(self._ctx.tool_name, {}, self._ctx.call_id)))
 
 
 def _about(request: ElicitRequest) -> dict[str, Any]:

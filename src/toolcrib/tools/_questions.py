@@ -15,7 +15,7 @@ from toolcrib import approvals
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import PendingLimitReached
 from toolcrib.schema import ClientFeature, ElicitRequest, RunContext
-from toolcrib.tools import Deadline, stopped_clocks
+from toolcrib.tools._deadline import Deadline, stopped_clocks
 
 __all__ = [
     "Asked",

@@ -11,11 +11,22 @@ import importlib
 import sqlite3 as _own
 import time
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-__all__ = ["DURABLE_VERSION", "is_unavailable", "sqlite3", "write_ahead"]
+__all__ = [
+    "BUSY_SECONDS",
+    "DURABLE_VERSION",
+    "SqliteConnection",
+    "SqliteError",
+    "is_unavailable",
+    "sqlite3",
+    "write_ahead",
+]
 
-DURABLE_VERSION = (3, 42, 0)  # what DBOS needs at least
+BUSY_SECONDS = 30.0
+"""How long a write to a file waits for another process's, and work for a connection of a pool."""
+DURABLE_VERSION = (3, 42, 0)
+"""The version of SQLite that DBOS needs at least."""
 
 
 def _chosen() -> ModuleType:
@@ -32,6 +43,10 @@ if TYPE_CHECKING:
 else:
     sqlite3 = _chosen()
 
+SqliteConnection: TypeAlias = sqlite3.Connection
+"""A connection of the library."""
+SqliteError: TypeAlias = sqlite3.Error
+"""Its errors."""
 
 _UNAVAILABLE = (
     "database is locked",
@@ -49,13 +64,9 @@ def is_unavailable(error: BaseException) -> bool:
     return isinstance(error, sqlite3.OperationalError) and str(error).startswith(_UNAVAILABLE)
 
 
-def write_ahead(connection: sqlite3.Connection, patience: float) -> None:
-    """Let readers of a file go on while one writes; the file remembers it.
-
-    Args:
-        patience: Seconds to try for while another process has the file.
-    """
-    deadline = time.monotonic() + patience
+def write_ahead(connection: sqlite3.Connection) -> None:
+    """Set a file to a mode in which readers go on while one writes; the file remembers it."""
+    deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

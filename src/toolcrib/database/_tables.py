@@ -2,33 +2,60 @@
 
 The table `toolcrib_versions` says which version of each store a database has. A version is never changed: a store that
 needs other tables gets one step more, which leads from the version before to the next.
+
+Statements are written once, with `?` for each value and the column types of SQLite.
 """
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
-from toolcrib._sqlite import sqlite3, write_ahead
 from toolcrib.errors import DatabaseError
 
-__all__ = ["MIGRATE", "Execute", "StoreTables", "TablesVersion", "file_version", "make_file"]
+__all__ = ["MIGRATE", "Execute", "StoreTables", "Tables", "TablesVersion"]
 
 Execute: TypeAlias = Callable[[str, Sequence[Any]], Any]
 """Runs a statement, which has `?` for each value, and returns its cursor."""
 
 MIGRATE = "Run `toolcrib db migrate` as one who may make tables"
 
-_BUSY_SECONDS = 30.0  # how long to wait for another process's write
 _VERSIONS = "CREATE TABLE IF NOT EXISTS toolcrib_versions (store TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 _HAS_VERSIONS = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'toolcrib_versions'",
     "postgresql": "SELECT 1 WHERE to_regclass('toolcrib_versions') IS NOT NULL",
 }
+_SERVER_TYPES = {
+    "INTEGER PRIMARY KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "BLOB": "BYTEA",
+    "REAL": "DOUBLE PRECISION",
+}
+_TYPE = re.compile(rf"\b(?:{'|'.join(_SERVER_TYPES)})\b")
+
+
+class Tables(Protocol):
+    """Tables of stores in a database, and transactions on them; used in any thread.
+
+    Attributes:
+        error: The class of errors of a statement that the database refuses.
+    """
+
+    error: type[Exception]
+
+    def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
+        """Begin a transaction, which is taken back if the body raises; it may block.
+
+        Args:
+            write: Whether the body writes; no other transaction of the stores writes meanwhile.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connections; others are opened when the tables are used again."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +123,7 @@ class StoreTables:
         execute(_VERSIONS, ())
         for step in self.steps[self.version(execute, kind).found :]:
             for statement in step:
-                execute(statement, ())
+                execute(statement if kind == "sqlite" else _on_server(statement), ())
         execute(
             "INSERT INTO toolcrib_versions (store, version) VALUES (?, ?) "
             "ON CONFLICT (store) DO UPDATE SET version = excluded.version",
@@ -104,25 +131,6 @@ class StoreTables:
         )
 
 
-def make_file(path: Path, tables: StoreTables) -> None:
-    """Bring a store's tables in a SQLite file to the latest version; a missing file is made, for its owner alone.
-
-    Raises:
-        DatabaseError: A newer version of Toolcrib made the tables.
-        OSError: The file cannot be made.
-    """
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-        if tables.is_current(connection.execute, "sqlite", str(path)):
-            return
-        write_ahead(connection, _BUSY_SECONDS)
-        connection.execute("BEGIN IMMEDIATE")  # closing without COMMIT takes all back
-        tables.make(connection.execute, "sqlite", str(path))
-        connection.execute("COMMIT")
-
-
-def file_version(path: Path, tables: StoreTables) -> TablesVersion:
-    """Return which version of a store's tables a SQLite file has; the file stays as it is."""
-    with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-        return tables.version(connection.execute, "sqlite")
+def _on_server(statement: str) -> str:
+    """Return a statement with the column types of Postgres."""
+    return _TYPE.sub(lambda found: _SERVER_TYPES[found[0]], statement)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-__all__ = ["settled_answers"]
+__all__ = ["used_answers"]
 
 
-class SettledAnswers:
+class UsedAnswers:
     """What was answered in this process, by its mark, and how; the oldest are forgotten."""
 
     def __init__(self, most: int) -> None:
@@ -26,6 +26,9 @@ class SettledAnswers:
             return before
 
 
-# One for the process, because copies of one suspended call may be recovered by different pipelines at once, with no
-# store between them. What several processes recover needs a store.
-settled_answers = SettledAnswers(most=50_000)
+used_answers = UsedAnswers(most=50_000)
+"""The answers that were used in this process, where no store keeps them.
+
+It is one for the process, because copies of one suspended call may be recovered by different pipelines at once. What
+several processes recover needs a store.
+"""

@@ -1,0 +1,195 @@
+"""Gates around the tools that an agent of Pydantic AI has, those of its MCP servers and capabilities included."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import Any, Self, cast, overload
+
+import pydantic_ai
+from pydantic_ai import Agent
+from pydantic_ai.agent import AbstractAgent, WrapperAgent
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
+
+from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH
+from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_toolset
+from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.schema import RunContext
+from toolcrib.serving import GuardPolicy
+from toolcrib.toolsets import Toolset
+
+__all__ = ["GuardedAgent", "GuardedToolset", "guard"]
+
+
+@overload
+def guard(guarded: AbstractAgent[Any, Any], policy: GuardPolicy) -> GuardedAgent: ...
+@overload
+def guard(guarded: AbstractToolset[Any], policy: GuardPolicy) -> GuardedToolset: ...
+def guard(
+    guarded: AbstractAgent[Any, Any] | AbstractToolset[Any], policy: GuardPolicy
+) -> GuardedAgent | GuardedToolset:
+    """Return an agent, or a toolset, of Pydantic AI with the gates of a policy around each tool.
+
+    Of an agent these are all tools of its runs: its own, those of its toolsets and MCP servers, and those that its
+    capabilities add. A run that waits for a person ends with `DeferredToolRequests`: `approval_requests` says what is
+    asked, and `answers` makes what the next run takes.
+
+    Args:
+        policy: The gates; a function that opens its runs is given Pydantic AI's `RunContext`.
+
+    Raises:
+        ValueError: In a run: a tool is executed outside of the agent, or by its provider, and the policy does not
+            leave it.
+    """
+    if isinstance(guarded, AbstractAgent):
+        return GuardedAgent(guarded, policy)
+    return GuardedToolset(guarded, policy)
+
+
+class GuardedToolset(ToolcribToolset[Any]):
+    """A toolset whose tools are guarded. Made by `guard`.
+
+    Attributes:
+        tools: The tools with the gates around them: those of the last step of a run; before it, those that the toolset
+            lists outside of a run.
+    """
+
+    def __init__(self, guarded: AbstractToolset[Any], policy: GuardPolicy) -> None:
+        tools = Toolset([_GuardedSource(from_toolset(guarded), policy)])
+        super().__init__(tools, policy.run, policy.sinks, guarded.id)
+        self._guarded, self._policy = guarded, policy
+
+    async def for_run(self, ctx: pydantic_ai.RunContext[Any]) -> AbstractToolset[Any]:
+        """Return the toolset for one run of the agent, with the run's limits and counts."""
+        return _GuardedRun(self, self.open_run(ctx), ctx, await self._guarded.for_run(ctx), self._policy)
+
+
+class _GuardedSource:
+    """The guarded tools as a source of a toolset, for what is answered outside a run of the agent."""
+
+    def __init__(self, source: PydanticToolset, policy: GuardPolicy) -> None:
+        self._source, self._policy = source, policy
+
+    def open_source(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[Toolset]:
+        """Enter the toolset, and give its tools with the gates around them."""
+        return self._opened(ctx)
+
+    @asynccontextmanager
+    async def _opened(self, ctx: RunContext[Any]) -> AsyncGenerator[Toolset]:
+        async with self._source.open_source(ctx) as tools:
+            yield self._policy.around(tools)
+
+
+class _GuardedRun(ToolsetRun[Any]):
+    """The guarded tools in one run of an agent, as each of its steps has them."""
+
+    def __init__(
+        self,
+        toolset: GuardedToolset,
+        run: Run,
+        ctx: pydantic_ai.RunContext[Any],
+        guarded: AbstractToolset[Any],
+        policy: GuardPolicy,
+    ) -> None:
+        super().__init__(toolset, run, ctx, Pipeline(Toolset(), sinks=toolset.sinks))
+        self._guarded, self._policy = guarded, policy
+        self._source = from_toolset(guarded)
+        self._step: dict[str, ToolsetTool[Any]] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._guarded.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        await super().__aexit__(*error)
+        return await self._guarded.__aexit__(*error)
+
+    async def for_run_step(self, ctx: pydantic_ai.RunContext[Any]) -> AbstractToolset[Any]:
+        self._guarded = await self._guarded.for_run_step(ctx)
+        return self
+
+    async def get_instructions(self, ctx: pydantic_ai.RunContext[Any]) -> Any:
+        return await self._guarded.get_instructions(ctx)
+
+    async def get_tools(self, ctx: pydantic_ai.RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        self._latest = ctx
+        self._record()
+        theirs = await self._guarded.get_tools(ctx)
+        step = {name: tool for name, tool in theirs.items() if name not in self._policy.leave}
+        outside = next((name for name, tool in step.items() if tool.tool_def.kind == "external"), None)
+        if outside is not None:
+            raise ValueError(
+                f"`{outside}` cannot be guarded: it is executed outside of the agent. Take it from the agent, or leave "
+                f"it as it is: GuardPolicy(leave=[{outside!r}])"
+            )
+        if step != self._step:
+            members = Toolset([self._source.member(self._guarded, tool) for tool in step.values()])
+            self._toolset.tools = self._policy.around(members)
+            self._pipeline = Pipeline(self._toolset.tools, sinks=self._toolset.sinks)
+            self._step = step
+        return {name: self._guarded_tool(tool) if name in step else tool for name, tool in theirs.items()}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: pydantic_ai.RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        if name not in self._step:
+            return await self._guarded.call_tool(name, tool_args, ctx, tool)
+        return await super().call_tool(name, tool_args, ctx, tool)
+
+    def _guarded_tool(self, tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
+        """Return a tool as the agent has it, but that the pipeline reads its arguments and asks about its calls."""
+        definition = replace(tool.tool_def, kind="function")
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=tool.max_retries, args_validator=PASS_THROUGH)
+
+
+class _GuardCapability(AbstractCapability[Any]):
+    """The gates of a policy around the toolset of an agent's run, whatever it is made of."""
+
+    def __init__(self, policy: GuardPolicy, guarded: GuardedToolset) -> None:
+        self._policy, self.guarded = policy, guarded
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        self.guarded = GuardedToolset(toolset, self._policy)
+        return self.guarded
+
+
+class GuardedAgent(WrapperAgent[Any, Any]):
+    """An agent whose tools are guarded. Made by `guard`."""
+
+    def __init__(self, agent: AbstractAgent[Any, Any], policy: GuardPolicy) -> None:
+        super().__init__(agent)
+        self._gates = _GuardCapability(policy, GuardedToolset(CombinedToolset(agent.toolsets), policy))
+
+    @property
+    def guarded(self) -> GuardedToolset:
+        """The tools with the gates around them: those of the last run here, and before it those of the toolsets."""
+        return self._gates.guarded
+
+    @asynccontextmanager
+    async def iter(
+        self,
+        user_prompt: Any = None,
+        *,
+        output_type: Any = None,
+        capabilities: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> AsyncGenerator[Any]:
+        """Run the agent with the gates around its tools; see `pydantic_ai.Agent.iter`."""
+        outputs = _asking(self.wrapped.output_type if output_type is None else output_type)
+        given: Any = {**options, "capabilities": [*(capabilities or ()), self._gates]}
+        if outputs is not None:
+            given["output_type"] = outputs
+        elif output_type is not None:
+            given["output_type"] = output_type
+        async with cast("Agent[Any, Any]", self.wrapped).iter(user_prompt, **given) as run:
+            yield run
+
+
+def _asking(output: Any) -> list[Any] | None:
+    """Return an output type with the requests of a run that waits for a person; None where they are part of it."""
+    outputs: list[Any] = [*output] if isinstance(output, list | tuple) else [output]
+    return None if DeferredToolRequests in outputs else [*outputs, DeferredToolRequests]

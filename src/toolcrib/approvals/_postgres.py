@@ -1,0 +1,33 @@
+"""Approval requests, answers and standing grants on a Postgres server, for processes on many hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolcrib.approvals._sql_store import POSTGRES_APPROVAL_TABLES, SqlApprovalStore
+from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES
+from toolcrib.database import Database, PostgresTables
+
+__all__ = ["PostgresApprovalStore"]
+
+
+class PostgresApprovalStore(SqlApprovalStore):
+    """An approval store on a Postgres server; it does what `SqliteApprovalStore` does.
+
+    It needs the extra `postgres`.
+
+    Args:
+        database: Its URL, or what `Database.named` made of one. Missing tables are made.
+
+    Raises:
+        DatabaseError: It is no Postgres database, or no connection can be had.
+    """
+
+    def __init__(self, database: str | Path | Database) -> None:
+        tables = PostgresTables(database, POSTGRES_APPROVAL_TABLES, SUSPENDED_CALL_TABLES)
+        super().__init__(tables, "toolcrib_")
+        self.database = tables.database
+
+    def close(self) -> None:
+        """Close the connections; the store opens others when it is used again."""
+        self._tables.close()

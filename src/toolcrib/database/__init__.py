@@ -1,0 +1,59 @@
+"""Database: a SQLite file or a Postgres server, its connections, and the tables of the stores that are kept in it.
+
+A Postgres server needs the extra `postgres`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.database._connections import AnsweredConnection, given_up, limit_answers, unhurried
+    from toolcrib.database._database import DEFAULT_DATABASE, Database, PostgresTables, transaction
+    from toolcrib.database._files import MemoryTables, SqliteTables, connect_file, file_version, make_file
+    from toolcrib.database._outage import OUTAGE, DatabaseAway, Notice, error_text, is_outage, name_outages
+    from toolcrib.database._sqlite import SqliteConnection, SqliteError, is_unavailable
+    from toolcrib.database._tables import Execute, StoreTables, Tables, TablesVersion
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._connections": "AnsweredConnection given_up limit_answers unhurried",
+            "._database": "DEFAULT_DATABASE Database PostgresTables transaction",
+            "._files": "MemoryTables SqliteTables connect_file file_version make_file",
+            "._outage": "OUTAGE DatabaseAway Notice error_text is_outage name_outages",
+            "._sqlite": "SqliteConnection SqliteError is_unavailable",
+            "._tables": "Execute StoreTables Tables TablesVersion",
+        },
+    )
+
+__all__ = [
+    "DEFAULT_DATABASE",
+    "OUTAGE",
+    "AnsweredConnection",
+    "Database",
+    "DatabaseAway",
+    "Execute",
+    "MemoryTables",
+    "Notice",
+    "PostgresTables",
+    "SqliteConnection",
+    "SqliteError",
+    "SqliteTables",
+    "StoreTables",
+    "Tables",
+    "TablesVersion",
+    "connect_file",
+    "error_text",
+    "file_version",
+    "given_up",
+    "is_outage",
+    "is_unavailable",
+    "limit_answers",
+    "make_file",
+    "name_outages",
+    "transaction",
+    "unhurried",
+]

@@ -1,0 +1,120 @@
+"""Tables in a SQLite file, which outlives the process and serves several, or in the memory of this process.
+
+Each transaction opens the file and closes it: there is nothing to close, and neither a fork nor a second event loop
+makes a difference. It costs a few milliseconds at most.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from toolcrib.database._sqlite import BUSY_SECONDS, sqlite3, write_ahead
+from toolcrib.database._tables import Execute, StoreTables, TablesVersion
+
+__all__ = ["MemoryTables", "SqliteTables", "connect_file", "file_version", "make_file"]
+
+
+def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connection:
+    """Return a connection to a SQLite file, which commits each statement that is in no transaction.
+
+    Args:
+        shared: Whether threads take turns with it; else it is for this thread alone.
+    """
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
+
+
+def make_file(path: Path, tables: StoreTables) -> None:
+    """Bring a store's tables in a SQLite file to the latest version; a missing file is made, for its owner alone.
+
+    Raises:
+        DatabaseError: A newer version of Toolcrib made the tables.
+        OSError: The file cannot be made.
+    """
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with closing(connect_file(path)) as connection:
+        if tables.is_current(connection.execute, "sqlite", str(path)):
+            return
+        write_ahead(connection)
+        connection.execute("BEGIN IMMEDIATE")  # closing without COMMIT takes all back
+        tables.make(connection.execute, "sqlite", str(path))
+        connection.execute("COMMIT")
+
+
+def file_version(path: Path, tables: StoreTables) -> TablesVersion:
+    """Return which version of a store's tables a SQLite file has; the file stays as it is."""
+    with closing(connect_file(path)) as connection:
+        return tables.version(connection.execute, "sqlite")
+
+
+class SqliteTables:
+    """Tables of stores in a SQLite file.
+
+    Args:
+        path: The file; it is made when missing, for its owner alone to read. Its folder has to be on a local disk.
+        tables: The tables of each store; missing ones are made.
+        erase: Whether deleted content is overwritten in the file.
+
+    Raises:
+        ValueError: The path is not that of a file.
+        DatabaseError: A newer version of Toolcrib made the tables.
+        OSError: The file cannot be made.
+    """
+
+    error: type[Exception] = sqlite3.OperationalError
+
+    def __init__(self, path: str | Path, *tables: StoreTables, erase: bool = False) -> None:
+        if str(path) in ("", ".", ":memory:"):
+            stores = " and ".join(one.store for one in tables)
+            raise ValueError(f"{stores} are kept in a file: name one, such as toolcrib.db, or use the Memory store")
+        self.path, self._erase = Path(path), erase
+        if self.path.is_dir():
+            raise ValueError(f"{path} is a folder; name a file in it: {self.path / 'toolcrib.db'}")
+        for one in tables:
+            make_file(self.path, one)
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Generator[Execute]:
+        """Begin a transaction, which is taken back if the body raises; the only one that writes, where `write`."""
+        with closing(connect_file(self.path)) as connection:
+            if self._erase:
+                connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")  # closing without COMMIT takes all back
+            yield connection.execute
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Do nothing: no connection is open."""
+
+
+class MemoryTables:
+    """Tables of stores in the memory of this process; one transaction at a time."""
+
+    error: type[Exception] = sqlite3.OperationalError
+
+    def __init__(self, *tables: StoreTables) -> None:
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        weakref.finalize(self, self._connection.close)
+        for one in tables:
+            one.make(self._connection.execute, "sqlite", "memory")
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Generator[Execute]:
+        """Begin a transaction, which is taken back if the body raises."""
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                yield self._connection.execute
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Do nothing: the tables go with this object."""

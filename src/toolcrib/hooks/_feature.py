@@ -1,0 +1,137 @@
+"""Features: parts of a run that bring their own gates, deliveries and state, such as a policy of provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from toolcrib.calls import ToolCall
+from toolcrib.hooks._delivery import DeliveryStep
+from toolcrib.hooks._gate import GateStep
+
+__all__ = ["Feature", "FeatureParts", "FeatureState", "InputOrigin", "ModelInput", "feature_parts"]
+
+InputOrigin: TypeAlias = Literal[
+    "result", "error", "value", "hook", "refusal", "restored", "client", "user", "description"
+]
+"""Where a value comes from that a model or a program reads.
+
+A `result` is what a tool returned, an `error` what it raised, a `value` one of a stream or of `ctx.report`, before the
+result. A `hook` gave a result in the tool's place, and a `refusal` is why a call did not run. What is `restored` is the
+result of an earlier call, of a transcript or a journal. The `client` answered a question of a tool, the `user` said it,
+and a `description` is that of a tool.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInput:
+    """A value that a model or a program is about to read.
+
+    Attributes:
+        origin: Where it comes from.
+        value: The value, after the deliveries of the call.
+        call: The call of this run that it belongs to (`Call`); None where it belongs to none.
+        request: The call as it was made; None where it belongs to none.
+        entry: The tool in its toolset (`ToolEntry`); None for a tool that is not known.
+        key: Names it: what has the same key is read once. Empty for what is read each time.
+        is_error: Whether it is the text of an error.
+        is_text: Whether it is the text that a model was shown of a value.
+        is_lost: Whether the value is not here: it was read in another process.
+    """
+
+    origin: InputOrigin
+    value: Any = None
+    call: Any = None
+    request: ToolCall | None = None
+    entry: Any = None
+    key: str = ""
+    is_error: bool = False
+    is_text: bool = False
+    is_lost: bool = False
+
+
+class FeatureState:
+    """What a feature keeps for one run. The class of a feature overrides the methods that it needs."""
+
+    def read(self, given: ModelInput, run: Any) -> None:
+        """Read a value before a model or a program has it. What raises here raises in the call.
+
+        Args:
+            given: The value.
+            run: The run, or the view of it for the call (`Run`).
+        """
+
+    def approve(self, call: Any, origins: Sequence[Mapping[str, str]]) -> None:
+        """Take over the approval of what the feature's gate asked about.
+
+        Args:
+            call: The call (`Call`), with the arguments that were approved.
+            origins: The `origins` of the gate's `Ask`.
+        """
+
+    def describe(self, call: Any) -> Mapping[str, Any]:
+        """Return what the record keeps of a call (`Call`) that arrives, as JSON shapes."""
+        return {}
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return what another process has to know, as JSON shapes; empty for nothing."""
+        return {}
+
+    def restore(self, data: Mapping[str, Any], *, is_same_run: bool) -> None:
+        """Take over what `to_dict` returned in another process.
+
+        Args:
+            data: The JSON shapes.
+            is_same_run: Whether they are of a run with the id of this one.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureParts:
+    """What a feature registers with a run.
+
+    Attributes:
+        name: The key of all that the feature keeps for a run or a call, also in their JSON.
+        open: Makes the feature's state of a run (`Run`), when it is first needed.
+        gates: Its gates, the same objects for all runs.
+        deliveries: Its delivery steps, after those of the run.
+    """
+
+    name: str
+    open: Callable[[Any], FeatureState]
+    gates: tuple[GateStep, ...] = ()
+    deliveries: tuple[DeliveryStep, ...] = ()
+
+
+@runtime_checkable
+class Feature(Protocol):
+    """An option of a run that brings its own gates, deliveries and state: `Run(features=[Provenance()])`."""
+
+    def register(self) -> FeatureParts:
+        """Return what it registers with a run."""
+        ...
+
+
+def feature_parts(who: str, features: Iterable[Feature]) -> tuple[FeatureParts, ...]:
+    """Return what features register.
+
+    Args:
+        who: What they are given to, for errors.
+        features: The features.
+
+    Raises:
+        TypeError: One is not a feature.
+        ValueError: Two have one name.
+    """
+    if isinstance(features, Feature | type):
+        raise TypeError(f"{who}: features is a list of them, as in features=[{type(features).__name__}()]")
+    parts: dict[str, FeatureParts] = {}
+    for feature in features:
+        if isinstance(feature, type) or not isinstance(feature, Feature):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"{who}: features has {feature!r:.80}; give features, as in features=[Provenance()]")
+        found = feature.register()
+        if found.name in parts:
+            raise ValueError(f"{who}: features has {found.name} twice; give it once")
+        parts[found.name] = found
+    return tuple(parts.values())

@@ -1,0 +1,393 @@
+"""Provenance as a feature of a run: its gate before a tool with an effect, and its reading of what a model reads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary
+
+from toolcrib._arrow import is_table, table_rows
+from toolcrib.calls import Ask, DecisionNote, Rejected, lenient
+from toolcrib.errors import SchemaError
+from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
+from toolcrib.pipeline import Call, Run
+from toolcrib.provenance._memory import Memory
+from toolcrib.provenance._policy import ToolLabels
+from toolcrib.provenance._question import Origin, Question
+from toolcrib.schema import REDACTED, Content, Decides
+from toolcrib.tools import Source, Tool
+from toolcrib.toolsets import ToolEntry
+
+if TYPE_CHECKING:
+    from toolcrib.provenance._policy import Provenance
+
+__all__ = ["RunProvenance", "check_origins", "memory_of", "parts_of", "provenance_of"]
+
+_NAME: Final = "provenance"
+_MOST_ROWS: Final = 50_000  # of a table
+_MOST_ORIGINS: Final = 50  # of one call, in its record
+_READING: Final = frozenset({"none", "fetch"})
+_SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
+
+
+class RunProvenance(FeatureState):
+    """The policy of a run, with what the run has read.
+
+    Attributes:
+        policy: The policy.
+        memory: What the run has read, and from whom.
+    """
+
+    def __init__(self, policy: Provenance) -> None:
+        self.policy, self.memory = policy, Memory()
+
+    def labels_of(self, call: Call) -> ToolLabels:
+        """Return what the policy goes by for a call."""
+        return self._labels(call.name, call.entry, call.run)
+
+    def _labels(self, name: str, entry: ToolEntry | None, run: Run) -> ToolLabels:
+        """Return the labels of a tool, with what the rules of the policy say of it."""
+        declared, toolsets = (ToolLabels(), ()) if entry is None else (_declared(entry.tool), entry.toolsets)
+        return self.policy.labels(declared, name, toolsets, run.principal)
+
+    # --- what the run reads
+
+    def read(self, given: ModelInput, run: Run) -> None:
+        memory = self.memory
+        match given.origin:
+            case "result" | "error" | "hook":
+                self._read_result(given.call, given)
+            case "value":
+                self._read_value(given.call, given.value)
+            case "refusal" if isinstance(given.call.outcome, Rejected) and given.call.outcome.source == "hook":
+                self._read_untrusted(given, given.value)
+            case "description":
+                self._read_untrusted(given, {"description": given.value})
+            case "user":
+                memory.hear(given.value)
+            case "client":
+                self._read_answer(given)
+            case "restored":
+                if given.key and not memory.expect(given.key):
+                    return
+                if given.is_lost:
+                    memory.lose()
+                else:
+                    self._read_restored(given, run)
+            case _:
+                return
+
+    def _read_result(self, call: Call, given: ModelInput) -> None:
+        """Read the result of a call, or its error, with what its tool declares of it; also one that a hook gave.
+
+        A long result is read when the next call is checked, off the event loop.
+        """
+        memory, labels = self.memory, self.labels_of(call)
+        memory.expect_result(call.id, call.name)
+        arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
+        value, source = given.value, labels.source
+        if given.origin == "error":
+            value, source = {"error": str(call.error)}, "untrusted"
+        kept = getattr(call.outcome, "kept", None)
+        if kept is not None:
+            memory.handles.add(kept.handle)
+        if source is None and labels.effect == "program":
+            source = "untrusted" if memory.reads_others else None  # it may have made something else of what it read
+        elif source is None and "handle" in arguments and arguments["handle"] not in memory.handles:
+            source = "untrusted"  # an earlier run has read it, and this one has not
+        if source is None:
+            return
+        readers, echoes = labels.readers, labels.effect not in _READING
+        self._read_shapes(
+            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, readers, echoes=echoes)
+        )
+
+    def _read_value(self, call: Call, value: Any) -> None:
+        """Read a value of a stream before its result is known: by the labels of the tool, unless they need that."""
+        labels, memory = self.labels_of(call), self.memory
+        source: Source = "untrusted" if labels.source is None or callable(labels.source) else labels.source
+        if labels.effect == "program" and labels.source is None:
+            return  # the calls of the program are read as they are made
+        arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
+        self._read_shapes(
+            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, labels.readers)
+        )
+
+    def _read_untrusted(self, given: ModelInput, value: Any) -> None:
+        """Read what nobody has labelled: it is a stranger's."""
+        request = given.request
+        name, id = (given.origin, "") if request is None else (request.name, request.id)
+        if not given.key or self.memory.expect(given.key):
+            self._read_shapes(value, lambda shapes: self.memory.read(name, id, {}, shapes, "untrusted"))
+
+    def _read_shapes(self, value: Any, keep: Callable[[Any], None]) -> None:
+        """Keep a value as JSON shapes: at once, or before the next call is checked when it is long."""
+        memory = self.memory
+
+        def read() -> None:
+            shapes = lenient(table_rows(value, 0, _MOST_ROWS) if is_table(value) else value)
+            keep(shapes)
+            if is_table(value) and len(shapes) == _MOST_ROWS:
+                memory.lose()  # there may be more rows, which are not looked at
+
+        if memory.is_settled and _size(value, _SMALL) < _SMALL:
+            read()
+        else:
+            memory.wait(read)
+
+    def _read_answer(self, given: ModelInput) -> None:
+        """Read what the client of a call answered: it may be a stranger's, and so may be the result of the call."""
+        memory, request, shapes = self.memory, given.request, lenient(given.value)
+        name, id = ("", "") if request is None else (request.name, request.id)
+        memory.warn(id, untrusted=True, private=False)
+        memory.wait(lambda: memory.read(f"{name}: client", f"{id}: client", {}, shapes, "untrusted"))
+
+    def _read_restored(self, given: ModelInput, run: Run) -> None:
+        """Read a result that the run did not get by a call of its own, before its next call is checked.
+
+        The result of a tool that is not known is untrusted, unless a rule names it. Labels by field hold for what a
+        model was shown where it is whole JSON.
+        """
+        memory, request, entry, value = self.memory, given.request, cast("ToolEntry | None", given.entry), given.value
+        name, id = ("", "") if request is None else (request.name, request.id)
+        ruled = self._labels(name, entry, run)
+        source: Source = "untrusted" if given.is_error or ruled.source is None else ruled.source
+        found = {"error": value} if given.is_error else _json_in(value) if given.is_text else value
+
+        def read() -> None:
+            raw: Any = None if request is None else _json_in(request.arguments)
+            named: dict[str, Any] = {} if raw in (None, "", "null") else {"input": raw}
+            arguments = cast("Mapping[str, Any]", raw) if isinstance(raw, Mapping) else named
+            labels: Source = source
+            if given.is_text and found is value and not isinstance(source, str):
+                labels = "untrusted"
+            try:
+                labels = labels(arguments, found) if callable(labels) else labels
+            except Exception:  # a function of the host's, which may not know a result by what a model was shown of it
+                labels = "untrusted"
+            echoes = entry is not None and ruled.effect not in _READING
+            memory.read(name, id, arguments, found, labels, ruled.readers, echoes=echoes)
+
+        memory.is_whole = False
+        memory.wait(read)
+
+    # --- what is kept of it
+
+    def approve(self, call: Call, origins: Sequence[Mapping[str, str]]) -> None:
+        self.memory.approve(call.name, _questions(origins), call.canonical_arguments)
+
+    def describe(self, call: Call) -> Mapping[str, Any]:
+        return {"weighed": self.memory.is_whole}
+
+    def to_dict(self) -> Mapping[str, Any]:
+        return {"reads_others": True} if self.memory.reads_others else {}
+
+    def restore(self, data: Mapping[str, Any], *, is_same_run: bool) -> None:
+        if data.get("reads_others") and not (is_same_run and self.memory.reads_others):
+            self.memory.lose()
+
+
+def provenance_of(run: Run) -> RunProvenance | None:
+    """Return the policy of a run with what the run has read; None for a run without a policy."""
+    state = run.feature(_NAME)
+    return state if isinstance(state, RunProvenance) else None
+
+
+def memory_of(run: Run) -> Memory:
+    """Return what a run with a policy has read, and from whom.
+
+    Raises:
+        LookupError: The run has no policy.
+    """
+    state = provenance_of(run)
+    if state is None:
+        raise LookupError("the run has no policy of provenance; give it one: Run(features=[Provenance()])")
+    return state.memory
+
+
+# --- the gate
+
+
+async def check_origins(call: Call) -> Ask | Rejected | None:
+    """Ask for approval because of where the arguments of a call come from, or refuse it as a rule says.
+
+    Tools that do nothing but read are not asked about, and a host's own arguments neither.
+    """
+    state = provenance_of(call.run)
+    if state is None or call.received.origin == "host":
+        return None
+    labels, policy, memory = state.labels_of(call), state.policy, state.memory
+    is_program = labels.effect == "program"
+    if labels.effect == "none" or (is_program and not policy.frozen):
+        return None
+    if not memory.is_settled:
+        await asyncio.to_thread(memory.settle)
+    settled: list[Question] | None = [] if call.is_recorded else None
+    found = _found(call, memory, labels, settled)
+    questions = tuple(_shown(call, each) for each in found if labels.verdict(each.kind) != "allow")
+    if questions and questions == _questions(call.asked_origins(_NAME)):
+        return None
+    known = [_shown(call, each) for each in (*found, *(settled or ())) if each.path][:_MOST_ORIGINS]
+    origins = [each.origin() for each in known]
+    if not questions:
+        if call.is_recorded and origins:
+            call.add_note(DecisionNote(_NAME, "run", "", origins))
+        return None
+    refused = [each for each in questions if labels.verdict(each.kind) == "deny"]
+    reason = "; ".join(dict.fromkeys(each.text() for each in refused or questions))
+    if memory.last_words:
+        reason = f"{reason}; you wrote: {memory.last_words}"
+    if policy.dry_run:
+        would = "refuse" if refused else "ask"
+        call.add_note(DecisionNote(_NAME, "run", f"dry run, it would {would}: {reason}", origins))
+        return None
+    call.add_note(DecisionNote(_NAME, "reject" if refused else "ask", reason, origins))
+    if refused:
+        return Rejected(call.name, call.id, f"the policy does not allow it: {reason}")
+    lines: dict[str, Any] = {}
+    if is_program:  # an argument is shown as one line
+        shown = {each.argument: call.shown_arguments[each.argument] for each in questions}
+        lines = {name: text for name, text in shown.items() if "\n" in str(text)}
+    return Ask(reason, lines, tuple(each.to_dict() for each in questions))
+
+
+_GATE: Final = GateStep(_NAME, "authorize", check_origins, frozenset({"new", "edited"}), reads_host_arguments=False)
+
+
+def parts_of(policy: Provenance) -> FeatureParts:
+    """Return what a policy registers with a run."""
+    return FeatureParts(_NAME, lambda run: RunProvenance(policy), (_GATE,))
+
+
+def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Question] | None) -> list[Question]:
+    """Return what a person may have to be asked about the arguments, by the rules; note what the call would write.
+
+    Args:
+        call: The call.
+        memory: What the run has read.
+        labels: What the policy goes by.
+        settled: Gets where the other values come from that decide something.
+    """
+    values = call.canonical_arguments
+    content = labels.content_of(values)
+    if labels.effect == "program":
+        return memory.judge_programs(values, content)
+    given = _without_defaults(call.tool, values)
+    found = memory.judge(call.name, labels.effect, given, content, settled)
+    keys = memory.judge_keys(call.name, given, labels.fields, labels.effect)
+    found += [each for each in keys if each.argument not in content]
+    memory.write(Origin("untrusted", call.name, call.id), values, content)
+    return found
+
+
+def _questions(origins: Iterable[Mapping[str, str]]) -> tuple[Question, ...]:
+    return tuple(Question(**cast("dict[str, Any]", each)) for each in origins)
+
+
+def _shown(call: Call, question: Question) -> Question:
+    """Return a question without its value and what could be guessed from, where the argument has a secret."""
+    values, shown, name = call.canonical_arguments, call.shown_arguments, question.argument
+    is_secret = shown is not values and shown.get(name) != values.get(name)
+    if question.path:
+        return replace(question, value=REDACTED, part="", mark="") if is_secret else question
+    return replace(question, mark="") if shown is not values else question  # a mark of all the arguments
+
+
+# --- what a tool declares
+
+_declared_labels: WeakKeyDictionary[Tool[..., Any], ToolLabels] = WeakKeyDictionary()
+
+
+def _declared(tool: Tool[..., Any]) -> ToolLabels:
+    """Return the labels that a tool declares."""
+    found = _declared_labels.get(tool)
+    if found is None:
+        options = tool.options
+        content, deciding = frozenset(options.content) | _marked(tool, Content), _marked(tool, Decides)
+        found = _declared_labels[tool] = ToolLabels(
+            effect=options.effect or "execute",
+            source=options.source,
+            content=content - deciding,
+            readers=options.readers,
+            fields=_fields(tool),
+            deciding=deciding,
+        )
+    return found
+
+
+def _marked(tool: Tool[..., Any], mark: type) -> frozenset[str]:
+    """Return the parameters with a mark."""
+    try:
+        fields = tool.spec.input_model.model_fields
+    except SchemaError:  # a host may pass what has no schema
+        return frozenset()
+    return frozenset(
+        name for name, field in fields.items() if any(each is mark or isinstance(each, mark) for each in field.metadata)
+    )
+
+
+def _fields(tool: Tool[..., Any]) -> frozenset[str]:
+    """Return the names of all properties in the schema of the arguments."""
+    found: set[str] = set()
+    try:
+        parts: list[Any] = [tool.spec.parameters]
+    except SchemaError:  # a host may pass what has no schema
+        return frozenset()
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            inner = cast("dict[str, Any]", part)
+            found.update(inner.get("properties", ()))
+            parts += inner.values()
+        elif isinstance(part, list):
+            parts += cast("list[Any]", part)
+    return frozenset(found)
+
+
+def _without_defaults(tool: Tool[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not what they are when they are left out, which is the tool's own choice."""
+    try:
+        properties: Mapping[str, Any] = tool.spec.parameters.get("properties", {})
+    except SchemaError:  # a host may pass what has no schema
+        properties = {}
+    return {name: value for name, value in values.items() if not _is_default(value, properties.get(name))}
+
+
+def _is_default(value: Any, schema: Any) -> bool:
+    if not isinstance(schema, dict) or "default" not in schema:
+        return False
+    default: Any = cast("dict[str, Any]", schema)["default"]
+    return value == default and isinstance(value, bool) is isinstance(default, bool)
+
+
+# --- values
+
+
+def _json_in(value: Any) -> Any:
+    """Return the JSON object or list that a text is; another value as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _size(value: Any, most: int) -> int:
+    """Return about how many characters a value has as JSON, or more than `most`."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, int | float | bool | None):
+        return 1
+    if not isinstance(value, Mapping | list | tuple):
+        return most + 1  # any type: what it comes to as JSON is not known
+    parts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else cast("list[Any]", value)
+    size = len(parts)
+    for part in parts:
+        if size > most:
+            break
+        size += _size(part, most - size)
+    return size

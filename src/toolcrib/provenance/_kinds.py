@@ -1,0 +1,202 @@
+"""Components of a value: each has to have an origin of its own.
+
+The readers are strict. What can be read in two ways, by us or by the program that gets the value, is `unclear`, and an
+unclear component has no known origin.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["Component", "Kind", "components", "dates_in", "number_of", "numbers_in", "times_in", "without_moments"]
+
+Kind: TypeAlias = Literal["word", "name", "number", "date", "time", "host", "unclear"]
+"""What a component is: a word of letters, a name that stands as a whole (an address, an identifier, a file), a number,
+a date, a time of day, the host of a link, or what cannot be read with certainty."""
+
+_MOST: Final = 64  # components of one value
+_LONG: Final = 2_000  # characters of a value that is taken apart
+_EXACT: Final = 15  # digits that a float holds
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH: Final = (
+    "(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DAY: Final = r"(\d{1,2})(?:st|nd|rd|th)?"
+_TO: Final = r" ?(?:-|\u2013|to|until|and) ?(?:the )?"
+_YEAR: Final = r"(?:,? (\d{4})\b)?"
+_START: Final = r"(?<![\w@/.:+\-])"
+_END: Final = r"(?![\w@/]|[.:+\-][\w@/])"
+_ISO: Final = re.compile(rf"{_START}(\d{{4}})-(\d\d)-(\d\d)(?:(?=[t ]\d\d:)[t ]?|{_END})")
+_MONTH_FIRST: Final = re.compile(rf"\b{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR})?\b")
+_DAY_FIRST: Final = re.compile(rf"\b(?:{_DAY}{_TO})?{_DAY}(?: of)? {_MONTH}{_YEAR}")
+_CLOCK: Final = re.compile(
+    r"(?<![\w:.,+\-/])t?(\d{1,2}):(\d\d)(?::00(?:\.0+)?)?(z)?(?! ?[ap]\.?m\b)(?![\w:+/@]|[.\-]\w)"
+)
+_HALF_DAY: Final = re.compile(r"(?<![\w:.,+\-/])(\d{1,2})(?::(\d\d))? ?([ap])\.?m\b")
+
+_NUMBER: Final = re.compile(r"([$\u20ac\u00a3#]?)(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)([$\u20ac\u00a3%]?)")
+_NUMBERS: Final = re.compile(r"(?<![\w.,:/@\-])-?(?:\d{1,3}(?:,\d{3})+(?![,\d])|\d+)(?:\.\d+)?(?![\w:/@]|[.,]\d|-\w)")
+_TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
+_LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
+_BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
+_AROUND: Final = ":.!?"
+_FREE: Final = frozenset({"", "-", "\u2013", "\u2014"})  # between words, and deciding nothing
+_URL: Final = re.compile(
+    r"(?:https?://)?([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?"
+    r"(/[^\s?#\\@%]*)?(\?[^\s#\\@%]*)?(#[^\s\\@%]*)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component of a value.
+
+    Attributes:
+        kind: What it is.
+        text: The component as a flat text.
+        number: The number, of a number.
+        parts: Year, month and day of a date, hour and minute of a time; a year of 0 is left out.
+    """
+
+    kind: Kind
+    text: str
+    number: float = 0.0
+    parts: tuple[int, ...] = ()
+
+
+def components(value: str) -> list[Component]:
+    """Return the components of a flat text; one that is unclear when it cannot be taken apart."""
+    if len(value) > _LONG or (not value.isascii() and any(unicodedata.category(char) in _HIDDEN for char in value)):
+        return [Component("unclear", value)]
+    found: list[Component] = []
+    for component in _scan(value):
+        if len(found) == _MOST:
+            return [Component("unclear", value)]
+        found.append(component)
+    return found or [Component("unclear", value)]
+
+
+def _scan(value: str) -> Iterator[Component]:
+    if any(char.isdigit() for char in value):
+        for year, month, day in dates_in(value):
+            yield Component("date", _date_text(year, month, day), parts=(year, month, day))
+        for hour, minute in times_in(value):
+            yield Component("time", f"{hour}:{minute:02}", parts=(hour, minute))
+        value = without_moments(value)
+    for piece in _BETWEEN.split(value):
+        bare = piece.strip(_AROUND)
+        if piece in _FREE or (not bare and piece != "." and ".." not in piece and piece not in ("?", "!")):
+            continue
+        yield from _of_piece(bare or piece)
+
+
+def _date_text(year: int, month: int, day: int) -> str:
+    return f"{year}-{month:02}-{day:02}" if year else f"{_MONTHS[month - 1]} {day}" if 0 < month < 13 else "date"
+
+
+def _of_piece(piece: str) -> Iterator[Component]:
+    if "@" in piece and piece[0] == "<" and piece[-1] == ">":
+        piece = piece[1:-1]
+    if piece.isalpha():
+        yield Component("word", piece)
+    elif (number := number_of(piece)) is not None:
+        yield Component("number", piece, number)
+    elif "://" in piece or piece.startswith("www."):
+        yield from _of_url(piece)
+    elif "/" in piece or "\\" in piece:
+        yield from _of_path(piece) if piece[0] not in "/~" else (Component("name", piece),)
+    else:
+        yield Component("name", piece)
+
+
+def _of_url(piece: str) -> Iterator[Component]:
+    """Yield the components of a link that a browser and every other reader take apart in the same way."""
+    match = _URL.fullmatch(piece)
+    if match is None or not match[1].rpartition(".")[2].isalpha():
+        yield Component("unclear", piece)
+        return
+    host, port, path, query, fragment = match.groups()
+    yield Component("host", host.removeprefix("www."))
+    for part in (port, query, fragment):
+        for each in re.split(r"[:?#&=+]", part or ""):
+            if each:
+                yield Component("name", each)
+    yield from _of_path(path or "")
+
+
+def _of_path(path: str) -> Iterator[Component]:
+    segments = path.split("/")
+    if "\\" in path or ".." in segments:
+        yield Component("unclear", path)
+        return
+    for segment in segments:
+        if segment and segment != ".":
+            yield Component("name", segment)
+
+
+def number_of(text: str) -> float | None:
+    """Return the number that a flat text is, with or without a currency; None when it is none or not exact."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or sum(map(str.isdigit, text)) > _EXACT or (not text.isascii() and not text.strip("\u20ac\u00a3")):
+        return None
+    digits = match[2].replace(",", "")
+    if _TWO_WAYS.fullmatch(digits) is not None:
+        return None
+    if len(digits.lstrip("-")) > 1 and digits.lstrip("-").startswith("0") and "." not in digits:
+        return None  # 007 is no 7
+    try:
+        return round(float(digits), 4)
+    except ValueError:
+        return None
+
+
+def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
+    """Yield the numbers of a flat text, rounded to what money and measures need.
+
+    Args:
+        text: The text.
+        is_loose: Whether the parts of dates, times and versions count as numbers, too.
+    """
+    for found in _LOOSE.findall(text) if is_loose else _NUMBERS.findall(without_moments(text)):
+        if len(found) <= _EXACT + 8 and (is_loose or _TWO_WAYS.fullmatch(found) is None):
+            yield round(float(found.replace(",", "")), 4)
+
+
+def dates_in(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the dates of a flat text as year, month and day: `2026-05-01`, `may 1st`, `1st to the 5th of may`."""
+    for year, month, day in _ISO.findall(text):
+        yield int(year), int(month), int(day)
+    for month, day, year, other, until, last in _MONTH_FIRST.findall(text):
+        yield int(year or 0), _month(month), int(day)
+        if until:
+            yield int(last or 0), _month(other or month), int(until)
+    for start, day, month, year in _DAY_FIRST.findall(text):
+        yield int(year or 0), _month(month), int(day)
+        if start:
+            yield int(year or 0), _month(month), int(start)
+
+
+def _month(name: str) -> int:
+    return _MONTHS.index(name[:3]) + 1
+
+
+def times_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the times of day in a flat text as hour and minute: `10:30`, `3 pm`."""
+    for hour, minute, _ in _CLOCK.findall(_ISO.sub(" ", text)):
+        yield int(hour), int(minute)
+    for hour, minute, half in _HALF_DAY.findall(text):
+        yield int(hour) % 12 + (12 if half == "p" else 0), int(minute or 0)
+
+
+def without_moments(text: str) -> str:
+    """Return a flat text without its dates and times."""
+    for pattern in (_ISO, _MONTH_FIRST, _DAY_FIRST, _HALF_DAY, _CLOCK):
+        text = pattern.sub(" ", text)
+    return text

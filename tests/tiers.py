@@ -1,0 +1,95 @@
+"""Tiers of the tests: `make test` runs `fast`, `make test-processes` and `make test-systems` the other two.
+
+A test belongs to the tier of the longest path in TIER_OF that its file is in or is, and to `fast` where none is. A
+test of such a file that belongs to a later tier is marked, by `pytest.mark.processes` or `pytest.mark.systems`. What
+asks for a Postgres server is of `systems` without a mark, and what goes over a way in by programs of `processes`. A
+test of `fast` starts no process and waits for no time to pass, but for those that are marked `smoke`: one for each
+promise that takes a process.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+__all__ = ["TIERS", "TIER_OF", "tier_of_file", "tier_of_test"]
+
+TIERS = ("fast", "processes", "systems")
+
+TIER_OF = {
+    # Sandboxes and programs, servers and commands over pipes and HTTP, pages in browsers, documentation, examples.
+    "tests/adapters/dbos": "processes",
+    "tests/adapters/mcp_client": "processes",
+    "tests/adapters/mcp_server/test_everything_behind.py": "processes",
+    "tests/adapters/mcp_server/test_gateway.py": "processes",
+    "tests/adapters/mcp_server/test_hostile.py": "processes",
+    "tests/adapters/mcp_server/test_http.py": "processes",
+    "tests/adapters/mcp_server/test_http_hostile.py": "processes",
+    "tests/adapters/mcp_server/test_oauth.py": "processes",
+    "tests/adapters/mcp_server/test_passing_on.py": "processes",
+    "tests/adapters/mcp_server/test_programs.py": "processes",
+    "tests/adapters/mcp_server/test_proxy.py": "processes",
+    "tests/adapters/mcp_server/test_same_gate.py": "processes",
+    "tests/adapters/mcp_server/test_sessions.py": "processes",
+    "tests/adapters/mcp_server/test_sign_in.py": "processes",
+    "tests/cli": "processes",
+    "tests/code": "processes",
+    "tests/console": "processes",
+    "tests/credentials/test_public_pages.py": "processes",
+    "tests/docs": "processes",
+    "tests/examples": "processes",
+    "tests/rounds/test_client_model.py": "processes",
+    "tests/sandbox": "processes",
+    "tests/testing/test_plugin.py": "processes",
+    # What an error says where an extra is missing, seen in a process that hides it.
+    "tests/adapters/pydantic_ai/test_extra.py": "processes",
+    "tests/adapters/test_extras.py": "processes",
+    "tests/openapi/test_extra.py": "processes",
+    "tests/serving/test_extras.py": "processes",
+    "tests/telemetry/test_extra.py": "processes",
+    # Reads of the whole source, by us and by checkers of types.
+    "tests/test_rooms.py": "processes",
+    "tests/toolsets/test_typing.py": "processes",
+    # Postgres, crashes, attacks, soaks, and what other projects wrote: suites, servers, clients, documents, data.
+    "tests/adapters/ag_ui/test_page.py": "systems",
+    "tests/adapters/dbos/test_migrate.py": "systems",
+    "tests/adapters/mcp_client/test_conformance.py": "systems",
+    "tests/adapters/mcp_client/test_real_servers.py": "systems",
+    "tests/adapters/mcp_server/test_conformance.py": "systems",
+    "tests/adapters/vercel_ai/test_page.py": "systems",
+    "tests/attacks": "systems",
+    "tests/benchmarks": "systems",
+    "tests/crash": "systems",
+    "tests/durable": "systems",
+    "tests/formats/test_llama_server.py": "systems",
+    "tests/gateway": "systems",
+    "tests/mutants": "systems",
+    "tests/openapi/test_real_documents.py": "systems",
+    "tests/results/test_size.py": "systems",
+    "tests/rounds/test_any_round.py": "systems",
+    "tests/sandbox/test_command_workers.py": "systems",
+}
+"""The tier of the tests below a path."""
+
+_ROOT = Path(__file__).parents[1]
+
+
+def tier_of_file(path: Path) -> str:
+    """Return the tier of a file's tests that have no mark."""
+    places = [path, *path.parents]
+    names = [place.relative_to(_ROOT).as_posix() for place in places if place.is_relative_to(_ROOT)]
+    return next((TIER_OF[name] for name in names if name in TIER_OF), TIERS[0])
+
+
+def tier_of_test(item: pytest.Item) -> str:
+    """Return the tier of a test: the latest of that of its file and those that it is marked with."""
+    callspec = getattr(item, "callspec", None)
+    parameters = [*callspec.params.values()] if callspec else []
+    found = {tier_of_file(item.path), *(mark.name for mark in item.iter_markers() if mark.name in TIERS)}
+    titles = [getattr(one, "title", None) for one in parameters]
+    if any(isinstance(title, str) and ("code" in title or "program" in title) for title in titles):
+        found.add("processes")  # a way in by programs, which run in a sandbox
+    if "postgres" in [*getattr(item, "fixturenames", ()), *(one for one in parameters if isinstance(one, str))]:
+        found.add("systems")
+    return max(found, key=TIERS.index)
