@@ -266,9 +266,7 @@ def test_a_schema_that_allows_no_value_has_a_type_in_python() -> None:
     assert run(spec)["f"].__name__ == "f"
 
 
-@pytest.mark.parametrize(
-    "name", ["get-user", "get.user", "2fa", "class", "no space", "ünit", "見る", "a/b", "ﬁnd", "__debug__"]
-)
+@pytest.mark.parametrize("name", ["get-user", "get.user", "2fa", "class", "ünit", "見る", "a/b", "ﬁnd", "__debug__"])
 def test_a_stub_of_any_name_is_python(name: str) -> None:
     tool = schema_tool(name, {"properties": {"x": {"type": "integer"}}})
 

@@ -5,23 +5,20 @@ What fits the schema that is shown fits the one that arguments are checked again
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from toolcrib.schema._json_schema import map_subschemas, subschemas
 from toolcrib.schema._merge import ABOUT, both_of, merged
+from toolcrib.schema._patterns import is_portable
 from toolcrib.schema._prose import described, in_prose
 from toolcrib.schema._repair import as_one
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 
-__all__ = ["is_portable", "references_in", "shown_arguments"]
+__all__ = ["references_in", "shown_arguments"]
 
 _CHOICES = ("anyOf", "oneOf")
 _AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
-_NOT_PORTABLE = re.compile(
-    r"\(\?[=!<]|\(\?P[<=>]|\(\?[a-zA-Z-]+[:)]|\(\?[#>(]|\\[pPkKgGAZzX]|\\[1-9]|[*+?}]\+"
-)  # looks around, names a group, sets flags, refers back, is possessive, or needs the tables of Unicode
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 _OF_KIND = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"),
@@ -55,17 +52,6 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
             used[name] = shown.of(definitions[name])
             waiting += references_in(used[name])
     return {**made, "$defs": {name: used[name] for name in definitions if name in used}} if used else made
-
-
-def is_portable(pattern: object) -> bool:
-    """Return whether every provider takes a pattern: RE2 reads it, and JavaScript reads it in the same way."""
-    if not isinstance(pattern, str) or _NOT_PORTABLE.search(pattern):
-        return False
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
 
 
 def references_in(part: Any) -> Iterator[str]:
