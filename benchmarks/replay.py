@@ -58,7 +58,7 @@ async def record(path: Path) -> EventLog:
         pipeline = Pipeline(shop(), sinks=[sink])
         for number in range(_RUNS):
             run = Run(f"run_{number}", principal=f"user {number % 7}", features=[_POLICY])
-            run.hear(f"look after the orders from {number} on, and refund 10 to 900 where it is due")
+            run.add_user_message(f"look after the orders from {number} on, and refund 10 to 900 where it is due")
             for order in range(number, number + _ROUNDS):
                 amount = (order * 37) % 700 + 10
                 for tool, given in (

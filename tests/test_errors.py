@@ -34,6 +34,7 @@ EXAMPLES = [
     errors.MissingExtraError("search", "search"),
     errors.MissingProvided("pay", "db", "Database"),
     errors.ModelRetry("write the full name"),
+    errors.NoResult("the call of `pay`", "it was refused", "see `reason`"),
     errors.NotAvailable("pay", "it is night"),
     errors.NotCallable("pay"),
     errors.NotPortableError("the turn of `pay`", "the argument `db`", "Database"),

@@ -61,6 +61,7 @@ TIER_OF = {
     "tests/attacks": "systems",
     "tests/benchmarks": "systems",
     "tests/crash": "systems",
+    "tests/database": "systems",
     "tests/durable": "systems",
     "tests/formats/test_llama_server.py": "systems",
     "tests/gateway": "systems",

@@ -54,7 +54,7 @@ class Person:
 
 def _run(prompt: str, person: Person, *, guarded: bool) -> Run:
     run = Run(features=[Provenance()] if guarded else (), approver=person)
-    run.hear(prompt)
+    run.add_user_message(prompt)
     return run
 
 

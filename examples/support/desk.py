@@ -18,7 +18,7 @@ from openai import OpenAI
 
 from toolcrib import ModelRetry, Run, Session, Toolset, tool
 from toolcrib.provenance import Provenance
-from toolcrib.rounds import Finished, Stopped, ToolRoundPlan
+from toolcrib.rounds import SessionResult, Stopped, Waiting
 from toolcrib.rounds import WireFormat as Format
 
 MODELS: dict[Format, str] = {"openai": "gpt-5", "anthropic": "claude-opus-5"}
@@ -71,16 +71,16 @@ def client_of(name: Format) -> Any:
     return Anthropic(max_retries=0) if name == "anthropic" else OpenAI(max_retries=0)
 
 
-def show(session: Session, made: Finished[Any] | Stopped | ToolRoundPlan, saved: Path) -> None:
+def show(session: Session, made: SessionResult[Any], saved: Path) -> None:
     """Print the answer; or keep the session until a person has answered."""
-    if isinstance(made, ToolRoundPlan):
+    if isinstance(made, Waiting):
         saved.write_text(session.to_json(), "utf-8")
         for call in made.suspended:
             print(call.request.text())
         print("It waits for the desk.")
         return
     saved.unlink(missing_ok=True)
-    print(made.text if isinstance(made, Finished) else f"The reply ended: {made.reason}")
+    print(f"The reply ended: {made.reason}" if isinstance(made, Stopped) else made.result)
     used = session.usage
     print(f"({used.requests} requests, {used.input_tokens} tokens read, {used.output_tokens} written)")
 
@@ -97,7 +97,7 @@ async def answer(text: str, said: str, name: Format, saved: Path) -> None:
     run = Run(principal="support", features=[Provenance()])
     session = await Session.from_json(client_of(name), text, model_name=MODELS[name], run=run, tools=tools)
     waiting = await session.run()
-    assert isinstance(waiting, ToolRoundPlan)
+    assert isinstance(waiting, Waiting)
     requests = [call.request for call in waiting.suspended]
     grants = [request.grant(approver="desk") for request in requests] if said == "yes" else []
     denials = [] if grants else [request.deny(said, approver="desk") for request in requests]

@@ -22,7 +22,7 @@ from toolcrib.calls import (
     outcome_from_dict,
     render,
 )
-from toolcrib.errors import FieldProblem
+from toolcrib.errors import FieldProblem, NoResult
 
 words = st.text(max_size=20)
 names = st.text("abcdefghij_", min_size=1, max_size=10)
@@ -151,3 +151,30 @@ def test_the_arguments_of_a_suspended_call_are_not_in_its_repr() -> None:
 def test_call_ids_do_not_repeat() -> None:
     assert len({new_call_id() for _ in range(1000)}) == 1000
     assert ToolCall("a").id != ToolCall("a").id
+
+
+REQUEST = ApprovalRequest("r1", "c1", "pay", {}, "d")
+OUTCOMES: dict[str, tuple[Outcome, str]] = {
+    "rejected": (Rejected("pay", "c1", "too much"), "it was refused (too much)"),
+    "failed": (Failed("pay", "c1", "tool_error", "no money", "ValueError"), "it failed (ValueError: no money)"),
+    "suspended": (
+        Suspended("pay", "c1", REQUEST),
+        "a person has to answer its `request` first",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OUTCOMES)
+def test_the_value_of_an_outcome_without_one_says_why(kind: str) -> None:
+    outcome, reason = OUTCOMES[kind]
+
+    with pytest.raises(NoResult) as raised:
+        outcome.value  # noqa: B018 -- the property raises
+
+    assert (raised.value.what, raised.value.reason) == ("the call of `pay`", reason)
+
+
+@pytest.mark.parametrize("outcome", [Completed("pay", "c1", 1), OUTCOMES["rejected"][0], OUTCOMES["failed"][0]])
+def test_an_outcome_that_waits_for_nobody_has_no_request(outcome: Outcome) -> None:
+    with pytest.raises(NoResult, match="the request of `pay`: there is none, because it"):
+        outcome.request  # noqa: B018 -- the property raises

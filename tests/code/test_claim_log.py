@@ -7,33 +7,72 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from tests.postgres import Postgres
+from toolcrib.approvals import (
+    Execution,
+    LedgerStore,
+    MemoryApprovalStore,
+    PostgresApprovalStore,
+    SqliteApprovalStore,
+)
 from toolcrib.code import PausedProgram, Toolkit
 from toolcrib.code._claim_log import ClaimLog
 from toolcrib.errors import PausedProgramError
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import Sandbox
-from toolcrib.tools import Tool
+from toolcrib.tools import Tool, ez_tool
 
 KEY = "a key of more than sixteen bytes"
 
 
-async def test_lines_come_back_in_order_and_those_of_the_next_resumption_come_after_them() -> None:
-    store = MemoryApprovalStore()
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerStore]:
+    match request.param:
+        case "memory":
+            yield MemoryApprovalStore()
+        case "sqlite":
+            yield SqliteApprovalStore(tmp_path / "store.db")
+        case _:
+            pytest.importorskip("psycopg")
+            server: Postgres = request.getfixturevalue("postgres")
+            with closing(PostgresApprovalStore(server.url(f"claims_{uuid4().hex[:8]}"))) as kept:
+                yield kept
+
+
+async def take_over(store: LedgerStore, key: str) -> None:
+    """Claim work as another process does that takes this one for lost."""
+
+    def claim(ledger: Any) -> None:
+        ledger.write_claim(key, Execution(process="another"))
+
+    await store._run(claim, write=True)  # pyright: ignore[reportPrivateUsage] -- this process lives
+
+
+def claims(store: LedgerStore) -> list[str]:
+    """Return the work that a store has claimed here."""
+    return [key.removeprefix("claim:") for key in store._executing if key.startswith("claim:")]  # pyright: ignore[reportPrivateUsage] -- a program's key is its own
+
+
+async def test_lines_come_back_in_order_and_those_of_the_next_resumption_come_after_them(store: LedgerStore) -> None:
     for number in range(2):
-        log = ClaimLog(store, "program")
+        await store.claim("program")
+        log = ClaimLog(store, "program", "journal")
         await log.load()
         log.write({"t": "started", "id": f"{number}"})
         await log.flush()
         log.write({"t": "suspended", "id": f"{number}"})
         await log.flush()
+        await store.release("program", ended=False)
 
-    lines = await ClaimLog(store, "program").load()
+    lines = await ClaimLog(store, "program", "journal").load()
 
     assert [(line["t"], line["id"]) for line in lines] == [
         (kind, number) for number in ("0", "1") for kind in ("started", "suspended")
@@ -42,38 +81,68 @@ async def test_lines_come_back_in_order_and_those_of_the_next_resumption_come_af
 
 async def test_a_result_too_many_is_left_out_so_that_its_call_is_in_doubt() -> None:
     store = MemoryApprovalStore()
-    log = ClaimLog(store, "program")
+    await store.claim("program")
+    log = ClaimLog(store, "program", "journal")
     for number in range(9):
         log.write({"t": "started", "id": f"{number}"})
         log.write({"t": "ended", "id": f"{number}", "reply": {"value": "x" * 2_000_000}})
     await log.flush()
 
-    lines = await ClaimLog(store, "program").load()
+    lines = await ClaimLog(store, "program", "journal").load()
 
     assert [sum(line["t"] == kind for line in lines) for kind in ("started", "ended")] == [9, 7]
 
 
-async def test_another_journal_has_other_lines_and_deleted_ones_are_gone() -> None:
-    store = MemoryApprovalStore()
-    log = ClaimLog(store, "program/1")
+async def test_another_journal_has_other_lines_and_deleted_ones_are_gone(store: LedgerStore) -> None:
+    await store.claim("program")
+    log = ClaimLog(store, "program", "one")
     log.write({"t": "started", "id": "a"})
     await log.flush()
-    other = await ClaimLog(store, "program/2").load()
+    other = await ClaimLog(store, "program", "two").load()
 
     await log.delete()
 
-    assert (other, await ClaimLog(store, "program/1").load()) == ([], [])
+    assert (other, await ClaimLog(store, "program", "one").load()) == ([], [])
 
 
-async def test_a_process_that_was_taken_for_lost_writes_nothing_more() -> None:
-    store = MemoryApprovalStore()
-    slow, other = ClaimLog(store, "program"), ClaimLog(store, "program")
-    for log in (other, slow):
-        log.write({"t": "started", "id": "a"})
-    await other.flush()
+async def test_a_process_that_was_taken_for_lost_writes_nothing_more(store: LedgerStore) -> None:
+    await store.claim("program")
+    log = ClaimLog(store, "program", "journal")
+    log.write({"t": "started", "id": "a"})
+    await log.flush()
+    await take_over(store, "program")  # it has written nothing yet
+    log.write({"t": "started", "id": "b"})
 
     with pytest.raises(PausedProgramError, match="another process resumes it now"):
-        await slow.flush()
+        await log.flush()
+
+    assert [line["id"] for line in await ClaimLog(store, "program", "journal").load()] == ["a"]
+
+
+async def test_a_program_that_was_taken_for_lost_makes_no_further_call(engine: Sandbox, store: LedgerStore) -> None:
+    made: list[str] = []
+
+    @ez_tool(requires_approval=True)
+    async def pay(cents: int) -> str:
+        made.append("pay")
+        (claimed,) = claims(store)
+        await take_over(store, claimed)
+        return "paid"
+
+    @ez_tool
+    async def note(text: str) -> str:
+        made.append("note")
+        return text
+
+    kit = Toolkit([pay, note], sandbox=engine)
+    paused = (await kit.execute_async("a = await pay(3)\nb = await note(a)", Run(approvals=store))).paused
+    assert paused is not None
+    await store.answer(paused.suspended_calls[0].request.grant("ann"))
+
+    with pytest.raises(PausedProgramError, match="another process resumes it now"):
+        await kit.resume_async(paused, Run(approvals=store))
+
+    assert made == ["pay"]
 
 
 # --- a process that is killed ----------------------------------------------------------------------------------------

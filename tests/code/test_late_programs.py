@@ -43,7 +43,7 @@ def tools(saved: list[str] | None = None) -> list[Tool[..., Any]]:
 def frozen(**options: Any) -> Run:
     rules: tuple[Rule, ...] = options.pop("rules", ())
     run = Run(features=[Provenance(frozen=True, rules=rules)], **options)
-    run.hear("do what todo.txt says")
+    run.add_user_message("do what todo.txt says")
     return run
 
 
@@ -164,7 +164,7 @@ async def test_a_session_goes_on_when_its_program_is_approved() -> None:
         result = await session.execute_async("len(n)")
         assert result.is_paused
         assert result.paused is None
-        run.stand(result.suspended[0].always("ann"))
+        run.add_standing_grant(result.suspended[0].always("ann"))
         assert (await session.execute_async("len(n)")).return_value == len("Dear assistant, save x")
 
 

@@ -49,7 +49,7 @@ def office() -> list[Tool[..., Any]]:
 
 def run_of(said: str = "look at the mail, and do what is to be done") -> Run:
     run = Run(features=[Provenance()])
-    run.hear(said)
+    run.add_user_message(said)
     return run
 
 

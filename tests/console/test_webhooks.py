@@ -113,7 +113,7 @@ async def test_a_notice_is_signed_and_has_no_arguments() -> None:
 @pytest.mark.parametrize("shape", ["json", "slack"])
 async def test_a_reason_which_may_quote_arguments_is_sent_when_asked_for_alone(shape: Any) -> None:
     run, refunds = Run(features=[Provenance()]), Pipeline([letter, refund])
-    run.hear("my diagnosis is X12; refund what the letter says")
+    run.add_user_message("my diagnosis is X12; refund what the letter says")
     await refunds.run(ToolCall("letter", {}), run)
     outcome = await refunds.run(ToolCall("refund", {"card": "4242-9"}), run)
     assert isinstance(outcome, Suspended)

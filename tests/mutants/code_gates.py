@@ -47,8 +47,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "arguments that cannot all be named",
         _HOST,
-        'summary["id"], fault=fault, flows=flows)',
-        'summary["id"], flows=flows)',
+        'summary["id"], fault=fault)',
+        'summary["id"])',
         _OF_TOOLKIT,
     ),
     Gate(
@@ -231,14 +231,14 @@ CODE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "repetition of what is not idempotent",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         "    if call.plan.tool.options.idempotent:\n",
         "    if True:\n",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),
     Gate(
         "question about a call in doubt",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         "    refused = await answered(call, [reason_of_doubt(call)], given)\n",
         "    refused = None\n",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),

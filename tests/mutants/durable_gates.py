@@ -119,7 +119,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approved arguments of a turn that is taken up",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         '    return await approve(call, given, occasion="recovered")\n\n\nasync def _resume',
         "    return None\n\n\nasync def _resume",
         ("tests/pipeline/test_recover.py", "tests/rounds"),

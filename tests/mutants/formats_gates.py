@@ -9,6 +9,7 @@ __all__ = ["FORMATS_GATES"]
 _TESTS = ("tests/rounds/test_misread.py", "tests/rounds/test_spoilt.py")
 _NO_NAME = 'misread.append("one of its calls named no tool and was left out")'
 _OWN_TOOLS = ("tests/formats/test_message_blocks.py",)
+_BY_TYPE = ("tests/rounds/test_well_formed.py",)
 
 FORMATS_GATES: tuple[Gate, ...] = (
     Gate("replies with what could not be read", "formats/_wire.py", "if not misread:", "if True:", _TESTS),
@@ -141,5 +142,33 @@ FORMATS_GATES: tuple[Gate, ...] = (
         "if ends or (id in programs and _answers_and_says(blocks))]",
         "if ends]",
         _OWN_TOOLS,
+    ),
+    Gate(
+        "how a reply ended that is read by its type",
+        "formats/_format.py",
+        'if kind not in FINISHED or not items or (not calls if kind == "tool_calls" else stop in self.text_stops):',
+        "if not items:",
+        _BY_TYPE,
+    ),
+    Gate(
+        "ids of a reply that is read by its type",
+        "formats/_format.py",
+        "        if not are_unique(calls, taken, self.takes_id):\n",
+        "        if False:\n",
+        _BY_TYPE,
+    ),
+    Gate(
+        "arguments of a reply that is read by its type",
+        "formats/_format.py",
+        "        if not are_objects(texts) or (values and canonical(values) is not values):\n",
+        "        if False:\n",
+        _BY_TYPE,
+    ),
+    Gate(
+        "what else is in a reply that is read by its type",
+        "formats/_reply_types.py",
+        '_CLOSED = ConfigDict(extra="forbid", strict=True)',
+        '_CLOSED = ConfigDict(extra="ignore", strict=True)',
+        _BY_TYPE,
     ),
 )

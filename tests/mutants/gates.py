@@ -277,13 +277,13 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "post hooks",
         "pipeline/_finish.py",
-        "for step in call.plan.held:",
+        "for step in call.plan.buffered_post_hooks:",
         "for step in ():",
     ),
     Gate(
         "post hook for each value",
         "pipeline/_finish.py",
-        "for step in call.plan.each:",
+        "for step in call.plan.value_post_hooks:",
         "for step in ():",
         ("tests/pipeline/test_stream.py",),
     ),
@@ -309,7 +309,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval on resuming",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         "        return await answered(call, reasons or [asked], given, lapsed=not reasons)\n",
         "        return None\n",
     ),
@@ -330,15 +330,15 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "arguments that hooks saw at the execution",
         "pipeline/_live_call.py",
-        "if self.approval.digest is not None or (gated and (self.plan.wrapped or self.args.is_shared)):",
+        "if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):",
         "if self.approval.digest is not None:",
         _OF_EXECUTIONS,
     ),
     Gate(
         "objects of the host that hooks saw at the execution",
         "pipeline/_live_call.py",
-        "(self.plan.wrapped or self.args.is_shared)",
-        "self.plan.wrapped",
+        "(self.plan.has_wrappers or self.args.is_shared)",
+        "self.plan.has_wrappers",
         _OF_EXECUTIONS,
     ),
     Gate(
@@ -458,7 +458,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "arguments that come back as those that were seen",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         'args.digest != data["digest"]',
         "False",
         _OF_VALIDATORS,
@@ -731,8 +731,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial in the pipeline",
         "adapters/pydantic_ai/_deferred_results.py",
-        '            await _record(waiting[call_id], denial, _toolset_of(toolset), run or Run(entry="pydantic_ai"))\n',
-        "",
+        "await _record(waiting[call_id], answer,",
+        "(waiting[call_id], answer,",
         ("tests/adapters/pydantic_ai",),
     ),
     Gate(

@@ -74,7 +74,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "what is attached to a message is not the user's",
         "rounds/_recalled.py",
         '            run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))\n',
-        "            run.hear(text)\n",
+        "            run.add_user_message(text)\n",
         _RECALLED,
     ),
     Gate(
@@ -395,7 +395,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a value of others behind a flood is found",
         "provenance/_texts.py",
-        '            if len(places) > tries and (" " in value or value in self._places):\n',
+        '            if more is not None and " " in value:\n',
         "            if False:\n",
         _MEMORY,
     ),

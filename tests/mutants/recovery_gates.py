@@ -6,7 +6,7 @@ from tests.mutants.gate import Gate
 
 __all__ = ["RECOVERY_GATES"]
 
-_RECOVER = "pipeline/_recover.py"
+_RECOVER = "pipeline/_admit.py"
 _PIPELINE = "pipeline/_pipeline.py"
 _APPROVE = "pipeline/_approve.py"
 _EXECUTE = "pipeline/_execute.py"
@@ -160,6 +160,13 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         "            if False:\n",
         ("tests/code/test_claim_log.py",),
     ),
+    Gate(
+        "the claim of who writes a journal is checked",
+        "approvals/_ledger_store.py",
+        'claim.id != self._executing.get(f"{_CLAIM}{key}")',
+        "False",
+        ("tests/code/test_claim_log.py",),
+    ),
     # --- the way back
     Gate(
         "availability on recovery",
@@ -191,9 +198,9 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "offer and limits on recovery",
-        "pipeline/_recover.py",
-        "refused = await ask_gates(call, gates.before)",
-        "refused = None",
+        "pipeline/_admit.py",
+        '"recovered")\n    refused = await ask_gates(call, gates.before)',
+        '"recovered")\n    refused = None',
         _OF_RECOVERY,
     ),
     Gate(
@@ -403,7 +410,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "one execution in a run of a call that was written",
         _CALL,
-        "if key and not self.run.use_once(key):",
+        "if key and not self.run.claim(key):",
         "if False:",
         _OF_RECOVERY,
     ),
@@ -525,7 +532,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     # --- what a model is shown
     Gate(
         "cap of a result",
-        "pipeline/_plan.py",
+        "pipeline/_compiled_tool.py",
         "self.max_result_chars = entry.max_result_chars",
         "self.max_result_chars = None",
         _OF_RENDERING,
@@ -570,7 +577,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "standing grant that a run keeps",
         _APPROVE,
-        "        call.run.stand(answer)\n",
+        "        call.run.add_standing_grant(answer)\n",
         "        pass\n",
         _OF_WAYS,
     ),
@@ -612,14 +619,14 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "identity of the server in a definition",
-        "pipeline/_plan.py",
+        "pipeline/_compiled_tool.py",
         "{'tool': identity, 'toolset'",
         "{'toolset'",
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(
         "identity that the host gives a toolset",
-        "pipeline/_plan.py",
+        "pipeline/_compiled_tool.py",
         "list(self.entry.identities)",
         "[]",
         ("tests/toolsets/test_toolset.py",),

@@ -58,7 +58,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a call that did not come whole",
-        "pipeline/_plan.py",
+        "pipeline/_compiled_tool.py",
         "        if call.fault:\n",
         "        if False:\n",
         ("tests/rounds/test_whole_calls.py",),
@@ -155,6 +155,27 @@ ROUNDS_GATES: tuple[Gate, ...] = (
         ("tests/rounds/test_commit.py", "tests/rounds"),
     ),
     Gate(
+        "ids of a round that are in the transcript",
+        "rounds/_plan.py",
+        "return not (rules.layout.unique and any(key in taken for key in keys))",
+        "return True",
+        ("tests/rounds/test_commit.py", "tests/rounds/test_transcript.py"),
+    ),
+    Gate(
+        "a part of a reply that was shown is not shown twice",
+        "rounds/_session.py",
+        "            pause = None if is_shown else retry.pause_after(failure, number)\n",
+        "            pause = retry.pause_after(failure, number)\n",
+        ("tests/rounds/test_retry.py",),
+    ),
+    Gate(
+        "errors of a request that are not asked again",
+        "rounds/_retry.py",
+        "if number >= self.times or not (failure is None or _is_servers(failure)):",
+        "if number >= self.times:",
+        ("tests/rounds/test_retry.py",),
+    ),
+    Gate(
         "a transcript that its host edited",
         "rounds/_transcript.py",
         "        if size and not _same(transcript[:size], self.items):\n",
@@ -247,14 +268,14 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "one execution of a call that was saved",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         '    call.state = data.get("state", "admitted")\n',
         '    call.state = "admitted"\n',
         ("tests/rounds/test_saved.py", "tests/rounds"),
     ),
     Gate(
         "the doubt about a call that was executing when it was saved",
-        "pipeline/_recover.py",
+        "pipeline/_admit.py",
         '    if call.state == "executing" or (call.history.doubts',
         "    if (call.history.doubts",
         ("tests/rounds/test_saved.py", "tests/pipeline/test_recover.py"),

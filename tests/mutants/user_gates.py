@@ -37,7 +37,7 @@ USER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "arguments of a host that a gate looks at",
-        "pipeline/_plan.py",
+        "pipeline/_compiled_tool.py",
         "read = any(step.reads_host_arguments for step in steps if step.stage not in _BEFORE_READING)",
         "read = False",
         _OF_GATES,
@@ -74,16 +74,16 @@ USER_GATES: tuple[Gate, ...] = (
     # --- the occasions
     Gate(
         "occasions of a gate",
-        "pipeline/_plan.py",
+        "pipeline/_compiled_tool.py",
         "chosen = [step for step in steps if occasion in step.occasions]",
         "chosen = [*steps]",
         _OF_GATES,
     ),
     Gate(
         "gates about arguments on recovery",
-        "pipeline/_recover.py",
-        "    if refused is None and gates.after:\n",
-        "    if False:\n",
+        "pipeline/_admit.py",
+        "    refused = await ask_gates(call, gates.before)\n    if refused is None and gates.after:\n",
+        "    refused = await ask_gates(call, gates.before)\n    if False:\n",
         _OF_GATES,
     ),
     Gate(
@@ -174,8 +174,8 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "delivery after what stands around a stream",
         "pipeline/_execute.py",
-        "await each(call, value, live=False) if call.watched",
-        "await each(call, value) if call.watched",
+        "await process_value(call, value, live=False) if call.watched",
+        "await process_value(call, value) if call.watched",
         _OF_DELIVERIES,
     ),
     Gate(

@@ -182,7 +182,7 @@ async def test_a_feature_reads_each_value_of_a_stream_before_it_is_given_on() ->
 async def test_a_feature_reads_what_the_user_says_and_what_a_client_answers() -> None:
     run = Run(features=[Notes()], client=ScriptedClient(texts=["because"]))
 
-    run.hear("ask it")
+    run.add_user_message("ask it")
     await Pipeline([ask]).run(ToolCall("ask"), run)
 
     (said, answered, result) = notebook(run).seen

@@ -37,7 +37,7 @@ def bank(paid: list[Any]) -> list[Tool[..., Any]]:
 
 def run_by(*rules: Rule, dry_run: bool = False, **options: Any) -> Run:
     run = Run(features=[Provenance(dry_run=dry_run, rules=rules)], **options)
-    run.hear("pay the bill in bill.txt")
+    run.add_user_message("pay the bill in bill.txt")
     return run
 
 
@@ -45,7 +45,7 @@ def run_by(*rules: Rule, dry_run: bool = False, **options: Any) -> Run:
 async def test_a_strangers_value_is_refused_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), features=[Provenance(rules=(Rule(tool="pay", untrusted="deny"),))])
-    caller.run.hear("pay the bill in bill.txt")
+    caller.run.add_user_message("pay the bill in bill.txt")
     await caller.call("read_file", {"path": "bill.txt"})
     outcome = await caller.call("pay", {"recipient": IBAN})
     assert isinstance(outcome, Rejected)
@@ -57,7 +57,7 @@ async def test_a_strangers_value_is_refused_over_every_way(way: Way) -> None:
 async def test_a_rule_labels_a_tool_of_others_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), features=[Provenance(rules=(Rule(tool="read_*", source="trusted"),))])
-    caller.run.hear("pay the bill in bill.txt")
+    caller.run.add_user_message("pay the bill in bill.txt")
     await caller.call("read_file", {"path": "bill.txt"})
     assert isinstance(await caller.call("pay", {"recipient": IBAN}), Completed)
 

@@ -41,7 +41,7 @@ def payment(recipient: str = IBAN, amount: float = 98.7, subject: str = "") -> T
 
 def run_of(said: str = "pay the bill in bill.txt", **options: Any) -> Run:
     run = Run(features=[Provenance()], **options)
-    run.hear(said)
+    run.add_user_message(said)
     return run
 
 
@@ -49,7 +49,7 @@ def run_of(said: str = "pay the bill in bill.txt", **options: Any) -> Run:
 async def test_a_strangers_value_is_asked_about_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), features=[Provenance()])
-    caller.run.hear("pay the bill in bill.txt")
+    caller.run.add_user_message("pay the bill in bill.txt")
     assert isinstance(await caller.call("read_file", {"path": "bill.txt"}), Completed)
     outcome = await caller.call("pay", {"recipient": IBAN, "amount": 98.7})
     assert isinstance(outcome, Suspended)
@@ -66,7 +66,7 @@ async def test_a_strangers_value_is_asked_about_over_every_way(way: Way) -> None
 async def test_the_users_own_value_is_not_asked_about_over_every_way(way: Way) -> None:
     paid: list[Any] = []
     caller = way(bank(paid), features=[Provenance()])
-    caller.run.hear(f"read bill.txt, then pay 98.70 to {IBAN}")
+    caller.run.add_user_message(f"read bill.txt, then pay 98.70 to {IBAN}")
     await caller.call("read_file", {"path": "bill.txt"})
     assert isinstance(await caller.call("pay", {"recipient": IBAN, "amount": 98.7}), Completed)
 
@@ -175,7 +175,7 @@ async def test_a_standing_grant_for_the_tool_does_not_answer_for_values_of_other
     if stored:
         await store.answer(always)
     else:
-        run.stand(always)
+        run.add_standing_grant(always)
     await pipeline.run(READ, run)
     asked = await pipeline.run(payment(), run)
     assert isinstance(asked, Suspended)

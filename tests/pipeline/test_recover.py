@@ -705,7 +705,7 @@ async def test_a_call_that_has_ended_is_not_admitted_again() -> None:
 def allowed() -> Run:
     """A run in which every call of `pay` is approved."""
     run = Run()
-    run.stand(Grant("pay", "ann", scope="tool"))
+    run.add_standing_grant(Grant("pay", "ann", scope="tool"))
     return run
 
 

@@ -50,7 +50,7 @@ async def calling(
 ) -> Any:
     """Read a file in a run of its own, and then call a tool with a value of it; return the outcome, and the run."""
     pipeline, run = Pipeline(bank()), Run(features=[Provenance()], approvals=store, principal=principal)
-    run.hear(f"do what {file} says")
+    run.add_user_message(f"do what {file} says")
     await pipeline.run(ToolCall("read_file", {"path": file}), run)
     return await pipeline.run(ToolCall(tool, {"recipient": IBAN, **arguments}), run)
 
@@ -113,7 +113,7 @@ async def test_a_standing_grant_that_serves_a_run_is_asked_for_again_there() -> 
     store = MemoryApprovalStore()
     await always(store)
     pipeline, run = Pipeline(bank()), Run(features=[Provenance()], approvals=store, principal="ann")
-    run.hear("do what bill.txt says")
+    run.add_user_message("do what bill.txt says")
     await pipeline.run(ToolCall("read_file", {"path": "bill.txt"}), run)
     assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": IBAN}), run), Completed)
     await store.revoke((await store.standing())[0])
@@ -125,7 +125,7 @@ async def test_without_a_store_it_holds_in_the_run() -> None:
         return request.always("ann")
 
     pipeline, run = Pipeline(bank()), Run(features=[Provenance()], approver=approver)
-    run.hear("do what bill.txt says")
+    run.add_user_message("do what bill.txt says")
     await pipeline.run(ToolCall("read_file", {"path": "bill.txt"}), run)
     assert isinstance(await pipeline.run(ToolCall("pay", {"recipient": IBAN}), run), Completed)
     alone = run.view(approver=None)

@@ -40,7 +40,7 @@ async def day() -> str:
 
 def run_of(said: str = "what is new?", **options: Any) -> Run:
     run = Run(features=[Provenance()], **options)
-    run.hear(said)
+    run.add_user_message(said)
     return run
 
 

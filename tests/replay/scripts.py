@@ -159,7 +159,7 @@ async def live(
                 ),
             )
             if step.said:
-                run.hear(step.said)
+                run.add_user_message(step.said)
             call_id = f"call_{number}"
 
             async def approver(request: ApprovalRequest, step: Step = step, call_id: str = call_id) -> Any:

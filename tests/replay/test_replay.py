@@ -54,7 +54,7 @@ async def test_calls_of_a_program_are_replayed_with_what_flows_into_them(tmp_pat
     code = "to = read(1).split()[-1]\nsend(to, 'hello')\nsend('ann@home.example', 'hello')"
     with SqliteSink(tmp_path / "a.db") as sink:
         run = Run(features=[Provenance()], sinks=(sink,))
-        run.hear("read order 1 and tell ann@home.example")
+        run.add_user_message("read order 1 and tell ann@home.example")
         result = await Toolkit(shop()).execute_async(code, run=run)
         log = sink.log()
     assert result.paused is not None

@@ -231,7 +231,7 @@ async def test_a_session_from_json_knows_what_the_user_said_when_its_round_is_ex
 async def test_without_a_policy_no_transcript_is_read() -> None:
     run = Run()
     recall_transcript(run, TOOLS, [{"role": "user", "content": "pay"}])
-    assert not run.new_words()
+    assert not run.drain_user_messages()
 
 
 async def test_a_program_that_was_written_late_is_asked_about_in_a_session() -> None:

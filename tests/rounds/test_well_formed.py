@@ -28,6 +28,26 @@ def reply_of(format: WireFormat, random: Random, arguments: tuple[str, ...] = AR
     return whole(format, calls, random.choice(TEXTS[:2] if calls else TEXTS), random.random() < 0.3)
 
 
+KEYS = (
+    "error", "type", "object", "index", "status", "role", "name", "namespace", "caller", "toolset_name", "prefix",
+    "function_call", "reasoning_content", "citations", "container", "promptFeedback", "finishMessage", "willContinue",
+    "partialArgs", "incomplete_details", "thought", "cachePoint", "serviceException", "new_key",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (None, "x", "error", 0, 1, True, {}, {"type": "x", "id": "c1", "message": "m"}, [], ["x"])
+
+
+def with_key(reply: dict[str, Any], random: Random) -> dict[str, Any]:
+    """Return a reply with one key more in an object of it, of those that some provider has or of none."""
+    made = deepcopy(reply)
+    objects, found = [made], list[dict[str, Any]]()
+    while objects:
+        value: Any = objects.pop()
+        found += [value] if isinstance(value, dict) else []
+        objects += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    random.choice(found).setdefault(random.choice(KEYS), deepcopy(random.choice(VALUES)))
+    return made
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_reply_is_read_by_its_type_as_it_is_field_by_field(format: WireFormat) -> None:
     rules, random = PROVIDERS[format], Random(format)
@@ -35,7 +55,7 @@ def test_a_reply_is_read_by_its_type_as_it_is_field_by_field(format: WireFormat)
     for _ in range(300):
         reply = reply_of(format, random)
         for _ in range(random.randrange(3)):
-            reply = spoilt_reply(reply, random)
+            reply = random.choice((spoilt_reply, with_key))(reply, random)
         taken = random.choice(((), FRESH[:1]))
         try:
             by_field = rules.read_fields(deepcopy(reply), taken)

@@ -29,7 +29,7 @@ from toolcrib import (
     tool_input,
 )
 from toolcrib.calls import ApprovalRequest, CallMetadata, render
-from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRoundPlan
+from toolcrib.rounds import Continue, Finished, NeedsTools, Session, SessionResult, Stopped, Unhandled
 from toolcrib.tools import Tool
 from toolcrib.toolsets import use
 
@@ -197,9 +197,9 @@ async def an_answer_has_the_type_that_was_asked_for(session: Session) -> None:
     assert_type(made.result, BookFlight)
 
     ended = await session.run(output=list[int], tools=Trips)
-    if isinstance(ended, ToolRoundPlan | Stopped):
-        return
+    assert_type(ended, SessionResult[list[int]])
     assert_type(ended.result, list[int])
+    assert_type(ended.waits_for, tuple[ApprovalRequest | Unhandled, ...])
 
 
 # --- outcomes and what a model is shown of them

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._postgres import PostgresApprovalStore
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
+        CLAIM_JOURNAL_TABLES,
         POSTGRES_APPROVAL_TABLES,
         SQLITE_APPROVAL_TABLES,
         SqlApprovalStore,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._store import (
         ApprovalStore,
         ClaimsWork,
+        KeepsJournals,
         KeepsSessions,
         ReviewableApprovalStore,
         WaitableApprovalStore,
@@ -69,9 +71,12 @@ else:
             ),
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
-            "._sql_store": ("POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES SqlApprovalStore SqliteApprovalStore"),
+            "._sql_store": (
+                "CLAIM_JOURNAL_TABLES POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES SqlApprovalStore "
+                "SqliteApprovalStore"
+            ),
             "._store": (
-                "ApprovalStore ClaimsWork KeepsSessions ReviewableApprovalStore WaitableApprovalStore "
+                "ApprovalStore ClaimsWork KeepsJournals KeepsSessions ReviewableApprovalStore WaitableApprovalStore "
                 "WrappedApprovalStore"
             ),
             "._suspended_calls": (
@@ -83,6 +88,7 @@ else:
     )
 
 __all__ = [
+    "CLAIM_JOURNAL_TABLES",
     "EVERYBODY",
     "MAX_SUSPENDED",
     "POSTGRES_APPROVAL_TABLES",
@@ -97,6 +103,7 @@ __all__ = [
     "ClaimsWork",
     "Execution",
     "ExecutionState",
+    "KeepsJournals",
     "KeepsSessions",
     "KeepsSuspendedCalls",
     "LedgerStore",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -135,6 +135,18 @@ class Ledger(Protocol):
 
     def write_claim(self, key: str, claim: Execution | None) -> None:
         """Keep the claim on a piece of work, in place of the one that it has; None removes that."""
+        ...
+
+    def lines(self, journal: str) -> Sequence[str]:
+        """Return the lines of a journal of claimed work, in order."""
+        ...
+
+    def append_line(self, journal: str, line: str) -> None:
+        """Append a line to a journal."""
+        ...
+
+    def remove_lines(self, journal: str) -> None:
+        """Remove a journal."""
         ...
 
     def session(self, session_id: str) -> SavedSession | None:

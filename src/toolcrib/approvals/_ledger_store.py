@@ -192,6 +192,30 @@ class LedgerStore(ABC):
         self._forget(f"{_CLAIM}{key}")
         await self._commit(lambda ledger: release_work(ledger, key, ended=ended, result=result))
 
+    async def append_line(self, key: str, journal: str, line: str) -> bool:
+        """Append a line to a journal of claimed work, if the work is claimed by this store still.
+
+        Returns:
+            False where another process has claimed it, which took this one for lost: nothing is written then.
+        """
+
+        def append(ledger: Ledger) -> bool:
+            claim = ledger.claim(key)
+            if claim is None or claim.ended_at is not None or claim.id != self._executing.get(f"{_CLAIM}{key}"):
+                return False
+            ledger.append_line(journal, line)
+            return True
+
+        return await self._run(append, write=True)
+
+    async def read_lines(self, journal: str) -> tuple[str, ...]:
+        """Return the lines of a journal of claimed work, in order."""
+        return tuple(await self._run(lambda ledger: ledger.lines(journal), write=False))
+
+    async def remove_lines(self, journal: str) -> None:
+        """Remove a journal of claimed work."""
+        await self._run(lambda ledger: ledger.remove_lines(journal), write=True)
+
     async def load_session(self, session_id: str) -> SavedSession | None:
         """Return the session of this id; None where there is none."""
         return await self._run(lambda ledger: ledger.session(session_id), write=False)
@@ -312,6 +336,7 @@ class _MemoryLedger:
         self._claims: dict[str, Execution] = {}
         self._calls: dict[str, list[str]] = {}
         self._digests: dict[str, dict[str, None]] = {}  # requests by digest, oldest first
+        self._journals: dict[str, list[str]] = {}
         self._sessions: dict[str, SavedSession] = {}
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
@@ -375,6 +400,15 @@ class _MemoryLedger:
             self._claims.pop(key, None)
         else:
             self._claims[key] = claim
+
+    def lines(self, journal: str) -> list[str]:
+        return list(self._journals.get(journal, ()))
+
+    def append_line(self, journal: str, line: str) -> None:
+        self._journals.setdefault(journal, []).append(line)
+
+    def remove_lines(self, journal: str) -> None:
+        self._journals.pop(journal, None)
 
     def session(self, session_id: str) -> SavedSession | None:
         return self._sessions.get(session_id)

@@ -16,11 +16,12 @@ from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError
 
 __all__ = [
+    "CLAIM_JOURNAL_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SqlApprovalStore",
@@ -71,6 +72,16 @@ def _approval_tables(prefix: str) -> StoreTables:
     )
 
 
+CLAIM_JOURNAL_TABLES = StoreTables(  # not a version of `approvals`: processes of the version before go on
+    "journals",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_claim_lines (journal TEXT NOT NULL, number BIGINT NOT NULL,
+                line TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (journal, number))""",
+        ),
+    ),
+)
+"""The table of journals of claimed work, beside the claims."""
 SQLITE_APPROVAL_TABLES = _approval_tables("")
 """The tables of `SqliteApprovalStore`."""
 POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
@@ -131,8 +142,8 @@ class SqlApprovalStore(LedgerStore):
         while numbers := await asyncio.to_thread(run, after):
             count, after = count + len(numbers), numbers[-1]
         if not dry_run:
-            claims = f"DELETE FROM {self._prefix}claims WHERE ended_at < ?"
-            await self._run_sql(claims, before.isoformat(), write=True)
+            for table in (f"{self._prefix}claims WHERE ended_at", "toolcrib_claim_lines WHERE at"):
+                await self._run_sql(f"DELETE FROM {table} < ?", before.isoformat(), write=True)
         return count
 
     async def prune_ended(self, call_ids: Iterable[str], *, dry_run: bool = False) -> int:
@@ -226,7 +237,7 @@ class SqliteApprovalStore(SqlApprovalStore):
     """
 
     def __init__(self, path: str | Path) -> None:
-        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES)
+        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, SUSPENDED_CALL_TABLES)
         super().__init__(tables, "")
         self.path = tables.path
 
@@ -328,6 +339,19 @@ class _SqlLedger:
             "ON CONFLICT (work) DO UPDATE SET claim = excluded.claim, ended_at = excluded.ended_at",
             values,
         )
+
+    def lines(self, journal: str) -> list[str]:
+        sql = "SELECT line FROM toolcrib_claim_lines WHERE journal = ? ORDER BY number"
+        return [line for (line,) in self._execute(sql, (journal,)).fetchall()]
+
+    def append_line(self, journal: str, line: str) -> None:
+        last = "SELECT COALESCE(MAX(number), 0) + 1 FROM toolcrib_claim_lines WHERE journal = ?"
+        (number,) = self._execute(last, (journal,)).fetchone()
+        sql = "INSERT INTO toolcrib_claim_lines (journal, number, line, at) VALUES (?, ?, ?, ?)"
+        self._execute(sql, (journal, number, line, now().isoformat()))
+
+    def remove_lines(self, journal: str) -> None:
+        self._execute("DELETE FROM toolcrib_claim_lines WHERE journal = ?", (journal,))
 
     def session(self, session_id: str) -> SavedSession | None:
         sql = f"SELECT id, number, state, is_open, saved_at FROM {self._sessions} WHERE id = ?"

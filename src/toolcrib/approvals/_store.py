@@ -13,6 +13,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 __all__ = [
     "ApprovalStore",
     "ClaimsWork",
+    "KeepsJournals",
     "KeepsSessions",
     "ReviewableApprovalStore",
     "WaitableApprovalStore",
@@ -134,6 +135,26 @@ class ClaimsWork(Protocol):
 
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
         """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
+        ...
+
+
+@runtime_checkable
+class KeepsJournals(ClaimsWork, Protocol):
+    """An approval store that keeps journals of claimed work, too, as all of toolcrib's can."""
+
+    async def append_line(self, key: str, journal: str, line: str) -> bool:
+        """Append a line to a journal, if the work is claimed by this store still; return whether it is.
+
+        In one transaction: a process that was taken for lost writes nothing more.
+        """
+        ...
+
+    async def read_lines(self, journal: str) -> tuple[str, ...]:
+        """Return the lines of a journal, in order."""
+        ...
+
+    async def remove_lines(self, journal: str) -> None:
+        """Remove a journal."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from typing_extensions import TypeVar
 
@@ -16,7 +16,14 @@ from toolcrib.calls._media import revived
 from toolcrib.calls._render import Rendered, render_value
 from toolcrib.calls._stored import StoredFields
 from toolcrib.calls._value_class import value_class
-from toolcrib.errors import ApprovalDenied, ApprovalRequired, FieldProblem, ResultNotSerializable, ToolcribError
+from toolcrib.errors import (
+    ApprovalDenied,
+    ApprovalRequired,
+    FieldProblem,
+    NoResult,
+    ResultNotSerializable,
+    ToolcribError,
+)
 
 __all__ = [
     "Completed",
@@ -56,6 +63,11 @@ class Completed(Generic[T]):
     kept: KeptResult | None = field(default=None, repr=False)
     kind: ClassVar[Literal["completed"]] = "completed"
 
+    @property
+    def request(self) -> NoReturn:
+        """Raise NoResult: nobody is asked."""
+        raise _no_request(self.tool, "it is completed")
+
     def text(self) -> str:
         """Return what a model is shown: a string as it is, anything else as JSON, and placeholders for media."""
         return render(self).text
@@ -84,6 +96,16 @@ class Rejected:
     reason: str
     source: Literal["hook", "user", "limit"] = "hook"
     kind: ClassVar[Literal["rejected"]] = "rejected"
+
+    @property
+    def value(self) -> NoReturn:
+        """Raise NoResult, which says why there is none."""
+        raise NoResult(f"the call of `{self.tool}`", f"it was refused ({self.reason})", "look at `kind` first")
+
+    @property
+    def request(self) -> NoReturn:
+        """Raise NoResult: nobody is asked."""
+        raise _no_request(self.tool, f"it was refused ({self.reason})")
 
     def text(self) -> str:
         """Return what a model is shown."""
@@ -125,6 +147,18 @@ class Failed:
     reference: str = field(default="", compare=False)
     traceback: str = field(default="", compare=False, repr=False)
     kind: ClassVar[Literal["failed"]] = "failed"
+
+    @property
+    def value(self) -> NoReturn:
+        """Raise NoResult, which says why there is none; from the tool's own exception."""
+        raise NoResult(f"the call of `{self.tool}`", f"it failed ({self.text()})", "look at `kind` first") from (
+            self.exception
+        )
+
+    @property
+    def request(self) -> NoReturn:
+        """Raise NoResult: nobody is asked."""
+        raise _no_request(self.tool, f"it failed ({self.text()})") from self.exception
 
     def text(self) -> str:
         """Return what a model is shown."""
@@ -177,6 +211,15 @@ class Suspended:
     executed_since: datetime | None = None
     kind: ClassVar[Literal["suspended"]] = "suspended"
 
+    @property
+    def value(self) -> NoReturn:
+        """Raise NoResult, which says for whom the call waits."""
+        mend = (
+            "give the run an approver, as in `Run(approver=...)`, or pass the answer, as in "
+            "`pipeline.run(suspended, run, grant=suspended.request.grant())`"
+        )
+        raise NoResult(f"the call of `{self.tool}`", "a person has to answer its `request` first", mend)
+
     def text(self) -> str:
         """Return what a model is shown."""
         if self.executed_since is not None:
@@ -205,6 +248,10 @@ class Suspended:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Suspended, (self.tool, self.call_id, self.request, _state(self.call), self.executed_since))
+
+
+def _no_request(tool: str, reason: str) -> NoResult:
+    return NoResult(f"the request of `{tool}`", f"there is none, because {reason}", "look at `kind` first")
 
 
 def _state(call: SupportsToDict | Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.approvals import ApprovalStore, ClaimsWork, KeepsSessions
+from toolcrib.approvals import ApprovalStore, ClaimsWork, KeepsJournals
 from toolcrib.calls import jsonable, revived
 from toolcrib.code._claim_log import ClaimLog
 from toolcrib.code._journal import JournalEntry
@@ -78,8 +78,8 @@ async def claimed(store: ApprovalStore | None, paused: PausedProgram) -> AsyncGe
             else f"it is being resumed since {since}, by another process or task"
         )
     try:
-        if isinstance(store, KeepsSessions):
-            claim.log = ClaimLog(store, f"{key}/{_digest([_facts(entry) for entry in paused.journal])}")
+        if isinstance(store, KeepsJournals):
+            claim.log = ClaimLog(store, key, f"{key}/{_digest([_facts(entry) for entry in paused.journal])}")
             claim.lines = await claim.log.load()
         yield claim
     finally:

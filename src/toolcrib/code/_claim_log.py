@@ -1,4 +1,4 @@
-"""Journal of a resumption in the store of its claim: the next resumption of the program repeats none of its calls."""
+"""Journal of a resumption beside the claim on its program: the next resumption repeats none of its calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.approvals import KeepsSessions, SavedSession
+from toolcrib.approvals import KeepsJournals
 from toolcrib.errors import PausedProgramError
 
 __all__ = ["ClaimLog"]
@@ -18,19 +18,20 @@ _RESULTS = ("ended", "value")
 
 
 class ClaimLog:
-    """Lines of a journal, in one place of a store.
+    """Lines of a journal, which the holder of a claim alone can write.
 
     Once the results in it are too long, no more of them are kept: a call without one counts as begun, and is in doubt.
 
     Args:
         store: The store of the claim.
-        key: Names the program and its journal. No session has such an id: it has a character that cannot be printed.
+        key: The claim's.
+        journal: The name of the journal.
     """
 
-    def __init__(self, store: KeepsSessions, key: str) -> None:
-        self._store, self._key = store, f"\x01{key}"
+    def __init__(self, store: KeepsJournals, key: str, journal: str) -> None:
+        self._store, self._key, self._journal = store, key, journal
         self._lines: list[str] = []
-        self._parts, self._chars, self._waited = 0, 0, 0.0
+        self._chars, self._waited = 0, 0.0
         self._saving: asyncio.Future[None] | None = None
         self._has_started = False  # a call: until then nothing is lost where the lines are
 
@@ -65,28 +66,19 @@ class ClaimLog:
             self._waited += time.monotonic() - begun
 
     async def _save(self) -> None:
-        part = SavedSession(self._id(self._parts), 1, f"[{','.join(self._lines)}]", is_open=False)
-        self._lines = []
+        lines, self._lines = f"[{','.join(self._lines)}]", []
         try:
-            if not await self._store.save_session(part):
+            if not await self._store.append_line(self._key, self._journal, lines):
                 raise PausedProgramError("another process resumes it now, which took this one for lost")
-            self._parts += 1
         finally:
             self._saving = None
 
     async def load(self) -> list[Mapping[str, Any]]:
         """Return the lines of earlier resumptions; those of this one come after them."""
-        lines: list[Mapping[str, Any]] = []
-        while (part := await self._store.load_session(self._id(self._parts))) is not None:
-            lines += json.loads(part.state)
-            self._chars += len(part.state)
-            self._parts += 1
-        return lines
+        kept = await self._store.read_lines(self._journal)
+        self._chars += sum(map(len, kept))
+        return [line for lines in kept for line in json.loads(lines)]
 
     async def delete(self) -> None:
         """Remove all lines."""
-        for number in range(self._parts):
-            await self._store.delete_session(self._id(number))
-
-    def _id(self, number: int) -> str:
-        return f"{self._key}/{number}"
+        await self._store.remove_lines(self._journal)

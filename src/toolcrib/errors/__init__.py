@@ -63,6 +63,7 @@ from toolcrib.errors._schema import (
 from toolcrib.errors._turns import (
     CommitError,
     CompletionCheckReturnError,
+    NoResult,
     NotPortableError,
     RoundError,
     SafeExecutionError,
@@ -101,6 +102,7 @@ __all__ = [
     "MissingExtraError",
     "MissingProvided",
     "ModelRetry",
+    "NoResult",
     "NotAvailable",
     "NotCallable",
     "NotPortableError",

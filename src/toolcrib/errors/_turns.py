@@ -7,6 +7,7 @@ from toolcrib.errors._base import ToolcribError
 __all__ = [
     "CommitError",
     "CompletionCheckReturnError",
+    "NoResult",
     "NotPortableError",
     "RoundError",
     "SafeExecutionError",
@@ -81,6 +82,25 @@ class RoundError(ToolcribError, ValueError):
 
     def __str__(self) -> str:
         return "; ".join(self.problems)
+
+
+class NoResult(ToolcribError, AttributeError):
+    """What was asked for its result or its request has none.
+
+    Attributes:
+        what: What was asked.
+        reason: Why it has none.
+        mend: What to do.
+    """
+
+    code = "no_result"
+
+    def __init__(self, what: str, reason: str, mend: str) -> None:
+        super().__init__(what, reason, mend)
+        self.what, self.reason, self.mend = what, reason, mend
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}; {self.mend}"
 
 
 class CommitError(RoundError):

@@ -111,10 +111,13 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         item: Item = {"role": "assistant", "content": blocks}
         return Turn([item], "".join(texts), calls, reply["stopReason"], [use["input"] for use in uses])
 
+    def errors_in(self, reply: Mapping[str, Any]) -> list[str]:
+        return _errors_in(reply)
+
     def read_fields(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply:
         misread = list[str]()
         message = object_at(object_at(reply, "output", misread), "message", misread)
-        draft = self.ended([reply.get("stopReason")], _errors_in(reply), streamed=False)
+        draft = self.ended([reply.get("stopReason")], self.errors_in(reply), streamed=False)
         return self._read(objects_at(message, "content", misread), (), draft.with_misread(misread), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:

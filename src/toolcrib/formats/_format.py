@@ -163,7 +163,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def read_well_formed(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply | None:
         """Return what `read_fields` does of a well-formed reply, at a part of the cost; None of any other."""
         typed = None if self.reply_type is None else reader_of(self.reply_type)(reply)
-        turn = None if typed is None or error_in(reply) else self.read_turn(typed)
+        turn = None if typed is None or self.errors_in(reply) else self.read_turn(typed)
         if turn is None:
             return None
         items, text, calls, stop, values = turn
@@ -178,6 +178,10 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         if not are_objects(texts) or (values and canonical(values) is not values):
             return None
         return WireReply(tuple(items), text, tuple(calls), stop, (), kind, is_ordered=True)
+
+    def errors_in(self, reply: Mapping[str, Any]) -> list[str]:
+        """Return the errors in a reply, a chunk or an event: the provider's name for each and its words."""
+        return [error] if (error := error_in(reply)) else []
 
     def read_turn(self, reply: Any) -> Turn | None:
         """Return what is in a reply of `reply_type`; None where it has to be read field by field all the same."""

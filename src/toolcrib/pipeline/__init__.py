@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from toolcrib._processes import local_user
     from toolcrib.calls import Access
     from toolcrib.pipeline._call import Call, CallState, Executor
+    from toolcrib.pipeline._compiled_tool import RunnableTool
     from toolcrib.pipeline._failures import visible_names
     from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
-    from toolcrib.pipeline._plan import RunnableTool
     from toolcrib.pipeline._rehearsal import Rehearsal, Rehearsed
     from toolcrib.pipeline._run import Run, RunView, current_run, run_for
     from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, must_call

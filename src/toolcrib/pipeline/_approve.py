@@ -10,18 +10,36 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from toolcrib import approvals
 from toolcrib._processes import is_running
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Rejected, Suspended, revived
-from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
+from toolcrib.calls import (
+    DOUBT_ANSWERS,
+    ApprovalRequest,
+    Denial,
+    Failed,
+    Grant,
+    Outcome,
+    Rejected,
+    Suspended,
+    now,
+    revived,
+)
+from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, ModelRetry, SchemaError
 from toolcrib.hooks import Occasion
-from toolcrib.pipeline._doubt import next_request, reason_of_doubt, stored_error
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.tools import checked_output, output_schema, stopped_clocks
 
-__all__ = ["answered", "approve", "ask_about", "begun_before", "override"]
+__all__ = ["answered", "approve", "ask_about", "begun_before", "override", "reason_of_doubt", "stored_error"]
 
 _EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
+_CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
+_FAILED = 'this call was begun and failed: "{error}". It may have been done in part'
+_LOST = "this call was executed, and its result was not stored"
+_ANSWERS = f"The answers are: {'; '.join(DOUBT_ANSWERS.values())}"
+_CHANGED = (
+    "The tool has changed since and does not take the arguments any more ({error}). Give its result if it was done, "
+    "other arguments to have it done now, or deny it"
+)
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 
@@ -359,7 +377,7 @@ async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial
     if call.run.approvals is not None:
         return await call.run.approvals.use(request, answer)
     if isinstance(answer, Grant) and answer.standing:
-        call.run.stand(answer)
+        call.run.add_standing_grant(answer)
     return None
 
 
@@ -453,3 +471,32 @@ def _schema_of(call: LiveCall) -> dict[str, Any] | None:
         return call.plan.spec.parameters
     except SchemaError:  # a host may pass what has no schema
         return None
+
+
+# --- a call in doubt
+
+
+def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
+    """Return why a person is asked about a call in doubt, and what they may answer.
+
+    Args:
+        ended: Whether the call is known to have ended, and only its result is not.
+    """
+    error = call.run.begun.get(call.id, {}).get("failed with")
+    doubt = _LOST if ended else _CUT_OFF if error is None else _FAILED.format(error=error)
+    return f"{doubt}. {_ANSWERS if call.history.mismatch is None else _CHANGED.format(error=call.history.mismatch)}"
+
+
+def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
+    """Return what a call in doubt asks that began by a request: the same in each process that has the same tool."""
+    definition = call.plan.definition
+    id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
+    bound: dict[str, Any] = {"digest": call.args.digest, "principal": call.run.principal, "definition": definition}
+    return replace(before, id=f"ask_{id}", created_at=now(), in_doubt=True, follows=before.id, **bound)
+
+
+def stored_error(data: Mapping[str, str]) -> Exception:
+    """Return an exception that reads as the one that a tool raised in another process."""
+    name = data["type"]
+    kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
+    return kind(data["message"])

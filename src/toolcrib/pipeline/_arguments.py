@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from toolcrib import schema
 from toolcrib.calls import RawArguments, copied, equal_json
 from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments
-from toolcrib.pipeline._plan import Plan, Reading
+from toolcrib.pipeline._compiled_tool import CompiledTool, Reading
 from toolcrib.schema import hidden_paths
 
 __all__ = [
@@ -75,7 +75,7 @@ class Arguments:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: CompiledTool,
         raw: RawArguments,
         values: dict[str, Any],
         is_host: bool = False,
@@ -290,7 +290,7 @@ class Arguments:
 
 class _NoArguments(Arguments):
     def __init__(self) -> None:
-        super().__init__(cast("Plan", None), {}, {})
+        super().__init__(cast("CompiledTool", None), {}, {})
 
     @property
     def canonical(self) -> schema.CanonicalArguments:
@@ -301,7 +301,7 @@ NOT_READ: Final[Arguments] = _NoArguments()
 """The arguments of a call that were not read so far."""
 
 
-def restored_arguments(plan: Plan, data: Mapping[str, Any]) -> Arguments:
+def restored_arguments(plan: CompiledTool, data: Mapping[str, Any]) -> Arguments:
     """Return the arguments that a call had in another process.
 
     Args:
@@ -318,13 +318,13 @@ def restored_arguments(plan: Plan, data: Mapping[str, Any]) -> Arguments:
     return Arguments(plan, json.dumps(stored), values, is_host)
 
 
-def unread_arguments(plan: Plan, data: Mapping[str, Any]) -> Arguments:
+def unread_arguments(plan: CompiledTool, data: Mapping[str, Any]) -> Arguments:
     """Return the arguments that a call had in another process, as its tool does not take them any more."""
     stored = data["arguments"] if data["given"] is None else data["given"]
     return Arguments(plan, json.dumps(stored), dict(data["arguments"]), data["origin"] == "host")
 
 
-def changed_since(plan: Plan, before: Mapping[str, Any], after: Mapping[str, Any]) -> InvalidArguments:
+def changed_since(plan: CompiledTool, before: Mapping[str, Any], after: Mapping[str, Any]) -> InvalidArguments:
     """Return the error for arguments that came back from JSON as others than were seen; their values are not in it."""
     problems = [FieldProblem(name, _CHANGED_SINCE) for name in _changed_names(before, after)]
     return InvalidArguments(plan.name, tuple(problems) or (FieldProblem("", _WITHOUT_FORM),))
@@ -338,7 +338,7 @@ def equal_values(one: Any, other: Any) -> bool:
         return False
 
 
-def _read_edit(plan: Plan, read: _Read, values: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
+def _read_edit(plan: CompiledTool, read: _Read, values: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
     try:
         return read(values)
     except InvalidArguments:
@@ -347,7 +347,7 @@ def _read_edit(plan: Plan, read: _Read, values: Mapping[str, Any], changed: Iter
         raise InvalidArguments(plan.name, tuple(FieldProblem(key, _UNSTABLE) for key in changed)) from error
 
 
-def _refuse(plan: Plan, names: Iterable[str], problem: str) -> None:
+def _refuse(plan: CompiledTool, names: Iterable[str], problem: str) -> None:
     problems = tuple(FieldProblem(name, problem) for name in names)
     if problems:
         raise InvalidArguments(plan.name, problems)

@@ -29,7 +29,7 @@ from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import BeginStep, BodyWrapper, Run
 from toolcrib.schema import RunContext
 
-__all__ = ["each", "execute", "note_end", "settled", "values_of"]
+__all__ = ["execute", "execution_outcome", "note_end", "process_value", "values_of"]
 
 _END: Any = object()
 _INSIDE = "it needs approval, and what runs inside another tool cannot wait for it; an approver of the run could answer"
@@ -39,7 +39,7 @@ async def execute(call: LiveCall) -> Outcome | None:
     """Run the tool of an admitted call, and keep in the call what it came to.
 
     Returns:
-        None; or the outcome, where the execution ends the call: see `settled`.
+        None; or the outcome, where the execution ends the call: see `execution_outcome`.
     """
     run, plan = call.run, call.plan
     call.begin()
@@ -50,7 +50,7 @@ async def execute(call: LiveCall) -> Outcome | None:
             wrappers = () if not run.wrappers or run.is_executing else run.wrappers
             token = ambient.set(run) if call.ctx is None else None
             try:
-                if call.trace is None and plan.direct and not wrappers:
+                if call.trace is None and plan.calls_body_directly and not wrappers:
                     value = await _body(call, call.args.values, call.ctx)
                 else:
                     value = await _wrapped(call, wrappers)
@@ -66,7 +66,7 @@ async def execute(call: LiveCall) -> Outcome | None:
                         ambient.reset(token)
                     except ValueError:  # thrown away unfinished, and closed by the garbage collector elsewhere
                         pass
-            outcome = await settled(call)
+            outcome = await execution_outcome(call)
             if outcome is not None or call.state == "executed":
                 return outcome
             call.begin()  # it asked for approval before it did anything, and has it
@@ -153,13 +153,13 @@ async def _held(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[An
         yield value
 
 
-async def each(call: LiveCall, value: Any, *, live: bool = True) -> Any:
+async def process_value(call: LiveCall, value: Any, *, live: bool = True) -> Any:
     """Return one value of a stream after the hooks that see each, and emit it.
 
     Args:
         live: Whether it is given away now. Else it is delivered with the result, of which others may make another.
     """
-    shown = await apply_post_value(call, value) if call.plan.each else value
+    shown = await apply_post_value(call, value) if call.plan.value_post_hooks else value
     if call.has_deliveries:
         if not live:
             return shown
@@ -185,8 +185,8 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
 async def _wrapped(call: LiveCall, of_run: tuple[BodyWrapper, ...]) -> Any:
     """Return what the tool returns, through wrappers of its run and its own, the first one outermost."""
     plan, wrappers = call.plan, (*of_run, *call.plan.wrappers)
-    arguments = call.args.copy() if plan.wrapped else call.args.values
-    execute: Callable[..., Awaitable[Any]] = partial(_body if plan.direct else _whole, call)
+    arguments = call.args.copy() if plan.has_wrappers else call.args.values
+    execute: Callable[..., Awaitable[Any]] = partial(_body if plan.calls_body_directly else _whole, call)
     with call.activate():
         for wrapper in reversed(wrappers):
             execute = partial(wrapper, call, execute)
@@ -204,7 +204,7 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
             async for value in values:
                 if not call.execution.gave_value:
                     call.update_execution(gave_value=True)
-                kept.append(await each(call, value, live=False) if call.watched else value)
+                kept.append(await process_value(call, value, live=False) if call.watched else value)
         return kept
     except BaseException as error:  # of a task that an executor makes, it would end the event loop
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
@@ -213,7 +213,7 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
 # --- a tool that asks, or is cancelled, or whose observer fails
 
 
-async def settled(call: LiveCall) -> Outcome | None:
+async def execution_outcome(call: LiveCall) -> Outcome | None:
     """Return the outcome of an execution that ends its call here: an approval that it asked for, an observer's error.
 
     None where it goes on: to `finish`, or once more where the call is `admitted` again.

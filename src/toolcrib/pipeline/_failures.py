@@ -31,7 +31,7 @@ from toolcrib.errors import (
     UnknownTool,
     exception_of,
 )
-from toolcrib.pipeline._plan import Plan
+from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import Availability, ToolEntry, Toolset
@@ -40,7 +40,7 @@ __all__ = [
     "described",
     "failure",
     "hook_failure",
-    "misread",
+    "invalid_arguments",
     "not_allowed",
     "not_offered",
     "offered",
@@ -66,7 +66,7 @@ _OF_EXECUTION = (  # what the execution of a tool itself comes to, where its fun
 _log = logging.getLogger("toolcrib.tools")
 
 
-def misread(name: str, call_id: str, error: Exception) -> Failed:
+def invalid_arguments(name: str, call_id: str, error: Exception) -> Failed:
     """Return the outcome for arguments that could not be read, before they count as a retry."""
     if isinstance(error, InvalidArguments):
         error = InvalidArguments(name, error.problems)  # a view may show the tool under another name
@@ -75,7 +75,7 @@ def misread(name: str, call_id: str, error: Exception) -> Failed:
     return Failed(name, call_id, code, message_of(error), type(error).__name__, exception=error)
 
 
-def failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
+def failure(plan: CompiledTool, call_id: str, run: Run, error: Exception) -> Failed:
     """Return the outcome for what went wrong with a call.
 
     Arguments that do not fit and a tool's `ModelRetry` are retryable, as long as the model has retries left.
@@ -96,7 +96,7 @@ def failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
     return failed if made_for_model else _unexpected(failed, run, error, f"`{name}`")
 
 
-def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed:
+def tool_failure(plan: CompiledTool, call_id: str, run: Run, error: Exception) -> Failed:
     """Return the outcome for what the tool raised, or a post hook passed on; its message is cut like a result.
 
     An error of this package that is neither made for a model nor about this call is of something that the tool did:
@@ -112,7 +112,7 @@ def tool_failure(plan: Plan, call_id: str, run: Run, error: Exception) -> Failed
     return failed if len(failed.message) <= most else replace(failed, message=cut(failed.message, most))
 
 
-def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, raised: BaseException) -> Failed:
+def hook_failure(plan: CompiledTool, call_id: str, run: Run, kind: str, hook: object, raised: BaseException) -> Failed:
     """Return the outcome for what a hook, a policy or another gate of the user's raised: such a gate is shut.
 
     Raises:
@@ -126,7 +126,7 @@ def hook_failure(plan: Plan, call_id: str, run: Run, kind: str, hook: object, ra
     return _unexpected(failed, run, error, f"a hook of `{plan.name}`")
 
 
-def _names_of(plan: Plan) -> tuple[str, str]:
+def _names_of(plan: CompiledTool) -> tuple[str, str]:
     return plan.name, plan.tool.name  # a view may show the tool under another name
 
 

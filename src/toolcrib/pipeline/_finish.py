@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import partial
 from inspect import isawaitable
-from threading import get_ident
 from typing import Any, cast
 
 from toolcrib import results
-from toolcrib.calls import Completed, Failed, KeptResult
+from toolcrib.calls import Completed, Failed, KeptResult, Outcome
 from toolcrib.errors import HookError, exception_of
 from toolcrib.hooks import ModelInput
+from toolcrib.pipeline._call import Call
+from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._failures import described, hook_failure, offered
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = [
+    "LateValues",
     "apply_post",
     "apply_post_value",
-    "completed",
+    "completed_outcome",
     "context_of",
     "deliver",
     "deliver_reports",
     "deliver_result",
-    "kept",
-    "most_shown",
-    "reader_in",
+    "result_reader",
+    "shown_limit",
+    "store_long_result",
 ]
 
 
@@ -45,7 +47,7 @@ async def apply_post(call: LiveCall) -> Failed | None:
     ctx = context_of(call)
     returned = call.value if call.error is None else None
     result: Any = returned if call.error is None else call.error
-    for step in call.plan.held:
+    for step in call.plan.buffered_post_hooks:
         try:
             made = step.call(ctx, result, call.metadata)
             result = await made if isawaitable(made) else made
@@ -101,7 +103,7 @@ def deliver_reports(call: LiveCall) -> None:
     ctx = call.ctx
     if ctx is None or ctx.report is None:
         return
-    loop, thread, pass_on = asyncio.get_running_loop(), get_ident(), ctx.report
+    loop, thread, pass_on = asyncio.get_running_loop(), threading.get_ident(), ctx.report
     if not call.has_deliveries:
         ctx.report = partial(_read_report, call, pass_on)
         return
@@ -111,7 +113,7 @@ def deliver_reports(call: LiveCall) -> None:
         call.update_execution(reports=loop.create_task(_deliver_report(call, value, pass_on, before)))
 
     def report(value: Any) -> None:
-        if get_ident() == thread:
+        if threading.get_ident() == thread:
             start(value)
         else:  # of a tool that is executed in a thread
             loop.call_soon_threadsafe(start, value)
@@ -136,7 +138,7 @@ def _read_report(call: LiveCall, pass_on: Callable[[Any], None], value: Any) -> 
 async def apply_post_value(call: LiveCall, value: Any) -> Any:
     """Return one value of a stream after the post hooks that see each of them; raises HookError when one fails."""
     ctx = context_of(call)
-    for step in call.plan.each:
+    for step in call.plan.value_post_hooks:
         try:
             made = step.call(ctx, value, call.metadata)
             value = await made if isawaitable(made) else made
@@ -148,14 +150,14 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
 # --- results that are too long
 
 
-def reader_in(toolset: Toolset, entry: ToolEntry) -> ToolEntry | None:
+def result_reader(toolset: Toolset, entry: ToolEntry) -> ToolEntry | None:
     """Return the tool that reads the results kept of another; None where these are cut."""
     if entry.results is None or entry.max_result_chars is None:
         return None
     return next((one for one in toolset if one.tool is entry.results.reader), None)
 
 
-async def kept(plan: Plan, call_id: str, value: Any, run: Run) -> KeptResult | None:
+async def store_long_result(plan: CompiledTool, call_id: str, value: Any, run: Run) -> KeptResult | None:
     """Keep a result that is too long; None for any other, and where the run does not offer to read it."""
     reader, store, limit = plan.reader, plan.entry.results, plan.max_result_chars
     if reader is None or store is None or limit is None or not offered(reader, run):
@@ -165,17 +167,104 @@ async def kept(plan: Plan, call_id: str, value: Any, run: Run) -> KeptResult | N
     )
 
 
-def most_shown(plan: Plan, run: Run) -> int | None:
+def shown_limit(plan: CompiledTool, run: Run) -> int | None:
     """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
     whole = plan.reader is not None and run.reader.value_chars is not None
     return None if whole else plan.max_result_chars
 
 
-async def completed(call: LiveCall, value: Any) -> Completed | Failed:
+async def completed_outcome(call: LiveCall, value: Any) -> Completed | Failed:
     """Return the outcome of a call whose result a hook, a gate or the host gives; Failed where a delivery fails."""
     failed = await deliver_result(call.set_result(value))
     if failed is not None:
         return failed
     plan, run = call.plan, call.run
-    shown = await kept(plan, call.id, call.value, run)
-    return Completed(plan.name, call.id, call.value, "hook", most_shown(plan, run), shown)
+    shown = await store_long_result(plan, call.id, call.value, run)
+    return Completed(plan.name, call.id, call.value, "hook", shown_limit(plan, run), shown)
+
+
+# --- values that come after the result
+
+_END: Any = object()
+
+
+class LateValues:
+    """The values of a call that ended early, whose post hooks need the whole result, or whose tool returns.
+
+    Args:
+        made: The admitted call, or its outcome.
+        complete: Takes the call to its outcome.
+        streaming: Whether the tool streams.
+        plain: What a tool returns is its last value, and what a decision hook gave in its place are values, too.
+
+    Attributes:
+        outcome: What came of the call, once the values are taken.
+    """
+
+    def __init__(
+        self,
+        made: Call | Outcome,
+        complete: Callable[[LiveCall], Coroutine[Any, Any, Outcome]],
+        *,
+        streaming: bool,
+        plain: bool,
+    ) -> None:
+        self._made, self._complete, self._streaming, self._plain = made, complete, streaming, plain
+        self.outcome: Any = None
+
+    async def values(self) -> AsyncGenerator[Any, None]:
+        """Yield the values; leaving early stops the tool."""
+        made, wanted = self._made, self._plain or self._streaming
+        if type(made) is not LiveCall:
+            self.outcome, wanted = cast("Outcome", made), self._plain
+        elif made.ctx is None or self._streaming:
+            self.outcome = await self._complete(made)
+        else:
+            reports = _Reports(made.ctx, self._complete(made))
+            try:
+                async for value in reports.values():
+                    yield value
+                self.outcome = await reports.result()
+            finally:
+                await reports.stop()
+        if wanted and self.outcome.kind == "completed":
+            whole: Any = self.outcome.value
+            split = self._streaming and isinstance(whole, list)  # a post hook may make one value of them
+            values = cast("list[Any]", whole if split else [whole])
+            for value in values:
+                yield value
+
+
+class _Reports:
+    """What a tool that returns gives to `ctx.report`, while `work` goes on in a task of its own."""
+
+    def __init__(self, ctx: RunContext[Any], work: Coroutine[Any, Any, Outcome]) -> None:
+        self._ctx, self._before = ctx, ctx.report
+        self._values: asyncio.Queue[Any] = asyncio.Queue()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        ctx.report = self._report
+        self._task = asyncio.create_task(work)
+        self._task.add_done_callback(lambda _: self._values.put_nowait(_END))
+
+    async def values(self) -> AsyncGenerator[Any, None]:
+        """Yield them as they come."""
+        while (value := await self._values.get()) is not _END:
+            yield value
+
+    async def result(self) -> Outcome:
+        """Return what the work came to, after the values; raises what it raised."""
+        return await self._task
+
+    async def stop(self) -> None:
+        """Stop the work, where it goes on."""
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    def _report(self, value: Any) -> None:
+        if self._before is not None:
+            self._before(value)
+        if threading.get_ident() == self._thread:
+            self._values.put_nowait(value)
+        else:  # of a tool that is executed in a thread
+            self._loop.call_soon_threadsafe(self._values.put_nowait, value)

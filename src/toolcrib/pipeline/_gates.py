@@ -25,10 +25,10 @@ from toolcrib.calls import (
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, DecisionHook, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._arguments import equal_values
+from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
-from toolcrib.pipeline._finish import completed, context_of
+from toolcrib.pipeline._finish import completed_outcome, context_of
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._plan import GateList, Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry, steps_of
 
@@ -90,7 +90,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
             case Complete(output):
                 _note(call, name, "complete", given=own)
-                return await completed(call, output)
+                return await completed_outcome(call, output)
             case Reject(reason):
                 _note(call, name, "reject", reason, given=own)
                 return Rejected(plan.name, call.id, reason, "hook")
@@ -243,14 +243,14 @@ def _ordered(of_tool: Iterable[GateStep], of_run: tuple[GateStep, ...]) -> tuple
     return tuple(dict.fromkeys(sorted((*first, *of_tool, *of_run), key=stage_of)))
 
 
-def steps_between(plan: Plan, run: Run) -> list[tuple[str, str]]:
+def steps_between(plan: CompiledTool, run: Run) -> list[tuple[str, str]]:
     """Return what stands between a call and who has its result, in order: stages and names."""
     gates = [step for step in _ordered(plan.steps, run_steps(run)) if "new" in step.occasions]
     lines = [(step.stage, step.name if step.kind == "gate" else f"{step.name} ({step.kind})") for step in gates]
     first = next((at for at, step in enumerate(gates) if step.stage not in ("resolve", "validate")), len(gates))
     lines.insert(first, ("validate", "the arguments are read"))
     lines.append(("execute", f"`{plan.name}` runs"))
-    lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.each, *plan.held)]
+    lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.value_post_hooks, *plan.buffered_post_hooks)]
     lines += [("deliver", step.name) for step in (*plan.deliveries, *run.delivery_steps)]
     lines += [("deliver", "result store")] if plan.reader is not None else []
     return lines
@@ -283,7 +283,7 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             return Rejected(call.name, call.id, answer.reason)
         elif isinstance(answer, Complete):
             call.add_note(DecisionNote(step.name, "complete"))
-            return await completed(call, answer.output)
+            return await completed_outcome(call, answer.output)
         elif isinstance(answer, Completed | Rejected | Failed | Suspended):
             if isinstance(answer, Suspended) and step.resume is not None:
                 call.update_approval(waits_for=step.name)

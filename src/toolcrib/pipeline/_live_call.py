@@ -28,8 +28,8 @@ from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
+from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._failures import hook_failure
-from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
@@ -67,7 +67,7 @@ class LiveCall:
     execution: Execution = NOT_BEGUN
     extra_hooks: tuple[HookSet, ...] = ()
 
-    def __init__(self, received: ToolCall, plan: Plan, run: Run, trace: Trace | None = None) -> None:
+    def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: Trace | None = None) -> None:
         self.received = received
         self.plan = plan
         self.run = run
@@ -128,7 +128,7 @@ class LiveCall:
 
     @property
     def is_executable(self) -> bool:
-        return self.plan.execution is not None or self.plan.wrapped
+        return self.plan.execution is not None or self.plan.has_wrappers
 
     @property
     def counted_in(self) -> str:
@@ -168,7 +168,7 @@ class LiveCall:
     @property
     def finishes_later(self) -> bool:
         """Whether something has to be awaited when its tool has run: post hooks, deliveries, a result store."""
-        return self.plan.awaited or bool(self.run.delivery_steps)
+        return self.plan.finish_is_async or bool(self.run.delivery_steps)
 
     @property
     def waits_for_post_hooks(self) -> bool:
@@ -182,7 +182,9 @@ class LiveCall:
     @property
     def watched(self) -> bool:
         """Whether each value of a stream goes to a sink, a hook or a feature."""
-        return self.trace is not None or bool(self.plan.each or self.run.feature_parts) or self.has_deliveries
+        return (
+            self.trace is not None or bool(self.plan.value_post_hooks or self.run.feature_parts) or self.has_deliveries
+        )
 
     @property
     def has_deliveries(self) -> bool:
@@ -277,7 +279,7 @@ class LiveCall:
     # --- its arguments
 
     def read(self, *, gated: bool = True) -> None:
-        """Read the arguments as they came; raises what `Plan.read` does.
+        """Read the arguments as they came; raises what `CompiledTool.read` does.
 
         Args:
             gated: Whether a gate looks at a host's own.
@@ -379,7 +381,7 @@ class LiveCall:
             gated: Whether a gate has looked at them.
         """
         self.state = "admitted"
-        if self.approval.digest is not None or (gated and (self.plan.wrapped or self.args.is_shared)):
+        if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):
             self.update_execution(seal=self.args.digest)
 
     def require_sealed(self, arguments: Mapping[str, Any]) -> None:
@@ -421,7 +423,7 @@ class LiveCall:
             raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
         if not by_store and (self.history.key or first is not None):
             key = self._execution_key()
-            if key and not self.run.use_once(key):
+            if key and not self.run.claim(key):
                 raise CallStateError(self.plan.name, self.received.id, "executed")
         self.state, self.begun = "executing", True
         if first is not None:
@@ -435,7 +437,7 @@ class LiveCall:
         self.state, self.error = "admitted", None
         self.begun = first.begun = False
         self.update_execution(entered=False)
-        self.run.give_back(self._execution_key())
+        self.run.release(self._execution_key())
 
     def _execution_key(self) -> str:
         """Return what the run knows the execution of a written call by; each time it is in doubt is another.

@@ -17,17 +17,33 @@ from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._admit import admit_at_once, pass_edited, pass_gates, pass_more
+from toolcrib.pipeline._admit import (
+    admit_at_once,
+    ids_of,
+    load_call,
+    pass_edited,
+    pass_gates,
+    pass_more,
+    recheck_call,
+    recover_in_doubt,
+    restored_call,
+)
 from toolcrib.pipeline._call import Call, Executor
-from toolcrib.pipeline._execute import each, execute, note_end, settled, values_of
-from toolcrib.pipeline._failures import misread, not_allowed, not_offered, offered, tool_failure, unknown
-from toolcrib.pipeline._finish import apply_post, completed, deliver_result, kept, most_shown, reader_in
+from toolcrib.pipeline._compiled_tool import CompiledTool
+from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
+from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, offered, tool_failure, unknown
+from toolcrib.pipeline._finish import (
+    LateValues,
+    apply_post,
+    completed_outcome,
+    deliver_result,
+    result_reader,
+    shown_limit,
+    store_long_result,
+)
 from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._plan import Plan
-from toolcrib.pipeline._recover import begun_before, named, pass_again, restored, taken_up
 from toolcrib.pipeline._run import Run
-from toolcrib.pipeline._stream import LateValues
 from toolcrib.record import LogSink, Sink, Trace, calls_log, merged_sinks
 from toolcrib.tools import checked_output
 from toolcrib.toolsets import Toolset, ToolsetLike
@@ -69,7 +85,7 @@ class Pipeline:
         if hooks is not None:
             hooks.check(self.toolset.entries)
         self._hooks, self._executor = hooks, executor
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, CompiledTool] = {}
         self.toolset.listen_for_renewal(self)
 
     @property
@@ -107,7 +123,7 @@ class Pipeline:
         outcome = None if made.state == "executed" else await execute(made)
         if outcome is not None:
             return outcome
-        if made.plan.awaited or made.run.delivery_steps or (made.run.approvals is not None and made.is_noted):
+        if made.plan.finish_is_async or made.run.delivery_steps or (made.run.approvals is not None and made.is_noted):
             return await self.finish(made)
         return self._concluded(made)
 
@@ -150,21 +166,21 @@ class Pipeline:
         """
         plain = ended is not None
         made = await self.admit(call, run, grant=grant)
-        if isinstance(made, LiveCall) and made.plan.live and made.state == "admitted":
+        if isinstance(made, LiveCall) and made.plan.streams_through and made.state == "admitted":
             ended_early: Outcome | None = None
             with made:
                 while made.state == "admitted":
                     kept: list[Any] = []
                     async with values_of(made, kept) as values:
                         async for value in values:  # no generator in between: each costs as much as a value
-                            shown = await each(made, value) if made.watched else value
+                            shown = await process_value(made, value) if made.watched else value
                             kept.append(shown)
                             try:
                                 yield shown if plain else Yielded(shown)
                             except BaseException as left:
                                 made.update_execution(consumer_error=left)
                                 raise
-                    ended_early = await settled(made)
+                    ended_early = await execution_outcome(made)
             outcome = await self.finish(made) if ended_early is None else ended_early
         else:
             late = LateValues(made, self.run, streaming=self._streams(made), plain=plain)
@@ -201,7 +217,7 @@ class Pipeline:
         try:
             received.read()
         except (InvalidArguments, SchemaError) as error:
-            return misread(plan.name, call.id, error)
+            return invalid_arguments(plan.name, call.id, error)
         return received
 
     async def admit(
@@ -274,9 +290,9 @@ class Pipeline:
         if plan is None:
             return unknown(self.toolset, ToolCall(state["name"], state["arguments"], state["id"]), run)
         try:
-            return restored(plan, state, run)
+            return restored_call(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:
-            return misread(plan.name, state["id"], error)
+            return invalid_arguments(plan.name, state["id"], error)
 
     async def recover(
         self,
@@ -312,21 +328,21 @@ class Pipeline:
             ValueError: The state is none of a call: a field is missing.
         """
         run = Run() if run is None else run
-        name, call_id = named(state)
+        name, call_id = ids_of(state)
         self.check_answer(name, grant)
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
         trace = self._trace(received, run, plan)
         if plan is None:
             return _refused(trace, unknown(self.toolset, received, run))
         if isinstance(state, ToolCall):
-            return await begun_before(LiveCall(state, plan, run, trace), grant, begun, used)
+            return await recover_in_doubt(LiveCall(state, plan, run, trace), grant, begun, used)
         try:
-            call = taken_up(plan, state, run)
+            call = load_call(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
-            return _refused(trace, misread(plan.name, call_id, error))
+            return _refused(trace, invalid_arguments(plan.name, call_id, error))
         call.run, call.trace = run, trace
         call.enter(dict(call.metadata))
-        return await pass_again(call, grant)
+        return await recheck_call(call, grant)
 
     def check_answer(self, name: str, answer: Grant | Denial | None) -> None:
         """Check the result that an answer about a call in doubt gives, if it gives one.
@@ -401,7 +417,7 @@ class Pipeline:
         if live.is_noted:
             await note_end(live)
         failed: Outcome | None = None
-        if live.plan.held and live.state == "executed":
+        if live.plan.buffered_post_hooks and live.state == "executed":
             with live, live.activate():
                 failed = await apply_post(live)
         if failed is None and live.state == "executed" and live.finishes_later:
@@ -411,7 +427,7 @@ class Pipeline:
             return live.close(failed)
         if live.plan.reader is not None and live.state == "executed" and live.error is None:
             with live:
-                live.update_execution(kept=await kept(live.plan, live.id, live.value, live.run))
+                live.update_execution(kept=await store_long_result(live.plan, live.id, live.value, live.run))
         return self._concluded(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
@@ -424,7 +440,7 @@ class Pipeline:
         plan = self._plan(name)
         if plan is None:
             return Completed(name, call_id, value, "hook")
-        return await completed(LiveCall(ToolCall(name, {}, call_id), plan, run), value)
+        return await completed_outcome(LiveCall(ToolCall(name, {}, call_id), plan, run), value)
 
     def discard(self, call: Call) -> None:
         """Close the record of a call as cancelled, unless it was made: it will not be answered."""
@@ -449,7 +465,7 @@ class Pipeline:
             return call.outcome
         plan, call_id, run = call.plan, call.received.id, call.run
         if call.error is None:
-            most = plan.max_result_chars if plan.reader is None else most_shown(plan, run)
+            most = plan.max_result_chars if plan.reader is None else shown_limit(plan, run)
             outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
             if run.requirements:
                 run.completed.add(plan.name)
@@ -475,17 +491,17 @@ class Pipeline:
         plan = self._plan(name)
         return bool(run.delivery_steps) or (plan is not None and bool(plan.deliveries))
 
-    def _plan(self, name: str) -> Plan | None:
+    def _plan(self, name: str) -> CompiledTool | None:
         """Return a tool's plan, made when the tool is first called; None for a name that is not in the toolset."""
         plan = self._plans.get(name)
         if plan is None and name in self.toolset:
             entry = self.toolset[name]
-            reader = reader_in(self.toolset, entry)
-            plan = Plan(entry, self._hooks, self._executor, reader, tool_steps(entry, self._hooks))
+            reader = result_reader(self.toolset, entry)
+            plan = CompiledTool(entry, self._hooks, self._executor, reader, tool_steps(entry, self._hooks))
             self._plans[name] = plan
         return plan
 
-    def _trace(self, call: ToolCall, run: Run, plan: Plan | None) -> Trace | None:
+    def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> Trace | None:
         logs = _logs_calls(logging.INFO)
         if not (logs or self._sinks or run.sinks):
             return None

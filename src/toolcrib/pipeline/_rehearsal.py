@@ -9,10 +9,10 @@ from typing import Any
 from toolcrib.calls import DecisionNote, Outcome, Suspended, ToolCall
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._call import Call
+from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._gates import DECISION_HOOKS, PRE_HOOKS
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._pipeline import Pipeline
-from toolcrib.pipeline._plan import Plan
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import Toolset, ToolsetLike
 
@@ -85,7 +85,7 @@ class _Gates(Pipeline):
         live: Any = self.executed(call, value, error)
         return self._concluded(live)
 
-    def _plan(self, name: str) -> Plan | None:
+    def _plan(self, name: str) -> CompiledTool | None:
         is_new = name not in self._plans
         plan = super()._plan(name)
         if plan is not None and is_new:
@@ -96,5 +96,5 @@ class _Gates(Pipeline):
             plan.set_steps(tuple(step for step in plan.steps if step not in left_out))
         return plan
 
-    def _trace(self, call: ToolCall, run: Run, plan: Plan | None) -> None:
+    def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> None:
         return None

@@ -322,7 +322,7 @@ class Run:
         """Return the run's counters as JSON shapes, for `restore` in another process.
 
         Standing grants are not in it: who can write the text could grant itself something, and one that was taken back
-        would come back. A store keeps them, or the host gives them to the new run with `stand`.
+        would come back. A store keeps them, or the host gives them to the new run with `add_standing_grant`.
         """
         state = self._state
         features = {**state.stored_features, **{name: kept.to_dict() for name, kept in state.features.items()}}
@@ -395,14 +395,14 @@ class Run:
                 found |= state.describe(call)
         return found
 
-    def hear(self, text: str) -> None:
+    def add_user_message(self, text: str) -> None:
         """Keep what the user said, for the features of the run and for its record."""
         if self.record_words:
             self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.feature_parts:
             self.read(ModelInput("user", text))
 
-    def new_words(self) -> tuple[str, ...]:
+    def drain_user_messages(self) -> tuple[str, ...]:
         """Return what the user said since this was asked last, for a record: the last hundred texts."""
         said, self._state.heard = self._state.heard, ()
         return said
@@ -422,18 +422,18 @@ class Run:
         """Return a standing grant that was given in the run and fits a request."""
         return next((grant for grant in self._state.grants if not _approvals.misfit(grant, request)), None)
 
-    def stand(self, grant: Grant) -> None:
+    def add_standing_grant(self, grant: Grant) -> None:
         """Keep a standing grant for the rest of the run."""
         if grant not in self._state.grants:
             self._state.grants = (*self._state.grants, grant)
 
-    def use_once(self, mark: str) -> bool:
+    def claim(self, mark: str) -> bool:
         """Note that what may be used once was used; return False when it was used before."""
         fresh = mark not in self._state.used
         self._state.used.add(mark)
         return fresh
 
-    def give_back(self, mark: str) -> None:
+    def release(self, mark: str) -> None:
         """Note that what was used once was not used after all."""
         self._state.used.discard(mark)
 

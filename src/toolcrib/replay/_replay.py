@@ -195,7 +195,7 @@ class _Replay:
         own = self._run(call.run_id)
         for text in attempt.came.get("heard", ()):
             self.heard.add(call.run_id)
-            own.run.hear(str(text))
+            own.run.add_user_message(str(text))
         if attempt.came.get("weighed") is False and not own.unread:
             own.unread = _ELSEWHERE
         own.answers.follow(attempt)

@@ -26,9 +26,18 @@ if TYPE_CHECKING:
     from toolcrib.rounds._plan import ToolRoundPlan
     from toolcrib.rounds._recalled import recall_transcript
     from toolcrib.rounds._results import ToolCallIssue, ToolResult, rejection_reason
+    from toolcrib.rounds._retry import Retry
     from toolcrib.rounds._round import DecodeKeywords, ToolRound, decode, decode_stream
     from toolcrib.rounds._session import Session
-    from toolcrib.rounds._step import Continue, Finished, NeedsTools, StepKeywords, Stopped
+    from toolcrib.rounds._step import (
+        Continue,
+        Finished,
+        NeedsTools,
+        SessionResult,
+        StepKeywords,
+        Stopped,
+        Waiting,
+    )
     from toolcrib.rounds._transcript import Transcript
     from toolcrib.rounds._unhandled import Unhandled
     from toolcrib.rounds._usage import Usage
@@ -44,9 +53,10 @@ else:
             "._plan": "ToolRoundPlan",
             "._recalled": "recall_transcript",
             "._results": "ToolCallIssue ToolResult rejection_reason",
+            "._retry": "Retry",
             "._round": "DecodeKeywords ToolRound decode decode_stream",
             "._session": "Session",
-            "._step": "Continue Finished NeedsTools StepKeywords Stopped",
+            "._step": "Continue Finished NeedsTools SessionResult StepKeywords Stopped Waiting",
             "._transcript": "Transcript",
             "._unhandled": "Unhandled",
             "._usage": "Usage",
@@ -67,9 +77,11 @@ __all__ = [
     "HandledTool",
     "NeedsTools",
     "RejectedTool",
+    "Retry",
     "RoundHook",
     "RoundHooks",
     "Session",
+    "SessionResult",
     "StepKeywords",
     "Stopped",
     "SuspendedTool",
@@ -80,6 +92,7 @@ __all__ = [
     "Transcript",
     "Unhandled",
     "Usage",
+    "Waiting",
     "WireFormat",
     "client_model",
     "decode",

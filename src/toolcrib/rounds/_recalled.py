@@ -47,7 +47,7 @@ def recall_transcript(
         shape = json_shape(item)
         words = rules.words_of(shape)
         for text in words.texts:
-            run.hear(text)
+            run.add_user_message(text)
         for text in words.attached:
             attached = ToolCall("attachment", {}, "")
             run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))

@@ -22,18 +22,22 @@ from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
+from toolcrib.rounds._retry import Retry
 from toolcrib.rounds._round import DecodeKeywords, Dispatch, ToolRound, decode, decode_stream
 from toolcrib.rounds._round_json import run_from
 from toolcrib.rounds._round_state import pipeline_of
+from toolcrib.rounds._session_activity import ModelRequest
 from toolcrib.rounds._session_keeper import session_keeper
 from toolcrib.rounds._session_state import SessionState, asks
 from toolcrib.rounds._step import (
     Continue,
     Finished,
     NeedsTools,
+    SessionResult,
     StepKeywords,
     StepOptions,
     Stopped,
+    Waiting,
     chunk_listener,
     require_known,
 )
@@ -158,35 +162,67 @@ class Session(SessionState):
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
         self._activity.open(pipeline.sinks)
-        available = asked.get("available")
-        counter = UsageCounter(self.format)
+        listener = chunk_listener(on_chunk, on_text, self.format)
         with self._activity.request(json=request.output is not None) as sent:
-            reading = DecodeKeywords(
-                format=self.format,
-                run=self._activity.run,
-                transcript=self.transcript,
-                strict=asked.get("strict", False),
-            )
-            reply: object = self.model.reply(request)
-            if isawaitable(reply):  # an async generator is a stream as it is
-                reply = await reply
-            try:
-                if isinstance(reply, AsyncIterable):
-                    chunks = counter.counted(cast("AsyncIterable[object]", reply))
-                    listener = chunk_listener(on_chunk, on_text, self.format)
-                    round = await decode_stream(
-                        pipeline, chunks, available, on_chunk=listener, on_call=on_call, **reading
-                    )
-                else:
-                    counter.count(reply)
-                    round = decode(pipeline, reply, available, **reading)
-                sent.round = round
-            finally:
-                self._took = sent.usage = counter.usage()
-                sent.answered_by = counter.model
-                self.usage += self._took
+            self._took = Usage()
+            round = await self._ask(pipeline, request, asked, (listener, on_call), sent)
         self._container = round.container or self._container
         return await self._read(round, asked)
+
+    async def _ask(
+        self,
+        pipeline: Pipeline,
+        request: ChatRequest,
+        asked: StepKeywords,
+        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        sent: ModelRequest,
+    ) -> ToolRound:
+        """Ask the model, again where it fails and the step has a `retry`, and return its reply as a round."""
+        retry, number = asked.get("retry") or Retry(times=0), 0
+        while True:
+            counter, round, failure = UsageCounter(self.format), None, None
+            try:
+                round = sent.round = await self._ask_once(pipeline, request, asked, listeners, counter)
+            except Exception as error:  # the model is the code of others
+                failure = error
+            finally:
+                took = counter.usage()
+                self._took += took
+                self.usage += took
+                sent.usage, sent.answered_by = self._took, counter.model
+            if round is not None and round.stop_kind != "error":
+                return round
+            is_shown = counter.counted_any and any(listeners)
+            pause = None if is_shown else retry.pause_after(failure, number)
+            if pause is None and round is not None:
+                return round
+            if pause is None:
+                raise failure or RuntimeError("the model did not answer")
+            if round is not None:
+                round.discard()
+            number += 1
+            await retry.sleep(pause)
+
+    async def _ask_once(
+        self,
+        pipeline: Pipeline,
+        request: ChatRequest,
+        asked: StepKeywords,
+        listeners: tuple[Callable[[object], None] | None, CallListener | None],
+        counter: UsageCounter,
+    ) -> ToolRound:
+        available, (on_chunk, on_call) = asked.get("available"), listeners
+        reading = DecodeKeywords(
+            format=self.format, run=self._activity.run, transcript=self.transcript, strict=asked.get("strict", False)
+        )
+        reply: object = self.model.reply(request)
+        if isawaitable(reply):  # an async generator is a stream as it is
+            reply = await reply
+        if not isinstance(reply, AsyncIterable):
+            counter.count(reply)
+            return decode(pipeline, reply, available, **reading)
+        chunks = counter.counted(cast("AsyncIterable[object]", reply))
+        return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return what a reply wants."""
@@ -221,7 +257,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepOptions],
-    ) -> Finished[T] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[T]: ...
     @overload
     async def run(
         self,
@@ -230,7 +266,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[Any]: ...
     async def run(
         self,
         dispatch: Dispatch | None = None,
@@ -238,7 +274,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan:
+    ) -> SessionResult[Any]:
         """Ask the model until it has answered, and execute the calls that it makes.
 
         A session with an open round goes on with that one first: a session that waited for a person, perhaps in another
@@ -253,9 +289,11 @@ class Session(SessionState):
             keywords: As for `step`.
 
         Returns:
-            The answer; a `Stopped`, when a reply ended without one; or the plan of a round that waits for the host:
-            calls are suspended until a person answers, or something is `unhandled`. Where a gate suspended them or
-            something is unhandled, nothing of the round was executed. Run again when there is an answer.
+            The answer, a `Finished`, whose `result` it is; a `Stopped`, when a reply ended without one; or a `Waiting`,
+            the plan of a round that waits for the host: calls are suspended until a person answers, or something is
+            `unhandled`. Where a gate suspended them or something is unhandled, nothing of the round was executed. Run
+            again when there is an answer. Each of them has `result`, which says what to do where there is none, and
+            `waits_for`.
 
         Raises:
             RoundError: The model still asks for tools after so many rounds, and the last round was discarded; an answer
@@ -271,13 +309,13 @@ class Session(SessionState):
 
     async def _run(
         self, dispatch: Dispatch | None, max_rounds: int, hooks: RoundHooks, keywords: StepKeywords
-    ) -> Finished[Any] | Stopped | ToolRoundPlan:
+    ) -> SessionResult[Any]:
         took = Usage()
         waiting = self.open_round
         if waiting is not None:
             plan = await self.follow(waiting.run(self, dispatch, hooks=hooks))
             if not waiting.settled:
-                return plan
+                return Waiting.of(plan)
             await self._save()
         if not self.transcript:
             raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
@@ -292,7 +330,7 @@ class Session(SessionState):
                 continue
             plan = await self.follow(made.round.run(self, dispatch, hooks=hooks))
             if not made.round.settled:
-                return plan
+                return Waiting.of(plan)
             await self._save()
         made = await self._step(None, None, None, keywords)
         if isinstance(made, Finished | Stopped):
@@ -330,7 +368,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepOptions],
-    ) -> Finished[T] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[T]: ...
     @overload
     def run_sync(
         self,
@@ -339,7 +377,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan: ...
+    ) -> SessionResult[Any]: ...
     def run_sync(
         self,
         dispatch: Dispatch | None = None,
@@ -347,7 +385,7 @@ class Session(SessionState):
         max_rounds: int = 10,
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
-    ) -> Finished[Any] | Stopped | ToolRoundPlan:
+    ) -> SessionResult[Any]:
         """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
         work = self.run(dispatch, max_rounds=max_rounds, hooks=hooks, **keywords)
         return run_sync(work, instead="await session.run(...)")

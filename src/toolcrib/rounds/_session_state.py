@@ -64,7 +64,7 @@ class SessionState:
         self._repeated.clear()
         self._require_settled()
         PROVIDERS[self.format].add_user(self.transcript, text)
-        self.host_run.hear(text)
+        self.host_run.add_user_message(text)
         self._unanswered.append(text)
         return self
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, Never, TypedDict, TypeVar
 
-from toolcrib.errors import closest
+from toolcrib.calls import ApprovalRequest
+from toolcrib.errors import NoResult, closest
 from toolcrib.formats import Item, WireFormat, text_delta
 from toolcrib.pipeline import Pipeline
+from toolcrib.rounds._plan import ToolRoundPlan
+from toolcrib.rounds._retry import Retry
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._transcript import Transcript
+from toolcrib.rounds._unhandled import Unhandled
 from toolcrib.rounds._usage import Usage
 from toolcrib.toolsets import ToolAvailability, ToolRequirement, ToolsetLike
 
@@ -18,9 +23,11 @@ __all__ = [
     "Continue",
     "Finished",
     "NeedsTools",
+    "SessionResult",
     "StepKeywords",
     "StepOptions",
     "Stopped",
+    "Waiting",
     "chunk_listener",
     "require_known",
 ]
@@ -40,6 +47,7 @@ class StepOptions(TypedDict, total=False):
         strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
         return_schemas: Whether the model is shown what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
+        retry: How often the model is asked again after an error of the server's; not at all when left out.
     """
 
     tools: Pipeline | ToolsetLike
@@ -50,6 +58,7 @@ class StepOptions(TypedDict, total=False):
     strict: bool
     return_schemas: bool
     commit: bool
+    retry: Retry
 
 
 class StepKeywords(StepOptions, total=False):
@@ -60,6 +69,24 @@ class StepKeywords(StepOptions, total=False):
     """
 
     output: Any
+
+
+class SessionResult(ABC, Generic[T]):
+    """What a run of a session came to: an answer, a reply that ended without one, or a round that waits."""
+
+    @property
+    @abstractmethod
+    def result(self) -> T:
+        """The answer: the text, or a value of the type that was asked for.
+
+        Raises:
+            NoResult: There is none; it says why, and what to do.
+        """
+
+    @property
+    def waits_for(self) -> tuple[ApprovalRequest | Unhandled, ...]:
+        """What has to be answered before the session goes on; empty where nothing has."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +125,24 @@ class _Answer:
         self._round.discard()
 
 
-class Finished(_Answer, Generic[T]):
-    """The model answered.
-
-    Attributes:
-        result: The text, or a value of the type that was asked for.
-    """
+class Finished(_Answer, SessionResult[T]):
+    """The model answered."""
 
     __match_args__ = ("result",)
 
     def __init__(self, round: ToolRound, result: T, transcript: Transcript, usage: Usage) -> None:
         super().__init__(round, transcript, usage)
-        self.result = result
+        self._result = result
+
+    @property
+    def result(self) -> T:
+        return self._result
 
     def __repr__(self) -> str:
         return f"Finished({self.result!r})"
 
 
-class Stopped(_Answer):
+class Stopped(_Answer, SessionResult[Never]):
     """The reply ended before the model had answered: at a limit, in a refusal, in an error, cut.
 
     Nothing of it is in the transcript: `commit` adds the text that came, and another step asks again.
@@ -130,8 +157,42 @@ class Stopped(_Answer):
         super().__init__(round, transcript, usage)
         self.reason = round.stop_kind
 
+    @property
+    def result(self) -> Never:
+        mend = "`text` has what came, `await stopped.commit()` keeps it, and another run asks again"
+        raise NoResult("the session", f"the reply ended without an answer: {self.reason}", mend)
+
     def __repr__(self) -> str:
         return f"Stopped({self.reason!r})"
+
+
+class Waiting(ToolRoundPlan, SessionResult[Never]):
+    """The round of a session that waits: calls are suspended until a person answers, or something is unhandled.
+
+    It is the plan of that round; answer what is in `waits_for`, and run the session again.
+    """
+
+    @classmethod
+    def of(cls, plan: ToolRoundPlan) -> Waiting:
+        """Return a plan of a session's round as what its run came to."""
+        return cls(plan._state)
+
+    @property
+    def result(self) -> Never:
+        names = ", ".join(f"`{call.call.name}`" for call in self.suspended)
+        if names:
+            mend = (
+                "give the run an approver, as in `Run(approver=...)`, or answer the requests in `waits_for` "
+                "(`await waiting.resolve([request.grant()])`) and run the session again"
+            )
+            raise NoResult("the session", f"a person has to approve {names} first", mend)
+        kinds = ", ".join(f"`{one.kind}`" for one in self.unhandled)
+        mend = "commit what `answer` or `refuse` of each returns (`waits_for`), and run the session again"
+        raise NoResult("the session", f"{kinds or 'a call'} waits for an answer of yours", mend)
+
+    @property
+    def waits_for(self) -> tuple[ApprovalRequest | Unhandled, ...]:
+        return (*(call.request for call in self.suspended), *self.unhandled)
 
 
 def require_known(keywords: Mapping[str, Any]) -> None:

@@ -68,14 +68,20 @@ class Usage:
 
 
 class UsageCounter:
-    """Counts the tokens of one reply, whole or streamed."""
+    """Counts the tokens of one reply, whole or streamed.
+
+    Attributes:
+        counted_any: Whether a reply, or a part of one, came.
+    """
 
     def __init__(self, format: WireFormat) -> None:
         self._format: WireFormat = format
         self._tokens: Tokens | None = None
+        self.counted_any = False
 
     def count(self, shape: object) -> None:
         """Take up what a reply or a chunk says."""
+        self.counted_any = True
         self._tokens = tokens_in(shape, self._format, self._tokens) or self._tokens
 
     async def counted(self, chunks: AsyncIterable[object]) -> AsyncIterator[object]:

@@ -48,7 +48,7 @@ def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink
     if not wants_activities(sinks, run.sinks):
         return
     for one in requests:
-        if not run.use_once(f"usage of {one.id}"):
+        if not run.claim(f"usage of {one.id}"):
             continue
         counts = one.input_tokens, one.output_tokens, one.cached_tokens, one.cache_written_tokens, one.reasoning_tokens
         usage = Usage(1, *(count or 0 for count in counts), cost=None)

@@ -58,7 +58,8 @@ class ToolOptions:
         provider: What providers are asked for beside the schema.
         effect: What it does, for a `Provenance` policy: `none` reads, `fetch` reads from an address that an argument
             names, `write` and `create` change and add something in the user's own space, `send` informs others, `spend`
-            pays, `delete`, `share` and `execute` do so, `program` runs a program whose own calls are judged one by one. None counts as `execute`.
+            pays, `delete`, `share` and `execute` do so, `program` runs a program whose own calls are judged one by one.
+            None counts as `execute`.
         source: How far its results can be trusted: `trusted`, `name`, `untrusted`, these by field name, or a function
             of the arguments and the result that returns them. None for results that the run has read before.
         content: Parameters that say something and decide nothing, besides those marked with `Content`; `*` is for all

@@ -83,11 +83,13 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
 
         assert [version.store for version in found] == [
             "approvals",
+            "journals",
             "suspended calls",
             "events",
             "words",
             "results",
             "work",
+            "program requests",
             "dbos",
         ]
         assert {version.state for version in found} == {"missing"}

@@ -246,7 +246,7 @@ async def test_without_pins_a_change_asks_nothing(tmp_path: Path) -> None:
 async def test_a_standing_grant_of_the_hosts_own_is_for_any_definition(tmp_path: Path) -> None:
     await used_before(tmp_path)
     run = Run()
-    run.stand(Grant("add", scope="tool", principal="*"))
+    run.add_standing_grant(Grant("add", scope="tool", principal="*"))
     async with tools_of(tmp_path, server("Sum up.")).open() as tools:
         assert isinstance(await call(tools, run), Completed)
 

@@ -87,7 +87,7 @@ async def pay(recipient: str) -> str:
 async def outcome(said: Any, **more: Any) -> Any:
     """Return what becomes of a payment to an account that a result of the server's names."""
     run = Run(features=[Provenance()])
-    run.hear("pay what the bank says")
+    run.add_user_message("pay what the bank says")
     async with Toolset([connect(server(CLOSED, said=said), trusted=True, **more), pay]).open() as tools:
         pipeline = Pipeline(tools)
         assert isinstance(await pipeline.run(ToolCall("look", {"at": "bank"}), run), Completed)
@@ -113,7 +113,7 @@ async def test_a_private_result_is_not_sent_without_a_question() -> None:
 
     for said, waits in (({TRUST: {"sensitive": True}}, True), (None, False)):
         run = Run(features=[Provenance()])
-        run.hear("mail ann@corp.com what the bank says")
+        run.add_user_message("mail ann@corp.com what the bank says")
         async with Toolset([connect(server(CLOSED, said=said), trusted=True), mail]).open() as tools:
             pipeline = Pipeline(tools)
             await pipeline.run(ToolCall("look", {"at": "bank"}), run)

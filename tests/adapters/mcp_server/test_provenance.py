@@ -47,14 +47,14 @@ async def test_what_the_host_says_that_the_user_wrote_is_the_users(way: Way) -> 
     server = build_server(bank(paid), ServerOptions(run=lambda name: run))
     async with way(server) as client:
         await client.call_tool("read_file", {"path": "a.txt"})
-        run.hear(f"pay to {IBAN}")
+        run.add_user_message(f"pay to {IBAN}")
         assert text_of(await client.call_tool("pay", {"recipient": IBAN})) == "paid"
 
 
 @every_generation
 async def test_a_clients_user_is_shown_where_the_value_comes_from(way: Way) -> None:
     shown, paid, run = list[str](), list[str](), Run(features=[Provenance()])
-    run.hear("pay the bill")
+    run.add_user_message("pay the bill")
     server = build_server(bank(paid), ServerOptions(approve_by="elicit", run=lambda name: run))
     async with way(server, elicitation_callback=answering(APPROVE, asked=shown)) as client:
         await client.call_tool("read_file", {"path": "a.txt"})

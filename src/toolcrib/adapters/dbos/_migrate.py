@@ -10,7 +10,12 @@ from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
-from toolcrib.approvals import POSTGRES_APPROVAL_TABLES, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES
+from toolcrib.approvals import (
+    CLAIM_JOURNAL_TABLES,
+    POSTGRES_APPROVAL_TABLES,
+    SQLITE_APPROVAL_TABLES,
+    SUSPENDED_CALL_TABLES,
+)
 from toolcrib.database import Database, Execute, StoreTables, TablesVersion, file_version, transaction
 from toolcrib.errors import DatabaseError
 from toolcrib.record import POSTGRES_EVENT_TABLES, sqlite_event_tables
@@ -29,11 +34,16 @@ _GRANT = "Run `toolcrib db migrate --grant ROLE` as the owner of the tables, wit
 
 
 def _stores(database: Database) -> tuple[StoreTables, ...]:
-    if database.path is None:
-        own = (POSTGRES_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *POSTGRES_EVENT_TABLES, RESULT_TABLES)
-    else:
-        own = (SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, *sqlite_event_tables(), RESULT_TABLES)
-    return (*own, WORK_TABLES, REQUEST_TABLES)
+    on_server = database.path is None
+    return (
+        POSTGRES_APPROVAL_TABLES if on_server else SQLITE_APPROVAL_TABLES,
+        CLAIM_JOURNAL_TABLES,
+        SUSPENDED_CALL_TABLES,
+        *(POSTGRES_EVENT_TABLES if on_server else sqlite_event_tables()),
+        RESULT_TABLES,
+        WORK_TABLES,
+        REQUEST_TABLES,
+    )
 
 
 def table_versions(database: Database) -> list[TablesVersion]:

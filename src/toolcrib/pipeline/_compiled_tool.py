@@ -1,4 +1,4 @@
-"""Plan: the gates of one tool in one pipeline, flattened once and read on every call."""
+"""CompiledTool: the gates of one tool in one pipeline, flattened once and read on every call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolcrib.pipeline._run import BodyWrapper, Execute
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, ToolRunner
 
-__all__ = ["GateList", "Plan", "Reading", "RunnableTool"]
+__all__ = ["CompiledTool", "GateList", "Reading", "RunnableTool"]
 
 Reading: TypeAlias = Literal["json", "python"]
 _TEXT = (str, bytes)  # written out as `str | bytes` it would be made anew on every call
@@ -54,7 +54,7 @@ class GateList:
     read_host_arguments: bool = False
 
 
-class Plan:
+class CompiledTool:
     """One tool in one pipeline: its gates, and what is around its function.
 
     Attributes:
@@ -90,16 +90,19 @@ class Plan:
         self.timeout, self.max_retries = entry.timeout, entry.max_retries
         self.max_result_chars = entry.max_result_chars
         self.pre = entry.pre
-        self.held = tuple(step for step in entry.post if not (step.per_value and self.streaming))
+        self.buffered_post_hooks = tuple(step for step in entry.post if not (step.per_value and self.streaming))
         self.deliveries = entry.deliveries
-        self.reader, self.awaited = reader, bool(self.held or self.deliveries) or reader is not None
-        self.each = tuple(step for step in entry.post if step.per_value and self.streaming)
+        self.reader, self.finish_is_async = (
+            reader,
+            bool(self.buffered_post_hooks or self.deliveries) or reader is not None,
+        )
+        self.value_post_hooks = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
         around = () if executor is None else (_by_executor(executor),)
         self.wrappers: tuple[BodyWrapper, ...] = (*around, *(_by_runner(runner, entry) for runner in entry.runners))
-        self.wrapped = bool(self.wrappers)
-        self.direct = not self.streaming and not self.wrapped and self.execution is not None
-        self.live = self.streaming and not (self.held or self.wrapped)
+        self.has_wrappers = bool(self.wrappers)
+        self.calls_body_directly = not self.streaming and not self.has_wrappers and self.execution is not None
+        self.streams_through = self.streaming and not (self.buffered_post_hooks or self.has_wrappers)
         self.set_steps(steps)
 
     def set_steps(self, steps: tuple[GateStep, ...]) -> None:

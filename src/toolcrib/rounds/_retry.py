@@ -1,0 +1,84 @@
+"""Retry: how often a session asks its model again after an error of the server's, and after which pauses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+__all__ = ["Retry"]
+
+_BUSY = frozenset({408, 425, 429})  # and all of 500 and more
+_CONNECTION = frozenset({"APIConnectionError", "TransportError", "EndpointConnectionError"})  # of SDKs, by their names
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a model is asked again after an error of its server's, and after which pauses.
+
+    Such an error is an exception with the status 408, 425, 429 or 500 and more, a connection that failed, or a reply
+    that ended in an error. A step whose listeners were given a part of the reply is not repeated. The clients of OpenAI
+    and Anthropic repeat a request by themselves, too, unless they are made with `max_retries=0`.
+
+    Attributes:
+        times: How often it is asked again at most.
+        first: The seconds of the first pause; each further one is twice as long.
+        longest: The seconds of the longest pause. A server that asks for a longer one is given up.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        ValueError: A number is negative.
+    """
+
+    times: int = 3
+    first: float = 1.0
+    longest: float = 60.0
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        if min(self.times, self.first, self.longest) < 0:
+            raise ValueError("the numbers of a Retry are 0 or more: leave `retry` out to ask once")
+
+    def pause_after(self, failure: Exception | None, number: int) -> float | None:
+        """Return the seconds before the model is asked again; None where it is not.
+
+        Args:
+            failure: What was raised; None for a reply that ended in an error.
+            number: How often it was asked again before.
+        """
+        if number >= self.times or not (failure is None or _is_servers(failure)):
+            return None
+        wanted = _wanted_pause(failure)
+        return None if wanted > self.longest else max(wanted, min(self.first * 2**number, self.longest))
+
+
+def _is_servers(error: Exception) -> bool:
+    """Return whether an exception is an error of the server's, or of the way to it."""
+    if isinstance(error, ConnectionError | TimeoutError):
+        return True
+    if any(kind.__name__ in _CONNECTION for kind in type(error).__mro__):
+        return True
+    status = _status_of(error)
+    return status in _BUSY or status >= 500
+
+
+def _status_of(error: Exception) -> int:
+    """Return the status of the response that an SDK's exception is about; 0 for any other."""
+    response: object = getattr(error, "response", None)
+    inner = _object(_object(response).get("ResponseMetadata"))  # of boto3
+    of_error = (getattr(error, "status_code", None), getattr(error, "code", None))
+    found = (*of_error, getattr(response, "status_code", None), inner.get("HTTPStatusCode"))
+    return next((status for status in found if type(status) is int), 0)
+
+
+def _wanted_pause(error: Exception | None) -> float:
+    """Return the seconds for which a server wants to be left alone; 0 where it does not say."""
+    headers = _object(getattr(getattr(error, "response", None), "headers", None))
+    text = str(headers.get("retry-after"))
+    return float(text) if text.replace(".", "", 1).isdigit() else 0.0
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one in the place of anything else."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
