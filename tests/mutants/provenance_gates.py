@@ -360,8 +360,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "each component needs an origin of its own",
         "provenance/_origins.py",
-        "        found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts]\n",
-        "        found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts[:1]]\n",
+        "for part in parts] if whole is None else [whole]\n",
+        "for part in parts[:1]] if whole is None else [whole]\n",
         _MEMORY,
     ),
     Gate(

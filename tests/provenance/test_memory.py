@@ -176,8 +176,21 @@ def test_a_link_that_is_not_known_in_each_component_is_asked_about(text: str) ->
     assert asked(made, "write", "text", to="bob@corp.com", text=f"look at {text} now") == []
 
 
+@pytest.mark.parametrize("value", ["https://bit.ly/planb", "https://bit.ly/PLANB", "bit.ly/planB", "\uff42ob@corp.com"])
+def test_what_another_program_may_read_in_another_way_is_asked_about(value: str) -> None:
+    made = memory("send bob@corp.com the page https://bit.ly/PlanB")
+    assert asked(made, "send", to=value) != []
+    assert asked(made, "send", "text", to="bob@corp.com", text="see https://bit.ly/PlanB") == []
+
+
+@pytest.mark.parametrize("text", ["https://bit.ly/planb", "https://bit.ly/PLANB", "bit.ly/planB"])
+def test_a_link_in_other_capitals_is_another_link(text: str) -> None:
+    made = memory("send bob@corp.com the page https://bit.ly/PlanB")
+    assert asked(made, "send", "text", to="bob@corp.com", text=f"see {text}") != []
+
+
 @pytest.mark.parametrize(
-    "text", ["https://corp.com", "www.corp.com", "http://corp.com/plan/may", "bob@corp.com, 3.5 or 12.00"]
+    "text", ["https://corp.com", "www.corp.com", "http://corp.com/plan/May", "bob@corp.com, 3.5 or 12.00"]
 )
 def test_a_link_that_is_known_in_each_component_is_not_asked_about(text: str) -> None:
     made = memory("tell bob@corp.com the plan for May, and of www.corp.com")

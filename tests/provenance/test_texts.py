@@ -80,8 +80,8 @@ def test_words_in_a_row_are_found_as_a_plain_search_finds_them(words: list[str],
 
 
 def test_numbers_and_moments_are_read() -> None:
-    text = "1,234.50 and 12, -3 and v2 or 3gs; #113, $50, 98.70 eur."
-    assert list(numbers_in(text, is_loose=False)) == [1234.5, 12.0, -3.0, 113.0, 50.0, 98.7]
+    text = "1,234.50 and 12, -3 and v2 or 3gs; #113, $50, order 8: 98.70 eur."
+    assert list(numbers_in(text, is_loose=False)) == [1234.5, 12.0, -3.0, 113.0, 50.0, 8.0, 98.7]
     text = (
         "2026-05-01, june 3rd, the 10th of july, from may 1st to 5th 2027 and the 7th to the 9th of august, 12 apples"
     )

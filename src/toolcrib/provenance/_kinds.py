@@ -42,7 +42,7 @@ _CLOCK: Final = re.compile(
 _HALF_DAY: Final = re.compile(r"(?<![\w:.,+\-/])(\d{1,2})(?::(\d\d))? ?([ap])\.?m\b")
 
 _NUMBER: Final = re.compile(r"([$\u20ac\u00a3#]?)(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)([$\u20ac\u00a3%]?)")
-_NUMBERS: Final = re.compile(r"(?<![\w.,:/@\-])-?(?:\d{1,3}(?:,\d{3})+(?![,\d])|\d+)(?:\.\d+)?(?![\w:/@]|[.,]\d|-\w)")
+_NUMBERS: Final = re.compile(r"(?<![\w.,:/@\-])-?(?:\d{1,3}(?:,\d{3})+(?![,\d])|\d+)(?:\.\d+)?(?![\w/@]|[.,:]\d|-\w)")
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
 _LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")

@@ -22,7 +22,8 @@ _LINK: Final = re.compile(
     r"|//+\w"
     r"|\w@\w"
     r"|[\w-]\.[^\W\d_][\w-]*\w"  # a name with a dot, such as a host has
-    r"|\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?![\w.])",
+    re.IGNORECASE,
 )
 _MAYBE: Final = re.compile(r"[@:/\\%&]|\.\w|[^\x00-\x7f]")  # without one there is no link
 _LAYERS: Final = 3  # of encodings in one another
@@ -38,7 +39,7 @@ def plain_text(text: str) -> str:
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKC", text)
         text = "".join(char for char in decomposed if unicodedata.category(char) not in _OUT_OF_SIGHT or char.isspace())
-    return text.translate(_DOT).lower()
+    return text.translate(_DOT)
 
 
 def pieces_of(text: str) -> Iterator[str]:

@@ -177,7 +177,7 @@ class Memory(Origins):
                 if own:
                     self._echoes[number] = own
             if allowed is not None:
-                self._private.add(plain_text(text), number, allowed)
+                self._private.add(plain_text(text).lower(), number, allowed)
 
     def write(self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str]) -> None:
         """Note what a call with an effect writes: where it is read again, it is no more trusted than it is now.
@@ -352,7 +352,7 @@ class Memory(Origins):
             yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
         receivers = {flat(str(value)) for _, value in deciding if _has_words(value)}
         for path, value in (*deciding, *said):
-            for held, number, readers in self._private.within(plain_text(str(value))):
+            for held, number, readers in self._private.within(plain_text(str(value)).lower()):
                 if not receivers or not receivers <= readers:
                     origin = replace(self._sources[number].located(), kind="private")
                     yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
@@ -29,6 +30,8 @@ _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
 _LONGEST_PHRASE: Final = 8  # words
 _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "chosen": 1}
+_PATHS: Final = re.compile(r"[^\s/]+\.[^\s/]+/([^\s]+)")  # what follows the host of a link
+_SEGMENTS: Final = re.compile(r"[/?&=#+]")
 _PLAIN: Final = re.compile(r"[a-z]+")
 
 
@@ -94,15 +97,17 @@ class Origins:
         if number is not None or not isinstance(text, str):
             return [self._origin_of_number(number or 0.0)]
         whole = self._origin_of_text(text)
-        if whole is not None:
-            return [whole]
         if not self._reads_others:
-            return [Origin("derived")]
-        parts = components(text)
-        found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts]
+            return [Origin("derived") if whole is None else whole]
+        parts = [] if whole is not None else components(text)
+        found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts] if whole is None else [whole]
         if len(parts) > 1 and any(each.kind in ASKED for each in found):
             found = self._cover_phrases(text) or found
-        return found
+        unclear = None if any(each.kind in ASKED for each in found) else _spelling(str(value), self._has_cased)
+        return found if unclear is None else [Origin("model", part=flat(unclear))]
+
+    def _has_cased(self, segment: str) -> bool:
+        return self._user.has_cased(segment) or (not self.is_full and self._trusted.has_cased(segment))
 
     def _cover_phrases(self, text: str) -> list[Origin]:
         """Return the components of what is left of a text without words that stand side by side in one of ours."""
@@ -313,6 +318,17 @@ class Origins:
             for at in named
         ]
         return len(set(found)) == 1 and value.text in found[0]
+
+
+def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:
+    """Return the part of a text that another program may read in another way than we compare it; None for none.
+
+    That is a text with compatible characters, and a segment of a link in other capitals.
+    """
+    if not value.isascii() and unicodedata.normalize("NFKC", value) != value:
+        return value
+    segments = (part for path in _PATHS.findall(value) for part in _SEGMENTS.split(path.rstrip(".,:;!?")))
+    return next((part for part in segments if part.lower() != part.upper() and not has_cased(part)), None)
 
 
 def key_of(value: Any) -> str | float:

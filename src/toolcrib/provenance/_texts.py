@@ -144,6 +144,12 @@ class TextIndex:
         """Return whether a value without letters and digits, such as `*`, stands by itself in a text."""
         return value in self._marks
 
+    def has_cased(self, value: str) -> bool:
+        """Return whether a text that has a value has it with these capitals."""
+        word = next(iter(_WORD.findall(flat(value))), "")
+        chunks = self._places.get(word, _NOWHERE)[:_TRIES]
+        return any(value in self._texts[self._chunks[chunk][0]][2] for chunk in chunks)
+
     def has_name(self, value: str) -> bool:
         """Return whether a value stands in a text with a capital inside a sentence, as a name does."""
         name = re.compile(rf"(?<=[^.!?:] ){re.escape(value)}")
