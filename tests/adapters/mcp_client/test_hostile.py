@@ -310,7 +310,7 @@ BUSY: list[dict[str, Any]] = [
     {"allOf": [{"$ref": "#"}]},
     {"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}]}}},
     {"properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": {**TWICE, "a30": {}}},
-    {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(?=(a+)+$)"}}},
+    {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "(?<=x)(a+)+$"}}},
     {"patternProperties": {"^(a+)+$": {}}, "additionalProperties": {"not": {}}, "unevaluatedProperties": False},
 ]
 
