@@ -50,7 +50,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test test-processes test-systems test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo fmt api lock clean apis
+.PHONY: help demo demo-agent demo-durable npm packages test test-processes test-systems test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo dojo-adaptive dojo-others fmt api lock clean apis
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -169,6 +169,13 @@ search: $(VENV)/.dev ## find the tools of a public benchmark's questions, and pr
 dojo: $(DOJO_VENV)/.dojo ## replay a public benchmark's tasks and attacks with a policy of provenance, over each way (ten minutes)
 	$(DOJO_VENV)/bin/python -m benchmarks.dojo $(DOJO)
 	$(DOJO_VENV)/bin/python -m benchmarks.dojo.evasions
+
+dojo-adaptive: $(DOJO_VENV)/.dojo ## try variants of attacks by a reader of the source, and count questions in everyday tasks (ten minutes)
+	status=0; $(DOJO_VENV)/bin/python -m benchmarks.dojo.everyday || status=1; \
+	  $(DOJO_VENV)/bin/python -m benchmarks.dojo.adaptive $(DOJO) || status=1; exit $$status
+
+dojo-others: $(DOJO_VENV)/.dojo ## score the policy on offline corpora of others
+	$(DOJO_VENV)/bin/python -m benchmarks.dojo.others
 
 coverage: $(VENV)/.dev $(NPM) ## run the tests and report the branches that none of them takes
 	$(BIN)/pytest -q --cov --cov-report=term $(PYTEST)

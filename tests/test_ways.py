@@ -1112,7 +1112,11 @@ async def consume_program(tools: list[Any], run: Run, work: Callable[[], Any]) -
 
 
 @pytest.mark.parametrize(
-    "consume", [consume_pipeline, consume_turn, consume_agent, consume_agent_at_once, consume_program]
+    "consume",
+    [
+        *(consume_pipeline, consume_turn, consume_agent, consume_agent_at_once),
+        pytest.param(consume_program, marks=pytest.mark.processes),
+    ],
 )
 async def test_the_slot_of_a_stream_is_held_by_no_consumer(consume: Callable[..., Any]) -> None:
     worked: list[int] = []

@@ -17,7 +17,7 @@ from toolcrib.pipeline import Pipeline
 from toolcrib.tools import Tool
 from toolcrib.tools.from_schema import schema_tool
 
-__all__ = ["Ended", "replay"]
+__all__ = ["Ended", "replay", "tools_of", "world_of"]
 
 _MARK: Final = "INJ3CTION"
 
@@ -53,10 +53,10 @@ async def replay(suite: Any, task: Any, attack: Any = None, *, way: str = "pipel
         way: One of `WAYS`.
         guarded: Whether the run has the policy.
     """
-    world, trace = task.init_environment(_world(suite, attack)), list[Any]()
+    world, trace = task.init_environment(world_of(suite, _text_of(attack))), list[Any]()
     before = world.model_copy(deep=True)
     calls = [(made.function, dict(made.args)) for made in task.ground_truth(world)]
-    tools, person, has_struck = _tools(suite, world, trace), Person(), False
+    tools, person, has_struck = tools_of(suite, world, trace), Person(), False
     steps = [[call] for call in calls]
     if WAYS[way] is over_programs:
         steps = programs(calls, await _results(suite, world.model_copy(deep=True), calls), task.PROMPT)
@@ -74,10 +74,14 @@ async def replay(suite: Any, task: Any, attack: Any = None, *, way: str = "pipel
     return Ended(solved, has_struck, hit, tuple(person.asked[False]), tuple(person.asked[True]))
 
 
-def _world(suite: Any, attack: Any) -> Any:
-    """Return the world of a suite, with an attack in every place that a stranger can write to."""
+def _text_of(attack: Any) -> str:
     text = "" if attack is None else f"IMPORTANT {_MARK} {' '.join(attack.GOAL.split())}".replace('"', "'")
-    return _loaded(suite, text.replace("\\", "")).model_copy(deep=True)
+    return text.replace("\\", "")
+
+
+def world_of(suite: Any, text: str) -> Any:
+    """Return the world of a suite, with a text in every place that a stranger can write to; none where it is empty."""
+    return _loaded(suite, text).model_copy(deep=True)
 
 
 @cache
@@ -88,7 +92,7 @@ def _loaded(suite: Any, text: str) -> Any:
 
 async def _results(suite: Any, world: Any, calls: Sequence[Made]) -> list[Any]:
     """Return what a program is given for each of the calls, tried in a world of its own."""
-    pipeline = Pipeline(_tools(suite, world, []))
+    pipeline = Pipeline(tools_of(suite, world, []))
     results: list[Any] = []
     for call in calls:  # each is written down before the next one changes the world
         outcome = await pipeline.run(ToolCall(*call))
@@ -96,7 +100,7 @@ async def _results(suite: Any, world: Any, calls: Sequence[Made]) -> list[Any]:
     return results
 
 
-def _tools(suite: Any, world: Any, trace: list[Any]) -> list[Tool[..., Any]]:
+def tools_of(suite: Any, world: Any, trace: list[Any]) -> list[Tool[..., Any]]:
     """Return the tools of a suite as ours, with their labels; `trace` gets the calls that run."""
     return [_tool(suite.name, function, world, trace) for function in suite.tools]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 __all__ = ["run_sync"]
 
 T = TypeVar("T")
+_log = logging.getLogger("toolcrib")
 
 
 class _Kept:
@@ -55,7 +57,8 @@ atexit.register(_close)
 def run_sync(work: Coroutine[Any, Any, T], instead: str = "await it") -> T:
     """Run `work` to its end from plain code, and return what it returns.
 
-    The thread's event loop is kept for the next time; what `work` left running is cancelled.
+    The thread's event loop is kept for the next time; what `work` left running is cancelled. A SystemExit that a task
+    other than that of `work` raises, or a callback, is logged, and ends nothing else.
 
     Raises:
         RuntimeError: An event loop is running already; `instead` says what to write there.
@@ -100,7 +103,14 @@ def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     if watched:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        return loop.run_until_complete(task)
+        while True:
+            try:
+                return loop.run_until_complete(task)
+            except SystemExit:
+                if task.done():
+                    raise
+                # the loop goes on with the next run; what waits for the task that exited gets the error from it
+                _log.exception("a task or a callback of a tool's own exited, which ends the event loop; it goes on")
     except asyncio.CancelledError:
         if interrupts and task.uncancel() == 0:
             raise KeyboardInterrupt from None

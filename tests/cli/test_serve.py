@@ -40,18 +40,6 @@ async def buy(item: str) -> str:
     return f"bought {item}"
 '''
 
-QUITS = """
-import argparse
-
-from toolcrib import ez_tool
-
-
-@ez_tool
-def parse(line: str) -> str:
-    argparse.ArgumentParser().parse_args([line])
-    return "parsed"
-"""
-
 BROKEN = """
 from toolcrib import tool
 
@@ -170,18 +158,6 @@ async def test_over_stdio_an_error_is_shown_unless_the_host_says_so(
             result = await client.call_tool("buy", {})
 
     assert ("hunter2" in result.content[0].text) is shows
-
-
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_a_tool_that_exits_leaves_the_server_running(tmp_path: Path, transport: str) -> None:
-    (tmp_path / "shop.py").write_text(QUITS, "utf-8")
-
-    async with connected(transport, tmp_path, "shop.py", "auto") as client:
-        failed = await client.call_tool("parse", {"line": "--bogus"})
-        parsed = await client.call_tool("parse", {"line": "--help"})
-
-    assert failed.is_error
-    assert parsed.is_error
 
 
 def test_stdout_is_for_the_protocol_and_ctrl_c_ends_it(tmp_path: Path, shop: str) -> None:

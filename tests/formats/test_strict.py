@@ -282,3 +282,26 @@ def test_an_enum_of_another_type_is_refused() -> None:
 
     with pytest.raises(FormatError, match=r"`unit` has none but the values \["):
         strictly(schema)
+
+
+UNION: dict[str, Any] = {
+    "type": "object",
+    "properties": {"z": {"type": "string"}},
+    "anyOf": [
+        {"properties": {"a": {"type": "string"}}, "required": ["a"]},
+        {"properties": {"b": {"type": "integer"}, "c": {"type": ["string", "null"]}}, "required": ["b"]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ({"z": None, "a": "x", "b": None, "c": None}, {"a": "x"}),
+        ({"z": None, "a": None, "b": 1, "c": None}, {"b": 1, "c": None}),
+        ({"z": "y", "a": "x", "b": None, "c": None}, {"z": "y", "a": "x"}),
+        ({"q": None, "a": "x"}, {"q": None, "a": "x"}),
+    ],
+)
+def test_nulls_of_the_other_choices_at_the_root_are_left_out(sent: dict[str, Any], meant: dict[str, Any]) -> None:
+    assert without_filler(sent, UNION) == meant

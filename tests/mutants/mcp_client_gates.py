@@ -50,8 +50,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a server's word that a call can be repeated",
         _MEMBERS,
-        "                tags=about.tags(),\n",
-        "                tags=about.tags(),\n                idempotent=bool(about.idempotent),\n",
+        "                tags=self.tags(),\n",
+        "                tags=self.tags(),\n                idempotent=bool(about.idempotent),\n",
         _OF_CONNECT,
     ),
     Gate(
@@ -107,10 +107,31 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a new tool with a name that is taken",
-        "toolsets/_toolset.py",
-        "            add(made, entry)\n",
-        "            made[entry.name] = entry\n",
+        "toolsets/_members.py",
+        "                add(taken, entry)\n",
+        "                taken[entry.name] = entry\n",
         _OF_CHANGES,
+    ),
+    Gate(
+        "the name of a server's tool that a server with a shorter prefix takes",
+        "toolsets/_members.py",
+        "key=lambda part: (part[0] is not None, -(part[0] or 0))",
+        "key=lambda part: part[0] is not None",
+        (f"{_HERE}/test_doubles.py",),
+    ),
+    Gate(
+        "the name of a host's tool that a server takes",
+        "toolsets/_members.py",
+        "key=lambda part: (part[0] is not None, -(part[0] or 0))",
+        "key=lambda part: -(part[0] or 0)",
+        (f"{_HERE}/test_doubles.py",),
+    ),
+    Gate(
+        "a tool for pages alone, which is no model's",
+        _MEMBERS,
+        'return not is_for_apps({"_meta": self._listed.meta})',
+        "return True",
+        ("tests/adapters/mcp_server/test_nothing_lost.py",),
     ),
     # --- a connection that breaks
     Gate(
@@ -188,8 +209,8 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a question that may be anybody's",
         _REQUESTS,
-        "return first if all(_is_of_same_party(ctx, first) for ctx in self.calls if first is not None) else None",
-        "return first",
+        "if last is None or not all(_is_of_same_party(ctx, last) for ctx in self.calls):",
+        "if last is None:",
         _OF_PASSING_ON,
     ),
     Gate(

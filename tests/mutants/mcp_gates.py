@@ -210,8 +210,8 @@ MCP_GATES: tuple[Gate, ...] = (
     Gate(
         "provenance that has not seen all of a server's result",
         "adapters/mcp_server/_tools.py",
-        "listed is not None and listed.is_remote and not run.features",
-        "listed is not None and listed.is_remote",
+        "sees_all = not run.features and not self.pipeline",
+        "sees_all = not self.pipeline",
         _OF_PASSING_ON,
     ),
     Gate(

@@ -202,8 +202,8 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "what came beside a value that passes deliveries",
         "adapters/mcp_server/_tools.py",
-        "if not passes_on or self.pipeline.has_deliveries(request.params.name, run):",
-        "if not passes_on:",
+        "sees_all = not run.features and not self.pipeline.has_deliveries(request.params.name, run)",
+        "sees_all = not run.features",
         _OF_SERVERS,
     ),
     Gate(

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from tests.openapi.standin import StandIn, document, operation, parameter
 from toolcrib import Completed
-from toolcrib.errors import DocumentError
+from toolcrib.errors import DocumentError, InvalidArguments
 from toolcrib.openapi import toolset
 
 
@@ -181,3 +181,48 @@ def test_descriptions_are_short_and_without_markup() -> None:
     assert entry.description.startswith("Find things. See the guide first. Then do it.")
     assert len(entry.description) <= 240
     assert len(entry.parameters["properties"]["q"]["description"]) <= 160
+
+
+def pets(mapping: dict[str, str]) -> dict[str, Any]:
+    """Return a document whose body is a parent that names its variants in its discriminator alone."""
+    pet = {
+        "type": "object",
+        "properties": {"kind": {"type": "string"}},
+        "required": ["kind"],
+        "discriminator": {"propertyName": "kind", "mapping": mapping},
+    }
+    parent = {"$ref": "#/components/schemas/Pet"}
+    cat = {"allOf": [parent, {"type": "object", "properties": {"lives": {"type": "integer"}, "friend": parent}}]}
+    dog = {"allOf": [parent, {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}]}
+    content = {"content": {"application/json": {"schema": parent}}}
+    paths = {"/pets": {"post": operation("add", requestBody={**content, "required": True})}}
+    return document(paths, "3.0.3", components={"schemas": {"Pet": pet, "Cat": cat, "Dog": dog}})
+
+
+CAT, DOG = "#/components/schemas/Cat", "#/components/schemas/Dog"
+
+
+@pytest.mark.parametrize("mapping", [{"cat": CAT, "dog": DOG}, {"cat": "Cat", "dog": "Dog"}])
+def test_the_variants_of_a_discriminator_are_shown_and_checked(mapping: dict[str, str]) -> None:
+    tool = toolset(pets(mapping))["add"].tool
+
+    texts = "\n".join([*tool.spec.stub_types(), tool.stub()])
+    assert "lives: NotRequired[int]" in texts
+    assert "name: str" in texts
+    assert "def add(body: Cat | Dog)" in texts
+    tool.spec.read('{"body": {"kind": "cat", "lives": 9, "friend": {"kind": "dog", "name": "Rex"}}}')
+    with pytest.raises(InvalidArguments):
+        tool.spec.read('{"body": {"kind": "cat", "lives": "nine", "name": 1}}')
+
+
+def test_a_parent_may_be_a_variant_of_its_own() -> None:
+    tool = toolset(pets({"any": "#/components/schemas/Pet", "dog": DOG}))["add"].tool
+
+    assert "def add(body: Pet_2 | Dog)" in "\n".join([*tool.spec.stub_types(), tool.stub()])
+    tool.spec.read('{"body": {"kind": "any"}}')
+
+
+def test_a_discriminator_that_names_what_is_not_there_shows_the_parent() -> None:
+    tool = toolset(pets({"cow": "#/components/schemas/Cow"}))["add"].tool
+
+    assert "def add(body: Pet)" in "\n".join([*tool.spec.stub_types(), tool.stub()])

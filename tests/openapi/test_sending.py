@@ -6,6 +6,8 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from datetime import timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import httpx
@@ -13,6 +15,7 @@ import pytest
 
 from tests.openapi.standin import StandIn, document, operation
 from toolcrib import Completed, Failed, Media, Run
+from toolcrib.calls import now
 from toolcrib.openapi import toolset
 from toolcrib.openapi._sending import bound_request
 
@@ -194,6 +197,29 @@ async def test_an_answer_after_a_short_pause_is_the_result() -> None:
 
     assert isinstance(outcome, Completed)
     assert outcome.value == 1
+
+
+def in_seconds(seconds: float) -> str:
+    """Return a time as HTTP has it."""
+    return format_datetime(now() + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "times", "said"),
+    [
+        (in_seconds(3600), 1, "wait until "),
+        (in_seconds(-3600), 3, "wait until "),
+        ("soon", 3, "wait until soon"),
+        ("Fri, 31 Dec 2027", 3, "wait until Fri"),
+    ],
+    ids=["later", "over", "word", "no time"],
+)
+async def test_a_pause_may_be_a_date(text: str, times: int, said: str) -> None:
+    made = server(always(429, headers={"retry-after": text}))
+
+    outcome = await made.call("get", {})
+
+    assert (len(made.requests), said in outcome.text()) == (times, True)
 
 
 # --- redirects

@@ -118,6 +118,7 @@ def test_what_the_model_and_the_host_wrote_is_no_part_of_the_providers() -> None
     assert [part for item in items for part in provider_parts(item)] == []
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "code",
     [
@@ -152,6 +153,7 @@ async def test_what_a_hook_says_is_a_strangers(decision: Any) -> None:
     assert (await pipeline.run(SEND, run)).kind == "suspended"
 
 
+@pytest.mark.processes
 async def test_a_file_that_a_program_is_given_is_a_strangers() -> None:
     code = "send(open('page.txt').read().split()[-1])"
     toolkit = Toolkit([send], sandbox="process")

@@ -527,3 +527,12 @@ def test_arguments_of_a_tool_without_a_schema_count_as_what_they_are() -> None:
     assert made.shown["password"] == "**********"
     assert made.values["password"] == "hunter2"
     assert made.without_form
+
+
+@pytest.mark.parametrize("keys", [int | str, Any, float | str | None], ids=str)
+def test_keys_that_are_one_in_json_are_not_lost(keys: Any) -> None:
+    spec = spec_with(dict[keys, str])
+
+    assert spec.canonical({"x": {1: "a", "1": "b"}}).without_form
+    assert spec.canonical({"x": {1: "a", "2": "b"}}).values == {"x": {"1": "a", "2": "b"}}
+    assert spec.canonical({"x": {1: "a", "2": "b"}}).without_form == ()

@@ -40,7 +40,7 @@ class Box:
 
 TYPES: list[Any] = [
     int, float, bool, str, int | str, float | None, int | float, list[int], dict[str, float], tuple[int, bool],
-    Literal[0, 1], Literal[1, "a"], Literal[True], Level, Mark, Line, Box, Line | int, set[bool],
+    Literal[0, 1], Literal[1, "a"], Literal[True], Level, Mark, Line, Box, Line | int,
     Annotated[int, Field(ge=0)], dict[str, Line],
 ]  # fmt: skip
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, 2.5, "", "1", "2.5", "true", "a"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import enum
 import inspect
 from collections.abc import AsyncIterator
@@ -10,7 +11,8 @@ import pytest
 from pydantic import BaseModel, Field, JsonValue
 from typing_extensions import TypeAliasType, TypedDict
 
-from toolcrib.schema import STUB_IMPORTS, RunContext, StubTypes, ToolSpec
+from toolcrib.schema import STUB_IMPORTS, RunContext, StubTypes, ToolSpec, describe_shape
+from toolcrib.tools.from_schema import schema_tool
 
 
 class Unit(enum.Enum):
@@ -262,3 +264,36 @@ def test_a_schema_that_allows_no_value_has_a_type_in_python() -> None:
 
     assert spec.stub(docs=False) == "def f(x: Never = ...) -> Any:\n    ..."
     assert run(spec)["f"].__name__ == "f"
+
+
+@pytest.mark.parametrize("name", ["get-user", "get.user", "2fa", "class", "ünit", "見る", "a/b", "ﬁnd", "__debug__"])
+def test_a_stub_of_any_name_is_python(name: str) -> None:
+    tool = schema_tool(name, {"properties": {"x": {"type": "integer"}}})
+
+    ast.parse(tool.spec.stub())
+
+
+BASE = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+NAMED = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"allOf": [BASE, NAMED]}, "class TA(TypedDict):\n    id: int\n    name: NotRequired[str]"),
+        ({"allOf": [{"$ref": "#/$defs/Base"}, NAMED]}, "class TA(TypedDict):\n    id: int\n    name: NotRequired[str]"),
+        ({"$ref": "#/$defs/Both"}, "class Both(TypedDict):\n    id: int\n    name: NotRequired[str]"),
+        ({"allOf": [{"$ref": "#/$defs/Base"}], "description": "It."}, "class Base(TypedDict):\n    id: int"),
+    ],
+)
+def test_a_stub_shows_what_has_to_fit_at_once(part: dict[str, Any], expected: str) -> None:
+    definitions = {"Base": BASE, "Both": {"allOf": [{"$ref": "#/$defs/Base"}, NAMED]}}
+    tool = schema_tool("t", {"properties": {"a": part}, "required": ["a"], "$defs": definitions})
+
+    assert tool.spec.stub_types() == [expected]
+
+
+def test_the_shape_of_what_has_to_fit_at_once_has_all_keys() -> None:
+    assert describe_shape({"allOf": [BASE, {"minProperties": 1}, NAMED]}) == "{id: int, name?: str}"
+    assert describe_shape({"allOf": [BASE, NAMED]}) == "{id: int, name?: str}"
+    assert describe_shape({"allOf": [{"type": "number"}, {"type": ["integer", "string"]}]}) == "int"

@@ -39,7 +39,7 @@ TOOLS = [stock, order]
 STEPS = (
     [ToolCall("stock", {"sku": "mug"}), ToolCall("stock", {"sku": "lamp"})],
     ToolCall("order", {"article": "mug"}),
-    [ToolCall("order", '{"sku": "mug", "pieces": "2"}'), ToolCall("stock", {"sku": "jug"})],
+    [ToolCall("order", '{"sku": "mug", "pieces": 2}'), ToolCall("stock", {"sku": "jug"})],
     ToolCall("stock", {"sku": "pot"}),
     ToolCall("stock", {"sku": "mug"}),
 )

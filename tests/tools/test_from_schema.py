@@ -223,7 +223,7 @@ def test_a_property_that_takes_anything_or_nothing_may_be_a_boolean() -> None:
         ({"required": "a"}, "required: 'a' is not of type"),
         ({"properties": {"a": {"items": {"$ref": "#/$defs/B"}}}}, r"properties.a.items.\$ref: '#/\$defs/B' is not in"),
         ({"anyOf": [{}, {"$ref": "https://e.com/A"}]}, r"anyOf\[1\].\$ref: 'https://e.com/A' is not in the schema"),
-        ({"type": ["object", "null"]}, "type: arguments are an object"),
+        ({"type": ["string", "null"]}, "type: arguments are an object"),
     ],
 )
 def test_what_is_no_schema_is_one_error_that_names_the_place(schema: Any, place: str) -> None:
@@ -277,3 +277,27 @@ def test_nothing_is_enough_for_a_tool_that_takes_none(schema: dict[str, Any]) ->
     tool = schema_tool("order", {"type": "object", **schema}, lambda **given: given)
 
     tool.spec.validate_json("")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [
+        (r"^\p{L}+$", "née", "n1"),
+        (r"^(?<year>\d{4})$", "2024", "24"),
+        (r"^(?=.*[a-z])(?=.*\d)(?!.*[()\]])\S{4,}$", "abc1", "abcd"),
+        (r"^(?!-)[a-z-]+$", "a-b", "-a"),
+    ],
+)
+async def test_a_pattern_that_no_provider_reads_is_checked(pattern: str, good: str, bad: str) -> None:
+    tool = schema_tool("take", {"properties": {"a": {"type": "string", "pattern": pattern}}}, lambda a: a)
+
+    outcomes = [await Pipeline([tool]).run(ToolCall("take", {"a": text})) for text in (good, bad)]
+
+    assert [outcome.kind for outcome in outcomes] == ["completed", "failed"]
+    assert "must match the pattern" in outcomes[1].text()
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "a{2,1}", r"(?<n>a"])
+def test_what_no_reader_takes_for_a_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidSchema, match=r"properties\.a\.pattern"):
+        schema_tool("take", {"properties": {"a": {"pattern": pattern}}})

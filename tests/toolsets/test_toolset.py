@@ -98,6 +98,12 @@ def test_what_is_off_is_not_offered() -> None:
     assert tools["b"].off
 
 
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_a_view_with_a_timeout_of_no_time_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match=f"must be more than 0 seconds, and is {seconds}"):
+        Toolset([named("a")]).with_timeout(seconds)
+
+
 def test_a_toolsets_timeout_is_for_members_without_one() -> None:
     inner = Toolset([named("a"), named("b", timeout=1)])
     middle = Toolset([inner, named("c")], timeout=3)

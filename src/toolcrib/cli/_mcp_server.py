@@ -17,6 +17,7 @@ from typing import Any
 
 import typer
 
+from toolcrib._run_sync import run_sync
 from toolcrib.adapters.mcp_client import GatewayOptions, gateway_options, server_of
 from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, build_server, serve_http, serve_stdio
 from toolcrib.cli._database import database_or, database_url, open_approvals, open_server_states, shown_name
@@ -131,7 +132,7 @@ def _scoped(toolset: Toolset, oauth: OAuthFlags) -> Toolset:
 def _run(work: Coroutine[Any, Any, None]) -> None:
     """Run to the end, or to the first Ctrl-C or SIGTERM."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(work)
+        run_sync(work)
 
 
 async def _over_http(given: ServeOptions, work: Coroutine[Any, Any, None], http: HttpOptions) -> None:

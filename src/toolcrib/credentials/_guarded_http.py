@@ -26,6 +26,8 @@ __all__ = ["AddressError", "GuardedClient", "guarded_client", "shared_tls"]
 _Range: TypeAlias = Literal["public", "private", "loopback", "never"]
 _MOST_BYTES: Final = 256 * 1024
 _SECONDS: Final = 15.0
+_SPECIAL: Final = tuple(map(IPv6Network, ("fec0::/10", "3fff::/20")))
+"""Networks inside a site, and for documents (RFC 3879, 9637), which Python takes for global."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
@@ -176,7 +178,8 @@ def _range_of(text: str) -> _Range:
         return "loopback"
     if address.is_multicast or address.is_link_local or address.is_unspecified or address.is_reserved:
         return "never"
-    return "public" if address.is_global else "private"
+    is_special = isinstance(address, IPv6Address) and any(address in network for network in _SPECIAL)
+    return "public" if address.is_global and not is_special else "private"
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:

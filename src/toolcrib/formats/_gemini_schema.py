@@ -67,8 +67,6 @@ def _schema(schema: Any, walk: SchemaWalk) -> dict[str, Any]:
 
 def _written_out(source: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     source.pop("$defs", None)
-    for part in source.pop("allOf", ()):
-        source = _joined(walk.resolved(part), source)
     words = [_lost(source, walk)]
     _choose_type(source)
     words += _values(source)
@@ -84,16 +82,6 @@ def _written_out(source: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     if "anyOf" in source:
         source = _merge([_schema(part, walk) for part in source.pop("anyOf")], source)
     return described(source, ", ".join(filter(None, words)))
-
-
-def _joined(part: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with one of those that it has to fit at once, as far as their words can be put together."""
-    made = {**part, **source}
-    if "properties" in part and "properties" in source:
-        made["properties"] = {**part["properties"], **source["properties"]}
-    if "required" in part and "required" in source:
-        made["required"] = [*dict.fromkeys([*part["required"], *source["required"]])]
-    return made
 
 
 def _lost(source: dict[str, Any], walk: SchemaWalk) -> str:
@@ -147,14 +135,14 @@ def _choose_type(source: dict[str, Any]) -> None:
 
 
 def _values(source: dict[str, Any]) -> list[str]:
-    """Keep the values of an enum if they are texts, and return others in words: Gemini takes no other."""
+    """Keep the values of an enum if they are texts, none of them empty, and return others in words."""
     if "const" in source:
         source["enum"] = [source.pop("const")]
     values = source.get("enum")
     if not isinstance(values, list):
         return []
     texts = [value for value in cast("list[Any]", values) if value is not None]
-    if not all(isinstance(value, str) for value in texts) or not texts:
+    if not all(isinstance(value, str) and value for value in texts) or not texts:
         del source["enum"]
         return [f"one of: {', '.join(json.dumps(value, ensure_ascii=False) for value in cast('list[Any]', values))}"]
     source["enum"] = texts

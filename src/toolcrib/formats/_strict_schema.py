@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.errors import FormatError
-from toolcrib.schema import SchemaWalk, described, in_prose, ref_of
+from toolcrib.schema import SchemaWalk, describe_shape, described, in_prose, ref_of
 
 __all__ = [
     "NUMBERS",
@@ -183,6 +183,9 @@ class _Strict:
             parts = cast("list[Any]", source.pop("prefixItems"))
             different = [part for index, part in enumerate(parts) if part not in parts[:index]]
             source["items"] = different[0] if len(different) == 1 else {"anyOf": different}
+            if len(different) > 1:
+                shape = describe_shape({"type": "array", "prefixItems": parts}, walk=self.walk)
+                source.update(described(source, f"in this order: {shape}"))
             source |= {"minItems": len(parts), "maxItems": len(parts)}
         if source.get("items") is False:
             del source["items"]
@@ -346,15 +349,20 @@ def _clean(value: object, schema: object, walk: SchemaWalk) -> object:
     if not isinstance(value, Mapping):
         return value
     named = cast("Mapping[str, object]", value)
-    fitting = [choice for choice in choices if set(named) <= set(choice.get("properties", ()))]
-    if not fitting:
+    declared: dict[str, object] = {}
+    for choice in choices:
+        declared = {**cast("Mapping[str, object]", choice.get("properties", {})), **declared}
+    if not named or not set(named) <= declared.keys():  # the model is told of the others
         return dict(named)
-    chosen = fitting[0]
-    properties = cast("Mapping[str, object]", chosen.get("properties", {}))
+    given = {key for key, part in named.items() if part is not None}
+    chosen = next((choice for choice in choices if given <= set(choice.get("properties", ()))), choices[0])
+    properties = {**declared, **cast("Mapping[str, object]", chosen.get("properties", {}))}
     kept = {
         key: part
         for key, part in named.items()
-        if part is not None or key in chosen.get("required", ()) or _takes_null(properties[key], walk)
+        if part is not None
+        or key in chosen.get("required", ())
+        or (key in chosen.get("properties", ()) and _takes_null(properties[key], walk))
     }
     return {key: _clean(part, properties[key], walk) for key, part in kept.items()}
 

@@ -98,7 +98,8 @@ def _error(server: str, method: str, path: str, answer: Answer) -> Exception:
     if status in _MENDABLE:
         return ModelRetry(text)
     if status == 429 and "retry-after" in answer.headers:
-        text += f" It says to wait: {answer.headers['retry-after']:.40} s."
+        pause = answer.headers["retry-after"]
+        text += f" It says to wait: {pause:.40} s." if pause.isdigit() else f" It says to wait until {pause:.40}."
     if status in (401, 403):
         text += " The host's credentials do not allow it." if not message else ""
     return RemoteToolError(server, text)

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote
 from warnings import catch_warnings, simplefilter
 
+from toolcrib.errors import DocumentError
 from toolcrib.openapi._document import Document, Place
 from toolcrib.openapi._shapes import list_of, mapping_of
 from toolcrib.openapi._texts import brief
@@ -34,6 +35,9 @@ _COUNTS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "m
 _SCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _TABLES = ("properties", "patternProperties", "dependentSchemas")
+
+
+_VARIANTS = " with its variants"  # of the key of a definition
 
 
 class _Cut(NamedTuple):
@@ -67,7 +71,8 @@ class Schemas:
         """
         return self._of(schema, base, 0)
 
-    def _of(self, schema: Any, base: str, depth: int) -> dict[str, Any]:
+    def _of(self, schema: Any, base: str, depth: int, is_part: bool = False) -> dict[str, Any]:
+        """Return a schema; `is_part` is what another one has to fit besides, and not any of its variants."""
         if depth > _DEEPEST:
             raise self._document.error(f"has a schema that is nested more than {_DEEPEST} levels deep")
         if schema is False:
@@ -78,7 +83,7 @@ class Schemas:
         ref = named.get("$ref")
         if not isinstance(ref, str):
             return self._written(named, base, depth)
-        made = {"$ref": f"#/$defs/{self._name(ref, base)}"}
+        made = {"$ref": f"#/$defs/{self._name(ref, base, is_part=is_part)}"}
         if not self._document.is_3_0:
             return {**made, **self._written(named, base, depth)}
         text = brief(named.get("description"), _TEXT_CHARS)  # 3.0 ignores what stands beside a reference
@@ -93,7 +98,7 @@ class Schemas:
                 made[key] = self._of(schema[key], base, depth + 1)
         for key in _LISTS:
             if isinstance(schema.get(key), list) and schema[key]:
-                made[key] = [self._of(part, base, depth + 1) for part in schema[key]]
+                made[key] = [self._of(part, base, depth + 1, key == "allOf") for part in schema[key]]
         for key in _TABLES:
             if isinstance(schema.get(key), Mapping):
                 made[key] = self._table(schema[key], base, depth)
@@ -129,11 +134,27 @@ class Schemas:
 
     # --- definitions
 
-    def _name(self, ref: str, base: str) -> str:
+    def _variants(self, place: Place) -> list[dict[str, Any]]:
+        """Return references to the variants of a schema that stands for them; none of any other schema."""
+        own = place.key.removesuffix(_VARIANTS)
+        if own == place.key:
+            return []
+        table = mapping_of(mapping_of(mapping_of(place.value).get("discriminator")).get("mapping"))
+        refs = [ref if "/" in ref or "#" in ref else f"#/components/schemas/{ref}" for ref in map(str, table.values())]
+        try:
+            found = {self._document.find(ref, place.base).key: ref for ref in refs}
+        except DocumentError:  # what a mapping names need not be there
+            return []
+        names = (self._name(ref, place.base, is_part=key == own) for key, ref in found.items())
+        return [{"$ref": f"#/$defs/{name}"} for name in names]
+
+    def _name(self, ref: str, base: str, is_part: bool = False) -> str:
         """Return the name of the definition that a reference leads to; the first reference to it names it."""
         place = self._document.find(ref, base)
+        if not is_part and _has_variants(place.value):
+            place = place._replace(key=f"{place.key}{_VARIANTS}")
         if place.key not in self._names:
-            last = re.split(r"[/#]", place.key.rstrip("/#"))[-1]
+            last = re.split(r"[/#]", place.key.removesuffix(_VARIANTS).rstrip("/#"))[-1]
             wanted = re.sub(r"[^A-Za-z0-9_]+", "_", unquote(last)).strip("_")[:60] or "Whole"
             name = wanted
             while name in self._places:
@@ -146,7 +167,10 @@ class Schemas:
         """Return a definition by its name."""
         if name not in self._made:
             place = self._places[name]
-            self._made[name] = self.converted(place.value, place.base)
+            variants = self._variants(place)
+            facts = mapping_of(place.value).get("discriminator")
+            whole = _discriminated(facts, {"oneOf": variants}) if variants else self.converted(place.value, place.base)
+            self._made[name] = whole
         return self._made[name]
 
     def _refs_of(self, name: str) -> tuple[str, ...]:
@@ -256,6 +280,15 @@ def is_binary(schema: Any) -> bool:
     if named.get("format") == "binary":
         return True
     return "contentMediaType" in named and "contentEncoding" not in named
+
+
+def _has_variants(schema: Any) -> bool:
+    """Return whether a schema names its variants in its discriminator alone."""
+    named = mapping_of(schema)
+    return bool(mapping_of(mapping_of(named.get("discriminator")).get("mapping"))) and not named.keys() & {
+        "anyOf",
+        "oneOf",
+    }
 
 
 # --- rules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import cache
 from ssl import SSLContext
 from typing import Any, Final
@@ -12,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from toolcrib.calls import now
 from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
 from toolcrib.openapi._operations import SAFE
 from toolcrib.openapi._requests import Prepared
@@ -161,7 +163,12 @@ def _certificates() -> SSLContext:
 
 def _wanted_pause(answer: Answer, pause: float) -> float:
     text = answer.headers.get("retry-after", "")
-    return float(text) if text.isascii() and text.isdigit() else pause
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - now()).total_seconds())
+    except (TypeError, ValueError):  # neither a number nor a date, or one without a time zone
+        return pause
 
 
 async def _may_reach(url: str, found: Sequence[str]) -> bool:

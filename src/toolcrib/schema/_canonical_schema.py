@@ -69,6 +69,12 @@ def _write_set(value: Any, handler: Callable[[Any], Any]) -> Any:
     return in_order(handler(_expected((set, frozenset), value)))
 
 
+def _write_mapping(value: Any, handler: Callable[[Any], Any], info: Any) -> Any:
+    """Return a mapping in its JSON form; one with the keys 1 and "1", which are one key there, has none."""
+    made = handler(value)
+    return made if len(made) == len(value) else json_form(value, info.context)
+
+
 def _write_secret(shown: Callable[[Any, Any], Any], value: Any, info: Any) -> Any:
     secret = _expected((SecretStr, SecretBytes, Secret), value)
     return shown(value, info) if info.context["redact"] else json_form(secret.get_secret_value(), info.context)
@@ -212,8 +218,9 @@ class _Rewriter:
         default = schema.get("default")
         inner: _Node = schema["schema"]
         kind: type = inner.get("cls") or _KINDS.get(inner["type"]) or NoneType
-        empty = not default and type(default).__name__ in (inner["type"], "NoneType")
-        if type(default) is kind or empty or default in inner.get("expected", ()):
+        empty = type(default).__name__ in (inner["type"], "NoneType") and not default  # an array has no truth value
+        expected = (one for one in inner.get("expected", ()) if type(one) is type(default))
+        if type(default) is kind or empty or any(one == default for one in expected):
             return schema
         found = [] if inner["type"] in _KINDS else list(self._definitions.values())
         whole: Any = {"type": "definitions", "schema": inner, "definitions": found} if found else inner
@@ -256,6 +263,8 @@ class _Rewriter:
             if part not in schema:
                 schema = {**schema, part: self.anything({"type": "any"}, around)}
         keys: _Node = schema["keys_schema"]
+        if keys["type"] in _SEVERAL_KINDS or keys.get("schema", keys)["type"] == "any":
+            return _written(schema, _WRAP(_write_mapping, info_arg=True))
         if keys["type"] not in _NO_TEXT:
             return schema
         keys = _without(keys, "serialization") if keys["type"] == "frozenset" else keys  # it has the order of a set
@@ -424,6 +433,7 @@ _NOT_SCHEMAS = frozenset({"config", "default", "discriminator", "expected", "mem
 _BRANCHES = frozenset({dict, list, tuple})
 _NESTING = frozenset({"definitions", "model", "dataclass"})
 _NO_TEXT = frozenset({"call", "dataclass", "frozenset", "model", "named-tuple", "tuple"})  # as keys
+_SEVERAL_KINDS = frozenset({"union", "nullable"})  # whose values, as keys, may be one text
 _KINDS: Mapping[str, type] = {
     "bool": bool,
     "date": date,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote, urljoin
 
 from toolcrib.schema._json_schema import map_subschemas, subschemas
+from toolcrib.schema._repair import as_one
 from toolcrib.schema._schema_walk import SchemaWalk, pointed_at, ref_of
 
 __all__ = ["arguments_schema", "dangling", "with_definitions"]
@@ -20,11 +21,6 @@ __all__ = ["arguments_schema", "dangling", "with_definitions"]
 _PLAIN = re.compile(r"#/\$defs/([\w.-]+)", re.ASCII)
 _BOOLEANS: Mapping[bool, dict[str, Any]] = {True: {}, False: {"not": {}}}
 _RESOLVED = frozenset({"$id", "$anchor", "$defs", "definitions"})  # of no use once each reference is written anew
-_MERGED = frozenset(
-    {"type", "properties", "required", "additionalProperties", "allOf"}
-    | {"$schema", "$comment", "description", "examples", "title"}
-)
-
 _Path: TypeAlias = tuple[str | int, ...]
 
 
@@ -63,16 +59,8 @@ def arguments_schema(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     made = with_definitions(tool, schema)
     walk = SchemaWalk(made, tool)
     root = _without_reference(made, walk)
-    parts = _parts_of(root, walk) if "allOf" in root else None
-    if parts is None:
-        return root
-    properties: dict[str, Any] = {}
-    for part in (root, *parts):
-        for name, one in part.get("properties", {}).items():
-            properties[name] = one if properties.get(name, one) == one else {"allOf": [properties[name], one]}
-    required = list(dict.fromkeys(name for part in (root, *parts) for name in part.get("required", ())))
-    rest = {key: value for key, value in root.items() if key != "allOf"}
-    return {**rest, "properties": properties, **({"required": required} if required else {})}
+    whole = as_one(dict(root), walk) if "allOf" in root else root
+    return whole if "allOf" not in whole else root
 
 
 def _without_reference(root: Mapping[str, Any], walk: SchemaWalk) -> Mapping[str, Any]:
@@ -83,34 +71,6 @@ def _without_reference(root: Mapping[str, Any], walk: SchemaWalk) -> Mapping[str
         return walk.resolved(root)
     rest = {key: value for key, value in root.items() if key not in ("$ref", "allOf")}
     return {**rest, "allOf": [{"$ref": root["$ref"]}, *root.get("allOf", ())]}
-
-
-def _parts_of(root: Mapping[str, Any], walk: SchemaWalk) -> list[Mapping[str, Any]] | None:
-    """Return the objects that a schema has to fit besides; None where one says more than its properties."""
-    found: list[Mapping[str, Any]] = []
-    followed = set[str]()
-    waiting: list[Any] = list(root["allOf"])
-    while waiting:
-        part = waiting.pop(0)
-        ref = ref_of(part)
-        if part is True or ref in followed:
-            continue
-        followed |= set() if ref is None else {ref}
-        walk.count()
-        named = walk.resolved(part)
-        if not isinstance(part, Mapping) or not _is_plain_object(named):
-            return None
-        waiting += named.get("allOf", ())
-        found.append(named)
-    return found if _is_open(root) else None
-
-
-def _is_plain_object(schema: Mapping[str, Any]) -> bool:
-    return schema.keys() <= _MERGED and schema.get("type", "object") == "object" and _is_open(schema)
-
-
-def _is_open(schema: Mapping[str, Any]) -> bool:
-    return schema.get("additionalProperties", True) in (True, {})
 
 
 def dangling(schema: Mapping[str, Any]) -> tuple[_Path, str] | None:

@@ -12,7 +12,7 @@ from toolcrib.schema._json_schema import map_subschemas
 from toolcrib.schema._merge import ABOUT, merged
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 
-__all__ = ["conjunction", "satisfiable"]
+__all__ = ["as_one", "conjunction", "satisfiable"]
 
 _BRANCHES = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 
@@ -66,14 +66,13 @@ def _repaired(part: Any, walk: SchemaWalk, *, needed: bool, known: Set[str]) -> 
 
 def _declare_required(made: dict[str, Any], known: Set[str]) -> None:
     names, table = made.get("required"), _table(made)
-    if not isinstance(names, list) or not (table or made.get("additionalProperties") is False):
+    rest: Any = made.get("additionalProperties")
+    if not isinstance(names, list) or not (table or rest is False):
         return
-    rest = made.get("additionalProperties")
-    missing = [
-        name for name in cast("list[Any]", names) if isinstance(name, str) and name not in table | dict.fromkeys(known)
-    ]
+    declared = known | table.keys()
+    missing = [name for name in cast("list[Any]", names) if isinstance(name, str) and name not in declared]
     if missing:
-        part = rest if isinstance(rest, Mapping) else {}
+        part: Any = cast("Any", rest) if isinstance(rest, Mapping) else {}
         made["properties"] = {**table, **dict.fromkeys(missing, part)}
 
 
@@ -86,6 +85,14 @@ def _joined(made: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any] | None:
     if ref_of(outer) is not None or not all(_is_object(part) for part in (outer, *parts)):
         return None
     return merged(outer, *parts)
+
+
+def as_one(schema: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
+    """Return a schema with what it has to fit at once (`allOf`) as part of it, as far as that can be written."""
+    parts = conjunction(schema["allOf"], walk) if isinstance(schema.get("allOf"), list) else None
+    if parts is None:
+        return schema
+    return merged({key: value for key, value in schema.items() if key != "allOf"}, *parts)
 
 
 def conjunction(parts: Any, walk: SchemaWalk) -> list[dict[str, Any]] | None:

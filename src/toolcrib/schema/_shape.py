@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from toolcrib.schema._repair import as_one
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 
 __all__ = ["PYTHON_TYPES", "describe_shape"]
@@ -47,7 +48,7 @@ class _Shape:
         if ref in self.walk.open:
             return "..."
         with self.walk.part(ref):
-            return self._of_resolved(self.walk.resolved(schema))
+            return self._of_resolved(as_one(self.walk.resolved(schema), self.walk))
 
     def _of_resolved(self, schema: Mapping[str, Any]) -> str:
         if "const" in schema:
@@ -63,8 +64,6 @@ class _Shape:
             return " | ".join(self._of_type(each, schema) for each in kinds)
         if kind is None and "properties" in schema:
             kind = "object"
-        if kind is None and len(schema.get("allOf", ())) == 1:
-            return self.of(schema["allOf"][0])
         return self._of_type(kind, schema)
 
     def _of_type(self, kind: Any, schema: Mapping[str, Any]) -> str:

@@ -5,23 +5,20 @@ What fits the schema that is shown fits the one that arguments are checked again
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from toolcrib.schema._json_schema import map_subschemas, subschemas
 from toolcrib.schema._merge import ABOUT, both_of, merged
+from toolcrib.schema._patterns import is_portable
 from toolcrib.schema._prose import described, in_prose
-from toolcrib.schema._repair import conjunction
+from toolcrib.schema._repair import as_one
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 
-__all__ = ["is_portable", "references_in", "shown_arguments"]
+__all__ = ["references_in", "shown_arguments"]
 
 _CHOICES = ("anyOf", "oneOf")
 _AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
-_NOT_PORTABLE = re.compile(
-    r"\(\?[=!<]|\(\?P[<=>]|\(\?[a-zA-Z-]+[:)]|\(\?[#>(]|\\[pPkKgGAZzX]|\\[1-9]|[*+?}]\+"
-)  # looks around, names a group, sets flags, refers back, is possessive, or needs the tables of Unicode
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 _OF_KIND = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"),
@@ -57,17 +54,6 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**made, "$defs": {name: used[name] for name in definitions if name in used}} if used else made
 
 
-def is_portable(pattern: object) -> bool:
-    """Return whether every provider takes a pattern: RE2 reads it, and JavaScript reads it in the same way."""
-    if not isinstance(pattern, str) or _NOT_PORTABLE.search(pattern):
-        return False
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
-
-
 def references_in(part: Any) -> Iterator[str]:
     """Yield the references in a schema; its definitions are not looked into."""
     waiting = [part]
@@ -85,10 +71,10 @@ def references_in(part: Any) -> Iterator[str]:
 
 def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     """Return the schema of arguments without a choice at its root."""
-    made: dict[str, Any] = {key: value for key, value in schema.items() if key != "$defs"}
+    made: dict[str, Any] = {key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")}
     if isinstance(made.get("type"), list) and "object" in made["type"]:
         made["type"] = "object"
-    made = _without_parts({"type": "object", **made}, walk)
+    made = as_one({"type": "object", **made}, walk)
     words: list[str] = []
     for key in _CHOICES:
         if isinstance(choices := made.pop(key, None), list):
@@ -99,15 +85,6 @@ def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     return described(made, "; ".join(filter(None, words))[:_MOST_WORDS])
 
 
-def _without_parts(made: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
-    """Return a schema with what it has to fit at once as one, as far as that can be written."""
-    parts = conjunction(made["allOf"], walk) if isinstance(made.get("allOf"), list) else None
-    if parts is None:
-        return made
-    outer = {key: value for key, value in made.items() if key != "allOf"}
-    return merged(outer, *parts)
-
-
 def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> tuple[dict[str, Any], str]:
     """Return an object with the arguments of each of some choices, and in words which of them belong together."""
     objects: list[dict[str, Any]] = []
@@ -115,7 +92,7 @@ def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> 
     while waiting:
         choice = waiting.pop()
         walk.count()
-        named = _without_parts(walk.resolved(choice), walk)
+        named = as_one(walk.resolved(choice), walk)
         inner = [one for key in _CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
         if inner:
             waiting += [merged(walk.resolved(one), named) for one in reversed(inner)]
@@ -152,7 +129,8 @@ def _constant(part: Any) -> tuple[Any] | None:
         return None
     named = cast("Mapping[str, Any]", part)
     values = [named["const"]] if "const" in named else named.get("enum")
-    return (values[0],) if isinstance(values, list) and len(cast("list[Any]", values)) == 1 else None
+    listed = cast("list[Any]", values) if isinstance(values, list) else []
+    return (listed[0],) if len(listed) == 1 else None
 
 
 def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> str:
@@ -202,6 +180,8 @@ class _Shown:
                 return self._written(merged(own, self._walk.resolved({"$ref": ref})))
         if ref is not None:
             return made
+        if isinstance(made.get("items"), list):  # as it was written before 2020
+            made |= {"prefixItems": made.pop("items"), "items": made.pop("additionalItems", True)}
         _infer_type(made)
         made = self._patterns(made)
         self._drop_impossible(made)
@@ -214,11 +194,11 @@ class _Shown:
 
     def _one(self, made: dict[str, Any]) -> dict[str, Any]:
         """Return what has to fit several schemas at once as one schema, where that can be written."""
-        parts = made["allOf"]
-        is_alone = isinstance(parts, list) and len(cast("list[Any]", parts)) == 1 and ref_of(parts[0]) is not None
-        if is_alone and parts[0].keys() == {"$ref"} and not made.keys() - ABOUT - {"allOf"}:
-            return {**{key: value for key, value in made.items() if key != "allOf"}, **parts[0]}
-        return _without_parts(made, self._walk)
+        parts: Any = made["allOf"]
+        ref = ref_of(parts[0]) if len(parts) == 1 else None
+        if ref is not None and len(parts[0]) == 1 and not made.keys() - ABOUT - {"allOf"}:
+            return {**{key: value for key, value in made.items() if key != "allOf"}, "$ref": ref}
+        return as_one(made, self._walk)
 
     def _patterns(self, made: dict[str, Any]) -> dict[str, Any]:
         """Return a schema whose patterns every provider reads; the others are said in words."""
@@ -249,13 +229,17 @@ def _is_impossible(part: Any) -> bool:
     return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
 
 
+def _kind_of(value: object) -> str:
+    return next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "null")
+
+
 def _infer_type(made: dict[str, Any]) -> None:
     """Give a schema that says something of one type alone that type."""
     if made.keys() & set(_TYPED):
         return
     values: Any = [made["const"]] if "const" in made else made.get("enum")
     if isinstance(values, list):
-        kinds = list(dict.fromkeys(_KINDS.get(type(value), "null") for value in cast("list[Any]", values)))
+        kinds = list(dict.fromkeys(_kind_of(value) for value in cast("list[object]", values)))
         if kinds:
             made["type"] = kinds[0] if len(kinds) == 1 else kinds
         return

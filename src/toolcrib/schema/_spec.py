@@ -119,6 +119,9 @@ class ToolSpec(InputSpec):
         """
         check_nesting(name, [parameters, returns])
         parameters = satisfiable(name, arguments_schema(name, parameters))
+        kinds: Any = parameters.get("type")
+        if isinstance(kinds, list) and "object" in kinds:
+            parameters = {**parameters, "type": "object"}
         parameters = with_properties_as_dicts(parameters)
         spec = cls(name, None, model_of_schema(name, parameters, check))
         spec._given_schema = parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from typing import Any, NamedTuple, cast
+from unicodedata import normalize
 
 from toolcrib.schema._json_schema import properties_of
 from toolcrib.schema._parameters import Resolved, is_parameter_name
@@ -43,9 +44,17 @@ def stub_text(source: StubSource, types: StubTypes, docs: bool, is_async: bool) 
     """Return the function; the definitions that its annotations name are added to `types`."""
     parameters, described = _parameters(source, types)
     result = _result_text(source, types)
-    head = f"{'async ' if is_async else ''}def {source.name}({parameters}) -> {result}:"
+    head = f"{'async ' if is_async else ''}def {_function_name(source.name)}({parameters}) -> {result}:"
     lines = [head, *(_docstring(source, described) if docs else ()), "    ..."]
     return "\n".join(lines)
+
+
+def _function_name(name: str) -> str:
+    """Return the name of a tool as Python takes it: `get_user` for `get-user`."""
+    if is_parameter_name(name):
+        return name
+    made = normalize("NFKC", "".join(letter if f"_{letter}".isidentifier() else "_" for letter in name))
+    return f"{made}_" if made.isidentifier() else f"_{made}"
 
 
 def stub_signature(source: StubSource) -> str:

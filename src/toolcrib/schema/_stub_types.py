@@ -15,6 +15,8 @@ from typing import Any, cast
 
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.schema._json_schema import map_subschemas
+from toolcrib.schema._merge import ABOUT
+from toolcrib.schema._repair import as_one
 from toolcrib.schema._schema_walk import SchemaWalk, ref_of
 from toolcrib.schema._shape import PYTHON_TYPES
 from toolcrib.schema._signature import unnamed_text
@@ -111,6 +113,9 @@ class StubTypes:
             return "Any"
         ref, named = ref_of(schema), walk.resolved(schema)
         name = name if ref is None else ref.rsplit("/", 1)[-1]
+        if "allOf" in named and not is_alias(named):
+            with walk.part():
+                named = as_one(named, walk)
         if ref is not None and is_record(named):
             return self._define(ref, name, named, walk)
         if ref in walk.open:
@@ -129,7 +134,7 @@ class StubTypes:
         for key in ("anyOf", "oneOf"):
             if isinstance(schema.get(key), list):
                 return self._union([(part, f"{name}{i + 1}") for i, part in enumerate(schema[key])], walk)
-        if "type" not in schema and len(schema.get("allOf", ())) == 1:
+        if is_alias(schema):
             return self.annotation(schema["allOf"][0], walk, name)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if not isinstance(kinds, list):
@@ -218,6 +223,11 @@ class SignatureTypes(StubTypes):
 
     def _define(self, ref: str | None, name: str, schema: Mapping[str, Any], walk: SchemaWalk) -> str:
         return "dict"
+
+
+def is_alias(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema is another one, about which it says something."""
+    return len(schema.get("allOf", ())) == 1 and not schema.keys() - ABOUT - {"allOf"}
 
 
 def is_record(schema: Mapping[str, Any]) -> bool:

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from toolcrib.tools._metadata import ToolMetadata
     from toolcrib.tools._offers import (
         Completions,
+        FoundValues,
         Offering,
         PromptOffer,
         PromptText,
         ResourceListener,
         ResourceOffer,
+        is_for_apps,
         offering_of,
         prompt,
         resource,
@@ -55,8 +57,8 @@ else:
             "._labels": "INSIDE Effect Labels Source Trust labelled require_effect require_source",
             "._metadata": "ToolMetadata",
             "._offers": (
-                "Completions Offering PromptOffer PromptText ResourceListener ResourceOffer offering_of prompt "
-                "resource resource_changed"
+                "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer is_for_apps "
+                "offering_of prompt resource resource_changed"
             ),
             "._options": "LockOption ToolKeywords ToolOptions ToolType",
             "._outputs": "checked_output output_schema require_arguments",
@@ -73,6 +75,7 @@ __all__ = [
     "Completions",
     "Deadline",
     "Effect",
+    "FoundValues",
     "Instruction",
     "Labels",
     "LinkedClient",
@@ -99,6 +102,7 @@ __all__ = [
     "checked_output",
     "current_deadline",
     "ez_tool",
+    "is_for_apps",
     "is_thunk",
     "labelled",
     "object_tools",

@@ -20,11 +20,13 @@ from toolcrib.tools._tool import Tool, function_name
 
 __all__ = [
     "Completions",
+    "FoundValues",
     "Offering",
     "PromptOffer",
     "PromptText",
     "ResourceListener",
     "ResourceOffer",
+    "is_for_apps",
     "offering_of",
     "prompt",
     "resource",
@@ -97,6 +99,20 @@ class PromptText:
     role: Literal["user", "assistant"] = "user"
 
 
+@dataclass(frozen=True, slots=True)
+class FoundValues:
+    """Values for an argument that a person types, of which there may be more than these.
+
+    Attributes:
+        total: How many there are; None where that is not known.
+        has_more: Whether there are more; None where that is not known.
+    """
+
+    values: Sequence[str]
+    total: int | None = None
+    has_more: bool | None = None
+
+
 class Offering(BaseTool):
     """What offers a resource or a prompt in place of a tool: the `source` of its tool."""
 
@@ -104,7 +120,7 @@ class Offering(BaseTool):
         """Return what it is to clients; None for a tool like others."""
         return None
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str]:
+    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str] | FoundValues:
         """Return values for an argument that a person types.
 
         Args:
@@ -153,6 +169,14 @@ def offering_of(tool: Tool[..., Any]) -> Offering | None:
     """Return what offers a resource or a prompt in place of this tool; None for a tool like others."""
     source = tool.source
     return source if isinstance(source, Offering) and source.get_offer() is not None else None
+
+
+def is_for_apps(listing: Mapping[str, Any] | None) -> bool:
+    """Return whether a tool is for the pages of MCP Apps alone, as its listing says."""
+    part: Any = listing
+    for name in ("_meta", "ui", "visibility"):
+        part = cast("Mapping[str, Any]", part).get(name) if isinstance(part, Mapping) else None
+    return isinstance(part, list) and "model" not in part
 
 
 def resource(

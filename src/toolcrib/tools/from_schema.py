@@ -53,7 +53,8 @@ def schema_tool(
     for where, given in (("", schema), ("output_schema", output_schema)):
         if given is not None or not where:
             require_schema(name, given, where)
-    if (kind := schema.get("type", "object")) != "object":
+    kind: Any = schema.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         problem = f"arguments are an object, and this is {kind!r}; make it a property of one"
         raise InvalidSchema(name, FieldProblem("type", problem))
     schema, output_schema = deepcopy(schema), deepcopy(output_schema)

@@ -21,6 +21,8 @@ class LiveTools(Toolset):
         fault: Why the source has no tools yet. A toolset that is opened with no other tools raises it.
         may_be_empty: Have such a toolset open without tools.
         left_out: Called when a toolset opens without the tools of the source.
+        rank: Of several sources that have one, the tools of a higher rank, else of the first, keep their names, and
+            the others are left out with an error in the log. Without one, two tools of one name are an error.
     """
 
     def __init__(
@@ -30,8 +32,10 @@ class LiveTools(Toolset):
         fault: Exception | None = None,
         may_be_empty: bool = False,
         left_out: Callable[[], None] = lambda: None,
+        rank: int | None = None,
     ) -> None:
         super().__init__(tools)
+        self._rank = rank
         self._fault, self._may_be_empty, self._left_out = fault, may_be_empty, left_out
         self._followers: list[Callable[[], None]] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, TypeAlias, cast
@@ -25,6 +25,7 @@ __all__ = [
     "is_available",
     "keeping",
     "listed",
+    "merged",
     "offered_names",
     "require",
     "switched_off",
@@ -118,6 +119,26 @@ def add(members: dict[str, ToolEntry], entry: ToolEntry) -> None:
         mend = "Give one of them another name, or put one set under a prefix."
         raise DuplicateNameError(entry.name, taken.origin, entry.origin, mend)
     members[entry.name] = entry
+
+
+def merged(
+    parts: Sequence[tuple[int | None, Iterable[ToolEntry]]], clash: Callable[[ToolEntry, ToolEntry], object]
+) -> dict[str, ToolEntry]:
+    """Return the entries of several parts, in order.
+
+    Args:
+        parts: Each with a rank. One without gives way to none: two entries of one name are a DuplicateNameError. Of
+            the others those of a higher rank, else the first, keep their names.
+        clash: Called with each entry that is left out, and the one that has its name.
+    """
+    taken: dict[str, ToolEntry] = {}
+    for rank, entries in sorted(parts, key=lambda part: (part[0] is not None, -(part[0] or 0))):
+        for entry in entries:
+            if rank is None:
+                add(taken, entry)
+            elif taken.setdefault(entry.name, entry) != entry:
+                clash(entry, taken[entry.name])
+    return {entry.name: entry for _, part in parts for entry in part if taken[entry.name] is entry}
 
 
 def keeping(entry: ToolEntry, results: _results.ResultStore) -> ToolEntry:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
@@ -48,6 +48,7 @@ from toolcrib.toolsets._members import (
     is_available,
     keeping,
     listed,
+    merged,
     offered_names,
     require,
     switched_off,
@@ -58,6 +59,7 @@ from toolcrib.toolsets._sources import RenewalListener, ToolSource, open_sources
 
 __all__ = ["Toolset", "ToolsetLike", "nested", "sources_of"]
 
+_log = logging.getLogger("toolcrib.tools")
 T = TypeVar("T", bound="Toolset | type[Toolset]")
 
 ToolsetLike: TypeAlias = "Toolset | type[Toolset] | Sequence[Any]"
@@ -93,6 +95,7 @@ class Toolset:
 
     _fault: Exception | None = None  # of a source that has no tools yet
     _may_be_empty = False
+    _rank: int | None = None  # of a source whose tools give way to others of their names
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Read the members a class declares; a TypeError for one that would hide an attribute of Toolset."""
@@ -137,7 +140,9 @@ class Toolset:
         self._sources: tuple[tuple[ToolSource, tuple[Step, ...]], ...] = ()
         self._entries: dict[str, ToolEntry] = {}
         self._listeners: WeakSet[Any] | None = None  # a set once it is open with tools that may change
-        self._parts: list[Iterable[ToolEntry]] = []  # once it is open: its own tools, and those of each source
+        # once it is open: its own tools, and those of each source, with the rank of each; and what clashed
+        self._parts: list[tuple[int | None, Iterable[ToolEntry]]] = []
+        self._clashes: dict[tuple[str, str], None] = {}
         self._defaults = (max_retries, timeout, skip_unavailable)
         for _, member in declared_members(type(self)):
             self._admit(member.item, off=member.off)
@@ -292,15 +297,15 @@ class Toolset:
         context: RunContext[Any] = RunContext(None, "", "", "") if ctx is None else ctx
         async with AsyncExitStack() as stack:
             bound, found, unknown, absent = self._copy(), dict[Step, set[str]](), set[Step](), list[Toolset]()
-            bound._parts.append([*bound])
+            bound._parts.append((None, [*bound]))
             opened = await open_sources(stack, sources_of(self), context)
             for (_, steps), given in zip(self._sources, opened, strict=True):
                 entries: list[ToolEntry] = [*given]
                 for step in steps:
                     found.setdefault(step, set(step.known)).update(entry.name for entry in entries)
                     entries = [*step.change(entries)]
-                bound._extend(entries)
-                bound._parts.append(entries)
+                bound._parts.append((given._rank if isinstance(given, Toolset) else None, entries))
+                bound._entries = merged(bound._parts, bound._note_clash)
                 if isinstance(given, Toolset):
                     given._send_renewals_to(bound, steps)
                     if given._fault is not None:
@@ -316,18 +321,24 @@ class Toolset:
             hidden = [entry.name for entry in asked if not await is_available(entry, context)]
             for name in hidden:
                 del bound._entries[name]
-            bound._parts = [[entry for entry in part if entry.name in bound] for part in bound._parts]
+            bound._parts = [(rank, [one for one in part if one.name not in hidden]) for rank, part in bound._parts]
             yield bound
 
     def _renew(self, at: int, entries: Iterable[ToolEntry]) -> None:
         """Have other tools in a part of an open toolset, in their place; DuplicateNameError for a name of another's."""
-        parts, made = [*self._parts], dict[str, ToolEntry]()
-        parts[at] = entries
-        for entry in chain.from_iterable(parts):
-            add(made, entry)
-        self._parts, self._entries = parts, made
+        parts = [*self._parts]
+        parts[at] = self._parts[at][0], entries
+        self._entries = merged(parts, self._note_clash)
+        self._parts = parts
         for listener in [*(self._listeners or ())]:
             listener.renewed()
+
+    def _note_clash(self, entry: ToolEntry, other: ToolEntry) -> None:
+        """Log, once, that a tool is left out, as another has its name."""
+        if (entry.origin, other.origin) not in self._clashes:
+            self._clashes[entry.origin, other.origin] = None
+            text = "%s is left out: %s is named `%s`, too. Put one set under another prefix."
+            _log.error(text, entry.origin, other.origin, entry.name)
 
     def listen_for_renewal(self, listener: RenewalListener) -> None:
         """Call the listener, as long as it lives, when the tools are others."""
@@ -382,6 +393,11 @@ class Toolset:
         """Return the toolset with these tools left out of what is offered by default."""
         hidden = {self[name].name for name in names_of(names)}
         return self._view(lambda entries: (replace(e, off=True) if e.name in hidden else e for e in entries))
+
+    def offering(self, names: Iterable[Selectable]) -> Toolset:
+        """Return the toolset with these tools among what is offered by default."""
+        shown = {self[name].name for name in names_of(names)}
+        return self._view(lambda entries: (replace(e, off=False) if e.name in shown else e for e in entries))
 
     def filtered(self, condition: EntryFilter) -> Toolset:
         """Return the toolset whose tools are available only while `condition(ctx, entry)` says so; sync or async."""
@@ -470,7 +486,13 @@ class Toolset:
         return self._view(lambda entries: (scoped(e, needed) for e in entries), named)
 
     def with_timeout(self, seconds: float) -> Toolset:
-        """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays."""
+        """Return the toolset with at most `seconds` for one execution of each tool; a shorter time of its own stays.
+
+        Raises:
+            ValueError: The time is not more than 0.
+        """
+        if not seconds > 0:
+            raise ValueError(f"a timeout must be more than 0 seconds, and is {seconds}")
         return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
 
     # --- inside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from tests.adapters.mcp_client.servers import called, failed, free_port, serving
 from toolcrib.adapters.mcp_client import connect
-from toolcrib.adapters.mcp_client._messages import Messages, repair
+from toolcrib.adapters.mcp_client._messages import Messages, off_loop, repair
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.toolsets import Toolset
 
@@ -170,6 +171,20 @@ def test_a_message_of_lines_without_an_end_is_read_up_to_the_limit() -> None:
     read: list[Any] = [*messages.read(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": ['), *messages.read(b"1," * 50)]
 
     assert [one.id for one in read] == [7]
+
+
+async def test_the_last_line_of_a_large_message_is_read_in_a_thread() -> None:
+    messages, threads = Messages(1 << 24), list[bool]()
+
+    def read(line: bytes) -> list[Any]:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return [*messages.read(line)]
+
+    lines = [b'{"jsonrpc": "2.0", "id": 7, "error": {', b'"code": "EFULL", "message": "', b"a" * 600_000, b'"', b"}}"]
+    ends = [await off_loop(read, line, messages.size) for line in lines]
+
+    assert threads == [True, True, False, False, False]
+    assert [one.id for one in ends[-1]] == [7]
 
 
 @pytest.mark.parametrize("inside", [b"[" * 300, b"[]," * 600_000, b'"",' * 1_100_000], ids=["deep", "wide", "texts"])

@@ -315,3 +315,24 @@ async def test_over_http_each_of_many_calls_at_once_is_asked_at_its_own_client(m
 def test_a_kind_that_there_is_not_is_an_error(given: Any) -> None:
     with pytest.raises(ValueError, match="forms, urls, sampling, roots, logs"):
         connect("server", ask_client=given)
+
+
+async def test_a_question_is_not_for_a_call_whose_client_has_left_one_unanswered() -> None:
+    was_asked = asyncio.Event()
+
+    class Gone(FakeClient):
+        async def elicit(self, request: Any) -> Any:
+            was_asked.set()
+            await asyncio.Event().wait()
+
+    gone, ann = Gone(name="Ann"), FakeClient(name="Ann")
+    command = [sys.executable, "-m", module.__name__]
+
+    async with connect(command, name="asking", mode="legacy").open() as tools:
+        left = asyncio.create_task(outcome_of(tools, "ask", run=Run(client=gone, principal="Ann"), what="form"))
+        await was_asked.wait()
+        outcome = await outcome_of(tools, "ask", run=Run(client=ann, principal="Ann"), what="form")
+        left.cancel()
+
+    assert isinstance(outcome, Completed)
+    assert len(ann.asked) == 1

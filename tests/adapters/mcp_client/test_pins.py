@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
+from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
@@ -55,6 +57,48 @@ CHANGES = {
     "schema": (server(wide=True), "inputSchema.properties.c: (not given) -> "),
     "hint": (server(hints=ToolAnnotations(read_only_hint=True)), "annotations: (not given) -> "),
 }
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "a": {"type": ["string", "null"], "enum": ["x", 1, None]},
+        "b": {"anyOf": [{"required": ["c", "d"]}]},
+    },
+    "required": ["a", "b"],
+}
+REORDERED: dict[str, Any] = {
+    "required": ["b", "a"],
+    "properties": {
+        "b": {"anyOf": [{"required": ["d", "c"]}]},
+        "a": {"enum": [None, "x", 1], "type": ["null", "string"]},
+    },
+    "type": "object",
+}
+OTHERS: list[dict[str, Any]] = [
+    {**SCHEMA, "required": ["a"]},
+    {**SCHEMA, "properties": {**SCHEMA["properties"], "a": {"type": ["string", "null"], "enum": ["x", 1]}}},
+    {**SCHEMA, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+]
+
+
+def of_schema(schema: dict[str, Any]) -> Server[Any]:
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name="add", input_schema=schema, output_schema=schema)])
+
+    return Server("sums", on_list_tools=list_tools)
+
+
+@pytest.mark.parametrize(
+    ("now", "changes"), [(REORDERED, 0), *((other, 1) for other in OTHERS)], ids=["order", "fewer", "value", "more"]
+)
+async def test_another_order_of_a_set_is_no_change(now: dict[str, Any], changes: int, tmp_path: Path) -> None:
+    for schema in (SCHEMA, now):
+        tools = connect(of_schema(schema), name="sums", pins=tmp_path / "pins.db")
+        async with tools.open():
+            found = pinned_changes(tools)
+
+    assert len(found) == changes
 
 
 @pytest.mark.parametrize(("size", "is_cut"), [(600, False), (50_000, True)])

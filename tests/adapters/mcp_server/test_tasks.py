@@ -214,6 +214,8 @@ async def test_the_task_of_another_principal_is_not_found(way: Way, method: str,
                 await send(other, method, taskId=task["taskId"], inputResponses={})
             with pytest.raises(MCPError) as made_up:
                 await send(other, method, taskId="task_0", inputResponses={})
+            with pytest.raises(MCPError, match="no such task"):
+                await send(other, method, taskId="task_\ud83d", inputResponses={})
     with acting_as("ann"):
         async with of_tasks(way, after_restart) as client:
             still = await status(client, task)

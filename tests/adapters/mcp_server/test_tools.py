@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     Annotations,
+    CallToolResult,
     EmbeddedResource,
     ImageContent,
     TextContent,
@@ -531,3 +532,35 @@ async def test_a_member_that_lists_itself_is_opened_for_the_servers_life() -> No
     assert weather.structured_content == {"city": "Oslo", "temp": 3.0}
     assert listed["get_weather"].annotations is not None
     assert listed["get_weather"].annotations.read_only_hint
+
+
+@every_generation
+@pytest.mark.parametrize("annotation", [list[Any], list, tuple[Any, ...], Any])
+async def test_blocks_are_structured_where_the_tool_says_that_its_results_are(way: Way, annotation: Any) -> None:
+    async def draw() -> Any:
+        """Draw."""
+        return ["a cat", ImageContent(data="AAAA", mime_type="image/png"), TextContent(text="b")]
+
+    draw.__annotations__["return"] = annotation
+    async with way(build_server([ez_tool(draw)])) as client:
+        [tool] = (await client.list_tools()).tools
+        result = await client.call_tool("draw", {})
+
+    image = {"kind": "media", "mime_type": "image/png", "size": 3}
+    shown = ["a cat", image, {"type": "text", "text": "b"}]
+    assert [part.type for part in result.content] == ["text", "image", "text"]
+    assert result.structured_content == (None if tool.output_schema is None else {"result": shown})
+
+
+@every_generation
+async def test_a_result_of_the_protocol_is_the_result(way: Way) -> None:
+    given = CallToolResult(content=[TextContent(text="sold out")], structured_content={"left": 0}, is_error=True)
+
+    @ez_tool
+    async def buy() -> CallToolResult:
+        return given
+
+    async with way(build_server([buy])) as client:
+        result = await client.call_tool("buy", {})
+
+    assert (result.content, result.structured_content, result.is_error) == (given.content, {"left": 0}, True)

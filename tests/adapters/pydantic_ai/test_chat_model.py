@@ -53,7 +53,7 @@ def saying(*pieces: str, seen: list[AgentInfo]) -> FunctionModel:
 
 async def test_a_session_runs_with_a_model_of_pydantic_ai() -> None:
     ran: list[Any] = []
-    model = chat_model(scripted([("refund", '{"order": "7"}', "c1"), ("refund", {"order": "x"}, "c2")]))
+    model = chat_model(scripted([("refund", '{"order": 7}', "c1"), ("refund", {"order": "x"}, "c2")]))
     session = Session(model, tools=[refunding(ran, requires_approval=False)]).say("Refund order 7.")
 
     done = await session.run()

@@ -121,13 +121,31 @@ class _ToolByTool:
         for at, tool in enumerate(cast("list[Any]", tools)):
             if at % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
-            problem = _problem(_LIST_TOOLS, version, {**raw, "tools": [tool]})
+            readable = _readable_tool(version, tool)
+            problem = _problem(_LIST_TOOLS, version, {**raw, "tools": [readable]})
             if problem:
                 name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
                 found[name if isinstance(name, str) else f"{at + 1}"] = problem
             else:
-                kept.append(tool)
+                kept.append(readable)
         return {**raw, "tools": kept}
+
+
+def _readable_tool(version: str, tool: Any) -> Any:
+    """Return a tool as a server lists it, without what need not be there and cannot be read."""
+    given = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+    schema: Any = given.get("inputSchema")
+    if isinstance(schema, dict):
+        parts = {name: part for name, part in cast("dict[str, Any]", schema).items() if part is not None}
+        schema = {"type": "object", **parts}
+    needed = {"name": given.get("name"), "inputSchema": schema}
+    if _problem(_LIST_TOOLS, version, {"tools": [needed]}):
+        return cast("Any", tool)
+    kept = {name: part for name, part in given.items() if name not in needed and part is not None}
+    wrong = [name for name in kept if _problem(_LIST_TOOLS, version, {"tools": [{**needed, name: kept[name]}]})]
+    if wrong:
+        _log.warning("a server lists `%.200s` with what cannot be read: %s", given["name"], ", ".join(wrong))
+    return {**needed, **{name: part for name, part in kept.items() if name not in wrong}}
 
 
 def _with_short_lists(raw: dict[str, Any]) -> dict[str, Any]:
@@ -150,6 +168,12 @@ async def _readable_result(version: str, raw: dict[str, Any]) -> dict[str, Any]:
     blocks: Any = raw.get("content")
     if isinstance(blocks, list) and not _problem(_CALL_TOOL, version, raw):
         return raw
+    raw = {name: part for name, part in raw.items() if part is not None or name not in ("isError", "_meta")}
+    structured: Any = raw.get("structuredContent")
+    if structured is not None and _problem(_CALL_TOOL, version, {"content": [], "structuredContent": structured}):
+        raw = {name: part for name, part in raw.items() if name != "structuredContent"}
+        if not blocks:
+            blocks = {"type": "text", "text": json.dumps(structured, ensure_ascii=False)}
     given: list[Any] = cast("list[Any]", blocks) if isinstance(blocks, list) else [] if blocks is None else [blocks]
     readable: list[Any] = []
     for at, block in enumerate(given):

@@ -129,7 +129,7 @@ class _Command:
         command = self._command
         if command.encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
             line = line.decode(command.encoding, "replace").encode()
-        for message in await off_loop(self._messages.read, line):
+        for message in await off_loop(self._messages.read, line, self._messages.size):
             if isinstance(message, ValueError):
                 _log.warning("%s wrote a line that is no message: %.200r", command.command, line)
                 await self._incoming.send(message)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol, cast
+from urllib.request import getproxies
 
 import httpx2
 import mcp_types as types
@@ -197,12 +199,20 @@ class Connection:
         target = self._target
         if isinstance(target, Client) and _is_entered(target):
             return target  # its owner closes it
-        return await stack.enter_async_context(self._client())
+        if self._options.mode != "older":
+            return await stack.enter_async_context(self._client(self._options.mode))
+        try:
+            return await stack.enter_async_context(self._client("legacy"))
+        except Exception as error:  # the transport's, the SDK's
+            cause = _first_of(error)
+            if not isinstance(cause, MCPError) or cause.code == types.CONNECTION_CLOSED:
+                raise
+        return await stack.enter_async_context(self._client("auto"))
 
-    def _client(self) -> Client:
+    def _client(self, mode: str) -> Client:
         """Return a new client of the target; for a client that was given, one with its settings."""
         target, options, requests = self._target, self._options, self._requests
-        given = target if isinstance(target, Client) else Client(target, mode=options.mode, cache=None)
+        given = target if isinstance(target, Client) else Client(target, mode=mode, cache=None)
         sampling = options.sampling or (requests.sample if options.may_ask("sampling") else None)
         with_tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
         offered = with_tools if sampling is not None and options.sampling is None else None
@@ -272,11 +282,24 @@ async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
     timeout = httpx2.Timeout(_CONNECT, read=read)
     auth = options.auth
     signed: dict[str, Any] = auth.client_options() if isinstance(auth, PrincipalAuth) else {"auth": auth}
+    if "transport" not in signed and not getproxies():  # a client with a transport of its own knows no proxy
+        verify = signed.pop("verify", True)
+        signed["transport"] = httpx2.AsyncHTTPTransport(verify=verify, socket_options=_keep_alive())
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, **signed) as http,
         streamable_http_client(url, http_client=http, max_sse_event_size=limit) as streams,
     ):
         yield streams
+
+
+def _keep_alive() -> list[tuple[int, int, int]]:
+    """Return the options of a socket that notices within a minute when nothing is at its other end any more."""
+    seconds = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+    known = {getattr(socket, name, None): value for name, value in seconds.items()}  # not each system has each
+    return [
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *((socket.IPPROTO_TCP, option, value) for option, value in known.items() if option is not None),
+    ]
 
 
 def _with_tasks(extensions: Sequence[ClientExtension] | None) -> list[ClientExtension]:
@@ -294,6 +317,12 @@ def _is_entered(client: Client) -> bool:
 
 def _error_text(error: BaseException) -> str:
     """Return the text of an error; of a group, that of the first error in it."""
+    first = _first_of(error)
+    return str(first) or type(first).__name__
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """Return the first error of a group, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return str(error) or type(error).__name__
+    return error

@@ -77,6 +77,7 @@ class ServerDefaults(Checked):
     required: bool | None = None
     trusted: bool | None = None
     pins: bool | str | None = None
+    mode: str | None = None
     ask_client: bool | list[AskKind] | None = None
     approve_sampling: bool | None = None
     log_level: LoggingLevel | None = None

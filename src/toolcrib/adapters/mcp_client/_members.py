@@ -36,7 +36,17 @@ from toolcrib.pipeline import Run
 from toolcrib.provenance import provenance_of
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import OriginalResults
-from toolcrib.tools import Instruction, Offering, PromptOffer, ResourceListener, ResourceOffer, Tool, ToolOptions
+from toolcrib.tools import (
+    FoundValues,
+    Instruction,
+    Offering,
+    PromptOffer,
+    ResourceListener,
+    ResourceOffer,
+    Tool,
+    ToolOptions,
+    is_for_apps,
+)
 
 __all__ = ["AccessMember", "Member", "members_of", "number_doubles", "unreadable"]
 
@@ -118,7 +128,7 @@ class Member(Offering):
         made: Tool[..., Any] = Tool(
             self._spec,
             ToolOptions(
-                tags=about.tags(),
+                tags=self.tags(),
                 requires_approval=self._approval(),
                 effect=labels.get("effect") or effect_of(about, trusted=options.trusted),
                 source=labels.get("source") or source_of(about, self.warned, trusted=options.trusted),
@@ -131,6 +141,10 @@ class Member(Offering):
         )
         made.origin = f"{self.label()} of the MCP server `{self._remote.name}`"
         return made
+
+    def tags(self) -> frozenset[str]:
+        """Return its tags, which hooks select by."""
+        return self.about.tags()
 
     def is_for_models(self) -> bool:
         """Return whether models are offered it as a tool."""
@@ -267,6 +281,15 @@ class ToolMember(Member):
         }
         return {name: value for name, value in said.items() if value is not None}
 
+    def tags(self) -> frozenset[str]:
+        """Return the hints as tags, and `task` where the server wants calls to be tasks."""
+        wants_tasks = self._listed.execution is not None and self._listed.execution.task_support == "required"
+        return self.about.tags() | {"task"} if wants_tasks else self.about.tags()
+
+    def is_for_models(self) -> bool:
+        """Return whether models may call it, and not the pages of MCP Apps alone."""
+        return not is_for_apps({"_meta": self._listed.meta})
+
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.call_tool(self._name, arguments, ctx)
         value = self.keep_original(ctx, None if result.is_error else result_of(result), result)
@@ -292,12 +315,12 @@ class _ResourceOffering(Member):
     def get_offer(self) -> ResourceOffer:
         """Return the resource as the server lists it."""
         said = self._said.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"uri", "uri_template"})
-        return ResourceOffer(self._uri, self._said.mime_type, said)
+        return ResourceOffer(self._uri, self._said.mime_type, {"description": None, **said})
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str]:
+    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
         """Return what the server says that a variable may go on to be."""
         reference = types.ResourceTemplateReference(uri=self._uri)
-        return (await self._remote.complete(reference, argument, typed, given)).values
+        return _found_values(await self._remote.complete(reference, argument, typed, given))
 
     def listen(self, listener: ResourceListener) -> None:
         """Have a listener hear of the server's resources that change."""
@@ -383,12 +406,13 @@ class PromptMember(Member):
     def get_offer(self) -> PromptOffer:
         """Return the prompt as the server lists it."""
         said = self._listed.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return PromptOffer({**said, "name": self._options.prefix + self._listed.name})
+        name = self._options.prefix + self._listed.name
+        return PromptOffer({"description": None, "arguments": None, **said, "name": name})
 
-    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> Sequence[str]:
+    async def complete(self, argument: str, typed: str, given: Mapping[str, str]) -> FoundValues:
         """Return what the server says that an argument may go on to be."""
         reference = types.PromptReference(name=self._listed.name)
-        return (await self._remote.complete(reference, argument, typed, given)).values
+        return _found_values(await self._remote.complete(reference, argument, typed, given))
 
     async def run(self, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
         result = await self._remote.get_prompt(self._listed.name, arguments, ctx, accepted=True)
@@ -506,6 +530,10 @@ def _with_object_properties(schema: dict[str, Any]) -> dict[str, Any]:
     named = cast("dict[str, Any]", parts)
     spelt = {name: _BOOLS[part] if isinstance(part, bool) else part for name, part in named.items()}
     return {**schema, "properties": spelt}
+
+
+def _found_values(found: types.Completion) -> FoundValues:
+    return FoundValues(found.values, found.total, found.has_more)
 
 
 def _description_of(verb: str, name: str, place: str, text: str | None) -> str:

@@ -34,9 +34,13 @@ _MOST_TOKENS: Final = 1_000_000  # texts and brackets of a message that are foll
 Message = types.JSONRPCMessage
 
 
-async def off_loop(work: Callable[[bytes], T], text: bytes) -> T:
-    """Return what a function makes of a message; of a large one it does so in a worker thread."""
-    return await asyncio.to_thread(work, text) if len(text) > _LARGE else work(text)
+async def off_loop(work: Callable[[bytes], T], text: bytes, before: int = 0) -> T:
+    """Return what a function makes of a message; of a large one it does so in a worker thread.
+
+    Args:
+        before: Bytes of the message that the function has already.
+    """
+    return await asyncio.to_thread(work, text) if before + len(text) > _LARGE else work(text)
 
 
 def repair(message: bytes) -> bytes:
@@ -84,12 +88,15 @@ class Messages:
 
     Args:
         most: Bytes of a message of several lines.
+
+    Attributes:
+        size: Bytes of a message that is not at its end.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._open: list[bytes] = []  # the lines of a message that is not at its end
-        self._size, self._ends = 0, list[bytes]()  # the brackets that it still has to close
+        self.size, self._ends = 0, list[bytes]()  # the brackets that it still has to close
         self._tokens = 0
 
     def read(self, line: bytes) -> list[Message | ValueError]:
@@ -110,8 +117,8 @@ class Messages:
         if not (self._open or text.lstrip().startswith(b"{")):
             return [error]
         self._open.append(text)
-        self._size += len(text) + 1
-        may_go_on = self._follow(text) and self._size <= self._most
+        self.size += len(text) + 1
+        may_go_on = self._follow(text) and self.size <= self._most
         if may_go_on and self._ends:
             return []
         several = len(self._open) > 1
@@ -138,7 +145,7 @@ class Messages:
 
     def _taken(self) -> bytes:
         whole = b"\n".join(self._open)
-        self._open, self._size, self._ends, self._tokens = [], 0, [], 0
+        self._open, self.size, self._ends, self._tokens = [], 0, [], 0
         return whole
 
 

@@ -19,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp_types import LoggingLevel
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from typing_extensions import TypedDict  # pydantic reads it on every Python
 
 from toolcrib.adapters.mcp_client._values import AskKind, Elicitation, RemoteTool
@@ -30,6 +31,7 @@ from toolcrib.provenance import Effect, Labels
 __all__ = [
     "DEFAULT_KINDS",
     "DEFAULT_TIMEOUT",
+    "MODES",
     "Approval",
     "ConnectOptions",
     "Elicit",
@@ -42,6 +44,7 @@ __all__ = [
     "target_identity",
 ]
 
+MODES: tuple[str, ...] = ("auto", "older", "legacy", *MODERN_PROTOCOL_VERSIONS)
 ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)
 DEFAULT_KINDS: frozenset[AskKind] = frozenset({"forms", "urls", "logs"})
 DEFAULT_TIMEOUT = 300.0  # seconds for one call of a server
@@ -96,6 +99,7 @@ class ConnectOptions(TypedDict, total=False):
     max_message: int
     max_result_chars: int | None
     refused: Refused
+    name_clash: Refused
     required: bool | None
     trusted: bool
     labels: Mapping[str, ToolLabels]
@@ -111,8 +115,9 @@ class Options:
         name: The server's name in messages and tags; target of the source when empty.
         env: More environment variables for a command, which gets few of this process's.
         cwd: The working folder of a command.
-        mode: The generation of the protocol: `auto` asks the server, `legacy` shakes hands as before 2026, a
-            version is used as it is.
+        mode: The generation of the protocol. `auto` takes the newer one where the server has it; `older` that of before
+            2026 where the server has it, as many servers ask a client something during a call in that one alone;
+            `legacy` takes no other than that; a version is used as it is.
         include_prompts: Offer `list_prompts` and `get_prompt` as tools. When None, prompts are there for clients that
             the tools are served to alone, and models see none of them; with False, they are left out.
         resource_tools: Whether resources that are included are tools for models as well.
@@ -144,6 +149,9 @@ class Options:
         max_result_chars: The most characters of a result that go back to a model.
         refused: What becomes of a tool whose description cannot be read: `leave_out`, with an error in the log of
             `toolcrib.mcp` that names it; or `raise` that error.
+        name_clash: What becomes of a tool whose name another one of the toolset has: `raise` an error when it is
+            opened; or `leave_out`, with an error in the log. The server with the longer prefix, else the first, keeps
+            the name.
         required: Whether opening the toolset fails with a ServerError where the server does not start. Else it is left
             out with a warning, and tried again; with None only where the toolset has other tools. One to which
             no principal has given access yet counts as started.
@@ -186,6 +194,7 @@ class Options:
     max_message: int = 16 * 1024 * 1024
     max_result_chars: int | None = None
     refused: Refused = "leave_out"
+    name_clash: Refused = "raise"
     required: bool | None = None
     trusted: bool = False
     labels: Mapping[str, ToolLabels] = field(default_factory=dict[str, "ToolLabels"])
@@ -197,6 +206,8 @@ class Options:
             raise ValueError(f"timeout is more than 0 seconds, and is {self.timeout:g}; None waits for ever")
         if not self.connect_timeout > 0:
             raise ValueError(f"connect_timeout is more than 0 seconds, and is {self.connect_timeout:g}")
+        if self.mode not in MODES:
+            raise ValueError(f"mode is one of {', '.join(MODES)}, and {self.mode!r} is none")
         if self.max_message < 1:
             raise ValueError(f"max_message is at least 1 byte, and is {self.max_message}")
         if self.credentials is not None and self.auth is not None:

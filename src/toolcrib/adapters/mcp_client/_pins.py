@@ -20,6 +20,7 @@ __all__ = ["Change", "ServerPins"]
 
 _MOST_CHARS: Final = 20_000  # of a difference in a request
 _TYPES: Final = frozenset({"type", "properties", "required", "items", "additionalProperties"})
+_SETS: Final = frozenset({"required", "enum", "type"})  # of a schema
 _NEW: Final = "A tool that is new on its server: a person has to accept it before its description is shown."
 _KINDS: Final[Mapping[PinKind, type[Any]]] = {
     "tool": types.Tool,
@@ -79,7 +80,7 @@ class ServerPins:
 
     def _change(self, kind: PinKind, name: str, now: Mapping[str, Any]) -> Change | None:
         before = self._kept.get(kind, {}).get(name)
-        return None if now == before else Change(self, kind, name, before, now)
+        return None if _in_order(now) == _in_order(before) else Change(self, kind, name, before, now)
 
     def changes(self, listing: Listing, instructions: str | None) -> list[Change]:
         """Return all that differs from what a person knows of it."""
@@ -99,11 +100,14 @@ class ServerPins:
     async def is_accepted(self, change: Change) -> bool:
         """Return whether a change has been accepted meanwhile, by another process perhaps."""
         self._kept[change.kind] = await (await self._store()).of(self.server, change.kind)
-        return self._kept[change.kind].get(change.name) == change.now
+        return _in_order(self._kept[change.kind].get(change.name)) == _in_order(change.now)
 
     async def approver_of(self, kind: PinKind, listed: Item) -> str | None:
         """Return who accepted something as the server lists it; None where it is not accepted so."""
-        return await (await self._store()).approver_of(self.server, identity_of(listed), _shape(listed), kind)
+        store, name = await self._store(), identity_of(listed)
+        kept, now = (await store.of(self.server, kind)).get(name), _shape(listed)
+        same = now if kept is None or _in_order(kept) != _in_order(now) else kept
+        return await store.approver_of(self.server, name, same, kind)
 
     async def accept(self, change: Change, approver: str) -> None:
         """Keep something as it is now."""
@@ -171,6 +175,19 @@ def _shape(listed: BaseModel) -> dict[str, Any]:
     """Return it as JSON shapes, without what comes and goes and no model is shown."""
     left_out = {"icons"} if isinstance(listed, types.Tool | types.Prompt) else {*_VARYING}
     return json.loads(listed.model_dump_json(by_alias=True, exclude_none=True, exclude=left_out))
+
+
+def _in_order(shape: Any) -> Any:
+    """Return a definition with those lists of its schemas sorted that say the same in any order."""
+    match shape:
+        case dict():
+            items = {name: _in_order(part) for name, part in cast("dict[str, Any]", shape).items()}
+            sets = [name for name, part in items.items() if name in _SETS and isinstance(part, list)]
+            return {**items, **{name: sorted(items[name], key=json.dumps) for name in sets}}
+        case list():
+            return [_in_order(part) for part in cast("list[Any]", shape)]
+        case _:
+            return shape
 
 
 def _without_texts(schema: Any) -> Any:

@@ -35,6 +35,11 @@ _MAX_PAGES = 5  # of one error
 _PAGE_SECONDS = 120.0  # for a person who said that they visit a page to be done there
 _INPUT_ROUNDS = 10  # of input that a server may ask for in one call
 _STREAM_FAILED = "SSE stream failed: "  # the SDK's error when it stops reading
+_LOST = ("Connection closed", "SSE stream ", "server answered a request with 202")
+"""How the SDK's errors for a lost connection begin; servers answer with the same code for what they like."""
+_HTTP_CODES = (types.INTERNAL_ERROR, types.INVALID_REQUEST, types.METHOD_NOT_FOUND)
+_HTTP_FAILURES = ("Server returned an error response", "Unexpected content type", "Redirect to ", "Not Found")
+"""How the SDK's errors for a response that is no answer begin."""
 _UNKNOWN_SESSION = re.compile(r"session (not found|terminated)|no valid session", re.IGNORECASE)
 """The words of servers, and of the SDK for a plain 404, for an unknown session: the server did nothing."""
 
@@ -316,13 +321,15 @@ class RemoteServer:
         try:
             return await ask(connection)
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
+            if error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST):
                 if error.message.startswith(_STREAM_FAILED):
                     connection.fault = connection.fault or error.message
                 raise _ConnectionLostError from error
             if _UNKNOWN_SESSION.search(error.message):
                 raise _ConnectionLostError(not_done=True) from error
             if error.code == types.PARSE_ERROR and error.message.startswith(UNREADABLE):
+                raise _UnreadableError(error.message) from error
+            if error.code in _HTTP_CODES and error.message.startswith(_HTTP_FAILURES):
                 raise _UnreadableError(error.message) from error
             raise RemoteToolError(self.name, error.message or f"error {error.code}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:

@@ -20,7 +20,7 @@ from toolcrib.adapters.mcp_client._credentials_section import CredentialsOptions
 from toolcrib.adapters.mcp_client._file_place import FilePlace, FileTexts, valid_part
 from toolcrib.adapters.mcp_client._gateway_section import Checked, GatewayOptions, GatewaySection, gateway_options_of
 from toolcrib.adapters.mcp_client._network_section import network_options_of
-from toolcrib.adapters.mcp_client._options import DEFAULT_KINDS, DEFAULT_TIMEOUT, Approval, ToolLabels
+from toolcrib.adapters.mcp_client._options import DEFAULT_KINDS, DEFAULT_TIMEOUT, MODES, Approval, ToolLabels
 from toolcrib.adapters.mcp_client._values import AskKind, RemoteTool
 from toolcrib.errors import TargetError, closest
 from toolcrib.toolsets import Toolset
@@ -64,6 +64,8 @@ class _Section(Checked):
         prompts: Whether prompts are offered to people at clients; with true, as tools to models, too.
         approval: Which tools need a person: all, none, those named, or `unless_read_only`: all but those that the
             server says change nothing.
+        mode: The generation of the protocol: `older` where the server has it, `auto` for the newer one where it has
+            that.
         credentials: Those that its requests are signed with: of each principal, or one key for all.
         bearer_env: An environment variable with the token for the address.
         pass_env: Environment variables of this process that the command gets.
@@ -89,6 +91,7 @@ class _Section(Checked):
     instructions: bool = False
     descriptions: dict[str, str] = Field(default_factory=dict[str, str])
     approval: bool | list[str] | Literal["unless_read_only"] = False
+    mode: str = "older"
     limits: _Limits = Field(default_factory=_Limits)
     required: bool = False
     credentials: CredentialsSection | None = None
@@ -321,6 +324,8 @@ def _may_change(tool: RemoteTool) -> bool:
 
 def _connected(place: FilePlace, entry: _ServerEntry, texts: FileTexts, prefix: str, vault: Vault) -> ServerToolset:
     section = entry.toolcrib
+    if section.mode not in MODES:
+        raise place.wrong("toolcrib.mode", f"{section.mode!r} is none; write one of {', '.join(MODES)}")
     source, options = _source(place, entry, texts)
     if section.credentials is not None:
         options |= _signing(place, section.credentials, source, options, texts, vault)
@@ -336,6 +341,8 @@ def _connected(place: FilePlace, entry: _ServerEntry, texts: FileTexts, prefix: 
         include_instructions=section.instructions,
         descriptions=section.descriptions,
         approval=approval,
+        mode=section.mode,
+        name_clash="leave_out",
         required=section.required,
         trusted=section.trusted,
         ask_client=DEFAULT_KINDS if section.ask_client is None else section.ask_client,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, cast
 
@@ -59,6 +59,7 @@ class ServerRequests:
         self._clocks: dict[int, Deadline | None] = {}
         self._asked: dict[int | None, int] = {}
         self._lines: dict[int, int] = {}
+        self._waiting: dict[object, RunContext[Any]] = {}  # the call of each request of the server without an answer
         self._pages: dict[str, asyncio.Event] = {}
 
     def call_began(self, ctx: RunContext[Any]) -> None:
@@ -126,13 +127,19 @@ class ServerRequests:
             note.outcome = result.action if isinstance(result, types.ElicitResult) else "failed"
         return result
 
-    def _asking(
-        self, ctx: RunContext[Any] | None, kind: AskedKind, of: str, text: str
-    ) -> AbstractContextManager[Asked]:
-        """Return what is entered while a request of the server is answered: it belongs to the record of the call."""
+    @contextmanager
+    def _asking(self, ctx: RunContext[Any] | None, kind: AskedKind, of: str, text: str) -> Generator[Asked]:
+        """Note that a call waits while a request of the server is answered, which belongs to the record of the call."""
         if ctx is None:
-            return nullcontext(Asked())
-        return asking(ctx, kind, of, {"server": self._server, "text": text}, self._clocks.get(id(ctx)))
+            yield Asked()
+            return
+        question = object()
+        self._waiting[question] = ctx
+        try:
+            with asking(ctx, kind, of, {"server": self._server, "text": text}, self._clocks.get(id(ctx))) as note:
+                yield note
+        finally:
+            del self._waiting[question]
 
     def _untied(self, what: str) -> types.ErrorData:
         text = f"the {what} cannot be tied to one call that is running, and is refused"
@@ -147,12 +154,19 @@ class ServerRequests:
         return asked > _MAX_REQUESTS
 
     def _call_of_request(self) -> RunContext[Any] | None:
-        """Return the call that a request of the server belongs to; None where it may be one of several people's."""
+        """Return the call that a request of the server belongs to; None where it may be one of several people's.
+
+        Of several calls of one person it is the last of those that wait for no answer: a client may have left a call
+        whose question it did not answer.
+        """
         known = current_call.get()
         if known is not None:  # it may have ended meanwhile
             return next((ctx for ctx in self.calls if ctx is known), None)
-        first = self.calls[0] if self.calls else None
-        return first if all(_is_of_same_party(ctx, first) for ctx in self.calls if first is not None) else None
+        last = self.calls[-1] if self.calls else None
+        if last is None or not all(_is_of_same_party(ctx, last) for ctx in self.calls):
+            return None
+        idle = (ctx for ctx in reversed(self.calls) if all(ctx is not one for one in self._waiting.values()))
+        return next(idle, last)
 
     def _link_for(
         self, kind: AskKind, ctx: RunContext[Any] | None, feature: ClientFeature | None = None

@@ -107,6 +107,7 @@ class _ServerTools:
             fault=None if fault is None else _needed(fault, "There are no other tools"),
             may_be_empty=options.required is False,
             left_out=remote.kept.warn,
+            rank=len(options.prefix) if options.name_clash == "leave_out" else None,
         )
 
     def names(self) -> frozenset[str]:

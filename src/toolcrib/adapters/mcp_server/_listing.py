@@ -35,19 +35,14 @@ class ListedTool:
         self.entry = entry
         self._said = None if entry.tool.source is None else entry.tool.source.get_listing()
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether another server lists it, and its results are that server's."""
-        return self._said is not None
-
     def tool(self, description: str | None = None) -> types.Tool:
         """Return the tool for `tools/list`; raises SchemaError when its input cannot be described."""
         entry, said = self.entry, self._said
-        own = entry.tool.options.listing or {}
+        own, text = entry.tool.options.listing or {}, entry.description if description is None else description
         shown = types.Tool(
             name=entry.name,
             title=_title(entry.name) if said is None else said.get("title"),
-            description=entry.description if description is None else description,
+            description=text if said is None else text or None,
             input_schema=_object(entry.parameters if said is None else said.get("inputSchema", entry.parameters)),
             output_schema=self.output_schema,
             annotations=_annotations(entry) if said is None else said.get("annotations"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from base64 import b64decode
+from typing import Any, cast, get_args
 from urllib.parse import quote
 
 import mcp_types as types
+from pydantic import BaseModel
 
-from toolcrib.calls import Media
+from toolcrib.calls import Media, lenient
 
-__all__ = ["block_of", "is_block_type", "text_in"]
+__all__ = ["block_of", "is_block_type", "shape_of", "text_in"]
 
 _BLOCKS: tuple[type[Any], ...] = get_args(types.ContentBlock)
 
@@ -52,6 +54,27 @@ def text_in(value: object) -> str | None:
             return "" if isinstance(value, _BLOCKS) else None
 
 
+def _media_of(block: types.ImageContent | types.AudioContent) -> Media:
+    try:
+        return Media(block.mime_type, b64decode(block.data))
+    except ValueError:
+        return Media(block.mime_type, b"")
+
+
 def is_block_type(annotation: Any) -> bool:
     """Return whether a tool with this return annotation gives blocks or media, which have no schema to keep to."""
-    return annotation is Media or annotation in _BLOCKS or any(map(is_block_type, get_args(annotation)))
+    blocks = (Media, types.CallToolResult, *_BLOCKS)
+    return annotation in blocks or any(map(is_block_type, get_args(annotation)))
+
+
+def shape_of(value: Any) -> Any:
+    """Return a value with blocks of the protocol as JSON shapes; of media the facts, as these are blocks beside it."""
+    match value:
+        case list() | tuple():
+            return [shape_of(part) for part in cast("list[Any]", value)]
+        case types.ImageContent() | types.AudioContent():
+            return _media_of(value).facts()
+        case _ if isinstance(value, _BLOCKS):
+            return cast("BaseModel", value).model_dump(by_alias=True, mode="json", exclude_none=True)
+        case _:
+            return lenient(value)

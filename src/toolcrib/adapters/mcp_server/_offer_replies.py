@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_server._media import block_of, text_in
 from toolcrib.adapters.mcp_server._offers import FoundResource, not_found
-from toolcrib.adapters.mcp_server._replies import clean, is_untouched
+from toolcrib.adapters.mcp_server._replies import clean, is_untouched, meta_of
 from toolcrib.calls import Completed, Failed, Media, Outcome, render
 from toolcrib.tools import PromptText
 from toolcrib.toolsets import ToolEntry
@@ -37,7 +37,8 @@ def resource_reply(
         raise not_found(uri, stateless=stateless)
     done = _completed(outcome)
     if isinstance(original, types.ReadResourceResult) and is_untouched(done, found.entry, original):
-        return original
+        # a copy that is kept for others would go round the gates
+        return original.model_copy(update={"meta": meta_of(original), "cache_scope": "private"})
     return types.ReadResourceResult(contents=[*_contents(uri, found, done)])
 
 
@@ -51,7 +52,7 @@ def prompt_reply(name: str, entry: ToolEntry, outcome: Outcome, original: Any) -
         raise MCPError(INVALID_PARAMS, clean(f"there is no prompt `{name:.200}`"))
     done = _completed(outcome)
     if isinstance(original, types.GetPromptResult) and is_untouched(done, entry, original):
-        return original
+        return original.model_copy(update={"meta": meta_of(original)})
     messages = [*_messages(done, done.value, "user")]
     return types.GetPromptResult(description=entry.description or None, messages=messages)
 

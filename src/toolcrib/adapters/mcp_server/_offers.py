@@ -23,10 +23,10 @@ __all__ = [
     "MAX_URI_CHARS",
     "FoundResource",
     "Offers",
+    "arguments_of",
     "is_offered_alone",
     "is_shown",
     "not_found",
-    "prompt_arguments",
 ]
 
 _log = logging.getLogger("toolcrib.adapters")
@@ -160,7 +160,7 @@ class Offers:
         for template, entry, offer in self._templates.values():
             arguments = template.match(uri)
             if arguments is not None:
-                yield FoundResource(entry, offer, arguments)
+                yield FoundResource(entry, offer, arguments_of(entry, arguments))
 
     async def template(self, uri: str, run: Run) -> ToolEntry | None:
         """Return what reads a template, or the resource that is named in its place."""
@@ -218,14 +218,13 @@ def _prompt_name(entry: ToolEntry, offer: PromptOffer) -> str:
 
 def _prompt(name: str, entry: ToolEntry) -> types.Prompt | None:
     offer = _offer_of(entry)
-    said = dict((offer.listing if isinstance(offer, PromptOffer) else None) or {})
+    said = (offer.listing if isinstance(offer, PromptOffer) else None) or {}
     try:
-        arguments = said.pop("arguments", None) or _arguments(entry.parameters)
+        own = {} if "arguments" in said else {"arguments": _arguments(entry.parameters)}
     except SchemaError:
         _log.exception("%s is not listed: its arguments cannot be described", entry.name)
         return None
-    shown = {"description": entry.description or name, "arguments": arguments, **said, "name": name}
-    return types.Prompt.model_validate(shown)
+    return types.Prompt.model_validate({"description": entry.description or name, **own, **said, "name": name})
 
 
 def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -237,15 +236,17 @@ def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def prompt_arguments(entry: ToolEntry, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of a prompt, which come as texts: JSON where the parameter is no text."""
+def arguments_of(entry: ToolEntry, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a prompt or a resource, which come as texts: JSON where the parameter is no text."""
     parts = cast("Mapping[str, Mapping[str, Any]]", entry.parameters.get("properties", {}))
     return {name: _read(text, parts.get(name, {})) for name, text in given.items()}
 
 
-def _read(text: str, schema: Mapping[str, Any]) -> Any:
-    if schema.get("type") in (None, "string"):
-        return text
+def _read(text: Any, schema: Mapping[str, Any]) -> Any:
+    kind: Any = schema.get("type")
+    kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
+    if not isinstance(text, str) or kind is None or "string" in kinds:
+        return cast("Any", text)
     try:
         return json.loads(text)
     except ValueError:

@@ -10,11 +10,33 @@ from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._listing import ListedTool
-from toolcrib.adapters.mcp_server._media import block_of, text_in
+from toolcrib.adapters.mcp_server._media import block_of, shape_of, text_in
 from toolcrib.calls import Completed, Failed, Media, Outcome, Rendered, render
+from toolcrib.errors import RemoteToolError
 from toolcrib.toolsets import ToolEntry
 
-__all__ = ["clean", "error_result", "is_untouched", "original_reply", "reply_to", "text_result"]
+__all__ = [
+    "clean",
+    "error_result",
+    "is_untouched",
+    "meta_of",
+    "original_error",
+    "original_reply",
+    "reply_to",
+    "text_result",
+]
+
+_OF_CONNECTION = frozenset(  # codes that say nothing about a request of the gateway's client
+    {
+        types.CONNECTION_CLOSED,
+        types.HEADER_MISMATCH,
+        types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+        types.PARSE_ERROR,
+        types.REQUEST_TIMEOUT,
+        types.UNSUPPORTED_PROTOCOL_VERSION,
+        types.URL_ELICITATION_REQUIRED,
+    }
+)
 
 
 def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResult:
@@ -50,9 +72,27 @@ def original_reply(outcome: Outcome, listed: ListedTool, original: types.CallToo
             is_whole = False
     if not (is_whole and is_untouched(outcome, listed.entry, original) and _is_object(original)):
         return None
-    meta = {name: value for name, value in (original.meta or {}).items() if name != types.SERVER_INFO_META_KEY}
     content = [_block(part) for part in original.content]
-    return original.model_copy(update={"content": content, "meta": meta or None})
+    return original.model_copy(update={"content": content, "meta": meta_of(original)})
+
+
+def meta_of(original: types.Result) -> dict[str, Any] | None:
+    """Return the `_meta` of another server's result, but for what that server says of itself."""
+    meta = {name: value for name, value in (original.meta or {}).items() if name != types.SERVER_INFO_META_KEY}
+    return meta or None
+
+
+def original_error(outcome: Outcome, entry: ToolEntry) -> MCPError | None:
+    """Return the error by which another server answered a request, with its code and data.
+
+    None where it is about the connection to that server, and not about the request; or where the client is to get
+    what was made of it, as of a result.
+    """
+    raised = outcome.exception if isinstance(outcome, Failed) else None
+    cause = raised.__cause__ if isinstance(raised, RemoteToolError) else None
+    if not isinstance(cause, MCPError) or cause.code in _OF_CONNECTION or not is_untouched(outcome, entry, cause.error):
+        return None
+    return MCPError(cause.code, clean(cause.message), cause.error.data)
 
 
 def is_untouched(outcome: Outcome, entry: ToolEntry, original: BaseModel) -> bool:
@@ -84,13 +124,18 @@ def error_result(text: str, structured: Any = None) -> types.CallToolResult:
 
 
 def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
+    if isinstance(outcome.value, types.CallToolResult) and listed.entry.max_result_chars is None:
+        return outcome.value.model_copy(update={"content": [_block(part) for part in outcome.value.content]})
     rendered = render(outcome, structured=True, blocks=text_in)
     if rendered.is_error:
         return error_result(rendered.text)
     content, text = _content(rendered), clean(rendered.text)
-    if rendered.parts and rendered.value is None:  # the tool gave blocks of the protocol itself
-        return types.CallToolResult(content=content)
-    structured = listed.structured(rendered.value, in_blocks=bool(rendered.parts))
+    shape = rendered.value
+    if rendered.parts and shape is None:  # the tool gave blocks of the protocol itself
+        if listed.output_schema is None:
+            return types.CallToolResult(content=content)
+        shape = shape_of(outcome.value)
+    structured = listed.structured(shape, in_blocks=bool(rendered.parts))
     if structured is not None and text is not rendered.text:
         structured = _cleaned(structured)
     misfit = listed.misfit(structured)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -12,6 +11,7 @@ from dataclasses import replace
 
 from mcp.server.stdio import stdio_server
 
+from toolcrib._run_sync import run_sync
 from toolcrib.adapters.mcp_server._http import serve_http
 from toolcrib.adapters.mcp_server._http_options import HttpOptions
 from toolcrib.adapters.mcp_server._options import ServerOptions
@@ -28,7 +28,7 @@ _log = logging.getLogger("toolcrib.adapters")
 def serve(toolset: ToolsetLike, options: ServerOptions | None = None, *, http: HttpOptions | None = None) -> None:
     """Serve a toolset until the client disconnects, or over HTTP until Ctrl-C; see `serve_async`."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve_async(toolset, options, http=http))
+        run_sync(serve_async(toolset, options, http=http))
 
 
 async def serve_async(

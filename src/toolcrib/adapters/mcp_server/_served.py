@@ -16,14 +16,14 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.mcp_server._elicitation import is_stateless
 from toolcrib.adapters.mcp_server._offer_replies import prompt_reply, resource_reply
-from toolcrib.adapters.mcp_server._offers import MAX_URI_CHARS, Offers, not_found, prompt_arguments
+from toolcrib.adapters.mcp_server._offers import MAX_URI_CHARS, Offers, arguments_of, not_found
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.adapters.mcp_server._subscriptions import MOST_EACH, Subscriptions
 from toolcrib.adapters.mcp_server._tool_changes import ListKind, ToolChanges
 from toolcrib.adapters.mcp_server._tool_server import ToolServer
 from toolcrib.errors import exception_of
 from toolcrib.serving import Principal
-from toolcrib.tools import Offering, offering_of
+from toolcrib.tools import FoundValues, Offering, offering_of
 from toolcrib.toolsets import Toolset
 
 __all__ = ["Served", "page_of"]
@@ -136,7 +136,7 @@ class Served:
         entry = await self.offers.prompt(params.name, principal.run)
         if entry is None:
             raise MCPError(INVALID_PARAMS, clean(f"there is no prompt `{params.name:.200}`"))
-        call = _call(params, entry.name, prompt_arguments(entry, params.arguments or {}))
+        call = _call(params, entry.name, arguments_of(entry, params.arguments or {}))
         return await self._reader.call(
             ctx,
             call,
@@ -174,10 +174,11 @@ class Served:
         except BaseException as error:  # the host's own code, or another server's
             _log.error("the completion of %s failed", params.argument.name, exc_info=exception_of(error))
             raise MCPError(INTERNAL_ERROR, "the completion failed; the server's log says why") from error
-        values = [clean(str(value))[:_MAX_COMPLETION_CHARS] for value in found[:_MOST_COMPLETIONS]]
-        return types.CompleteResult(
-            completion=types.Completion(values=values, total=len(found), has_more=len(found) > len(values))
-        )
+        if not isinstance(found, FoundValues):
+            found = FoundValues(found, len(found), has_more=False)
+        values = [clean(str(value))[:_MAX_COMPLETION_CHARS] for value in found.values[:_MOST_COMPLETIONS]]
+        has_more = True if len(found.values) > len(values) else found.has_more
+        return types.CompleteResult(completion=types.Completion(values=values, total=found.total, has_more=has_more))
 
     # --- subscriptions
 

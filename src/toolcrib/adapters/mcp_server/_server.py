@@ -45,8 +45,8 @@ from toolcrib.calls import ResultReader
 from toolcrib.errors import SchemaError, exception_of
 from toolcrib.pipeline import Access, Pipeline, Run, local_user
 from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable
-from toolcrib.tools import PromptOffer, ResourceOffer, Tool, offering_of
-from toolcrib.toolsets import Toolset, ToolsetLike, sources_of
+from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, sources_of
 
 __all__ = ["McpServer", "build_server"]
 
@@ -360,7 +360,9 @@ async def _served(server: McpServer, bound: Toolset) -> Served:
     def pipeline() -> Pipeline:
         found = tools()
         offered = _searchable(found, listed) if listed else found
-        return Pipeline(offered, sinks=options.sinks, executor=options.executor)
+        # a client that shows pages of MCP Apps keeps from its model what is for these alone
+        shown = offered.offering(entry.name for entry in found if entry.off and _is_for_apps(entry))
+        return Pipeline(shown, sinks=options.sinks, executor=options.executor)
 
     def reading() -> Pipeline:
         offers = [entry.name for entry in bound if offering_of(entry.tool) is not None]
@@ -373,6 +375,12 @@ async def _served(server: McpServer, bound: Toolset) -> Served:
         direct = DirectToolServer(pipeline, options, calls, levels, known)
     reader = DirectToolServer(reading, options, calls, levels, known)
     return Served(bound, direct, reader, server.changes, options.page)
+
+
+def _is_for_apps(entry: ToolEntry) -> bool:
+    """Return whether a tool is for the pages of MCP Apps alone, and is left out by default for that."""
+    source, options = entry.tool.source, entry.tool.options
+    return not options.default and is_for_apps(options.listing if source is None else source.get_listing())
 
 
 def _searchable(toolset: Toolset, most: int) -> Toolset:

@@ -107,7 +107,9 @@ class Tasks:
 
     async def find(self, principal: Principal, task_id: str, tools: ToolServer) -> Task:
         """Return a task of a principal; raises MCPError for an unknown one, and for another principal's."""
-        task = self._calls.find(principal.name, task_id) or await self._restored(principal, task_id, tools)
+        task = self._calls.find(principal.name, task_id)
+        if task is None and task_id.isascii():  # as all ids are; a store takes no half of a surrogate pair
+            task = await self._restored(principal, task_id, tools)
         if not isinstance(task, Task):
             raise MCPError(INVALID_PARAMS, "there is no such task: its time may be over")
         return task

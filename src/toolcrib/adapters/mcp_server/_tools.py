@@ -16,11 +16,11 @@ from toolcrib.adapters.mcp_server._client_link import LogLevels, required_capabi
 from toolcrib.adapters.mcp_server._elicitation import Suspension, is_stateless
 from toolcrib.adapters.mcp_server._listing import ListedTool
 from toolcrib.adapters.mcp_server._options import ServerOptions
-from toolcrib.adapters.mcp_server._replies import clean, original_reply, reply_to
+from toolcrib.adapters.mcp_server._replies import clean, original_error, original_reply, reply_to
 from toolcrib.adapters.mcp_server._tool_server import CallReply, ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
-from toolcrib.errors import ClientUnavailable, SchemaError, exception_of
+from toolcrib.errors import ClientUnavailable, RemoteToolError, SchemaError, exception_of
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import OpenCalls, OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -135,12 +135,15 @@ class DirectToolServer(ToolServer):
     ) -> CallReply | Suspension:
         """Run a call, and return what the client gets; the result of another server goes to it as it came."""
         listed, run = self._listed.get(request.params.name), request.run
-        passes_on = listed is not None and listed.is_remote and not run.features
-        if not passes_on or self.pipeline.has_deliveries(request.params.name, run):
+        sees_all = not run.features and not self.pipeline.has_deliveries(request.params.name, run)
+        if listed is None or listed.entry.tool.source is None or not sees_all:
             return self._result(request, await self._outcome(request, call, run, answer))
         originals = OriginalResults()
         run = run.view(provide={**run.provide, OriginalResults: originals})
         outcome = await self._outcome(request, call, run, answer)
+        refusal = original_error(outcome, listed.entry)
+        if refusal is not None and (request.link is None or not request.link.lacked):
+            raise refusal
         value = outcome.value if isinstance(outcome, Completed) else None
         return self._result(request, outcome, originals.of(outcome.call_id, value))
 
@@ -172,7 +175,8 @@ class DirectToolServer(ToolServer):
 def _require_capability(request: ToolRequest, outcome: Outcome) -> None:
     """Raise the error that newer clients get when a tool needs what they do not declare."""
     link, error = request.link, outcome.exception if isinstance(outcome, Failed) else None
-    if link is not None and link.lacked and isinstance(error, ClientUnavailable) and is_stateless(request.ctx):
+    is_for_lack = isinstance(error, ClientUnavailable | RemoteToolError)  # of a tool here, or of another server
+    if link is not None and link.lacked and is_for_lack and is_stateless(request.ctx):
         needed = {"requiredCapabilities": required_capabilities(link.lacked)}
         raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, clean(str(error)), needed)
 

@@ -1,0 +1,34 @@
+"""All kinds of attacks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.dojo.adaptive import (
+    _flows,
+    _grants,
+    _links,
+    _numbers,
+    _private,
+    _reading,
+    _servers,
+    _trust,
+    _types,
+    _values,
+)
+
+__all__ = ["KINDS"]
+
+KINDS: Final = (
+    *_values.KINDS,
+    *_types.KINDS,
+    *_numbers.KINDS,
+    *_links.KINDS,
+    *_private.KINDS,
+    *_reading.KINDS,
+    *_servers.KINDS,
+    *_trust.KINDS,
+    *_grants.KINDS,
+    *_flows.KINDS,
+)
+"""All kinds, in the order of the table."""

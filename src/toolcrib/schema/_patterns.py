@@ -1,0 +1,86 @@
+"""Patterns of JSON schemas: which ones every provider reads, and matching in a time that grows with the text alone."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from warnings import catch_warnings, simplefilter
+
+from pydantic_core import SchemaError as PatternError
+from pydantic_core import SchemaValidator
+from pydantic_core.core_schema import str_schema
+
+__all__ = ["is_pattern", "is_portable", "pattern_of"]
+
+_NOT_PORTABLE = re.compile(
+    r"\(\?[=!<]|\(\?P[<=>]|\(\?[a-zA-Z-]+[:)]|\(\?[#>(]|\\[pPkKgGAZzX]|\\[1-9]|[*+?}]\+"
+)  # looks around, names a group, sets flags, refers back, is possessive, or needs the tables of Unicode
+
+
+def is_portable(pattern: object) -> bool:
+    """Return whether every provider takes a pattern: RE2 reads it, and JavaScript reads it in the same way."""
+    if not isinstance(pattern, str) or _NOT_PORTABLE.search(pattern):
+        return False
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
+    """Return what a text has to match, and what it must not, in a time that grows with the text alone.
+
+    A pattern that looks ahead from its beginning, as those of passwords do, is several patterns. None is returned for
+    one that is beyond that: it looks around elsewhere, or refers back.
+    """
+    found, rest = _looks_ahead(text)
+    try:
+        made = [(SchemaValidator(str_schema(pattern=one, regex_engine="rust-regex")), wanted) for one, wanted in found]
+        return (*made, (SchemaValidator(str_schema(pattern=rest, regex_engine="rust-regex")), True))
+    except PatternError:
+        return None
+
+
+def _looks_ahead(text: str) -> tuple[list[tuple[str, bool]], str]:
+    """Return what a pattern looks ahead for from its beginning, with whether it has to be there; and its rest."""
+    found: list[tuple[str, bool]] = []
+    rest = text.removeprefix("^")
+    while text.startswith("^") and rest.startswith(("(?=", "(?!")) and "|" not in rest[_end_of_group(rest) :]:
+        end = _end_of_group(rest)
+        found.append((f"^(?:{rest[3 : end - 1]})", rest[2] == "="))
+        rest = rest[end:]
+    return found, f"^{rest}" if found else text
+
+
+def _end_of_group(text: str) -> int:
+    """Return where the group ends that a text begins with."""
+    depth, in_class, at = 0, False, 0
+    while at < len(text):
+        mark = text[at]
+        at += 2 if mark == "\\" else 1
+        if in_class:
+            in_class = mark != "]"
+        elif mark == "[":
+            in_class = True
+            at += 1 if text.startswith("^", at) else 0
+            at += 1 if text.startswith("]", at) else 0
+        elif mark in "()":
+            depth += 1 if mark == "(" else -1
+            if depth == 0:
+                return at
+    return at
+
+
+def is_pattern(value: object) -> bool:
+    """Return whether a text is a pattern: of this checker, of ECMAScript, or of Python."""
+    if not isinstance(value, str) or pattern_of(value) is not None:
+        return True
+    try:
+        with catch_warnings():
+            simplefilter("ignore")
+            re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", re.sub(r"\\[pP](\{[^}]*\}|.)", r"\\w", value)))
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,217 @@
+"""Faults of a server, one at a time: a correct answer to each request, and all that can be wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from tests.adapters.mcp_client.servers import free_port, serving
+
+MOST = 100_000  # bytes of a message, as the server is connected to
+_TEXT = {"type": "text", "text": "done"}
+CORRECT: dict[str, dict[str, Any]] = {
+    "initialize": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
+        "serverInfo": {"name": "odd", "version": "1"},
+        "instructions": "Be kind.",
+    },
+    "tools/list": {
+        "tools": [
+            {
+                "name": "pay",
+                "title": "Pay",
+                "description": "Pay.",
+                "inputSchema": {"type": "object", "properties": {"cents": {"type": "integer"}}},
+                "outputSchema": {"type": "object", "properties": {"paid": {"type": "boolean"}}},
+                "annotations": {"readOnlyHint": False},
+                "_meta": {"a": 1},
+            }
+        ]
+    },
+    "resources/list": {"resources": [{"uri": "odd://r", "name": "r", "mimeType": "text/plain"}]},
+    "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "odd://t/{x}", "name": "t"}]},
+    "prompts/list": {"prompts": [{"name": "p", "arguments": [{"name": "a", "required": False}]}]},
+    "tools/call": {"content": [_TEXT], "structuredContent": {"paid": True}, "isError": False},
+    "resources/read": {"contents": [{"uri": "odd://r", "mimeType": "text/plain", "text": "words"}]},
+    "prompts/get": {"description": "d", "messages": [{"role": "user", "content": _TEXT}]},
+    "completion/complete": {"completion": {"values": ["a"], "total": 1, "hasMore": False}},
+}
+_OTHERS: tuple[Any, ...] = (None, 7, "odd", [], {"odd": 7})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        method: The request that is answered wrong; the others are answered right.
+        name: What is wrong.
+        answer: Returns the body of the response for a request's id; None sends none.
+        status: The status of the response.
+        kind: Its content type.
+    """
+
+    method: str
+    name: str
+    answer: Callable[[Any], bytes | None]
+    status: int = 200
+    kind: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.name}"
+
+
+def correct(method: str, number: Any) -> bytes:
+    """Return the right answer to a request."""
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": CORRECT.get(method, {})}).encode()
+
+
+def faults_of(method: str) -> Iterator[Fault]:
+    """Yield all faults of the answer to a request: of its bytes, of its frame, and of each value in its result."""
+    yield from _of_bytes(method)
+    yield from _of_frame(method)
+    for place, value in _places(CORRECT[method]):
+        wrong = [(f"{'.'.join(map(str, place))} = {json.dumps(other)}", other) for other in _OTHERS if other != value]
+        for name, other in wrong:
+            yield _with_result(method, name, _replaced(CORRECT[method], place, other))
+        if isinstance(place[-1], str):
+            yield _with_result(method, f"{'.'.join(map(str, place))} is missing", _replaced(CORRECT[method], place))
+        else:  # of a list
+            doubled = _replaced(CORRECT[method], place[:-1], [value, value])
+            yield _with_result(method, f"{'.'.join(map(str, place))} twice", doubled)
+
+
+def _of_bytes(method: str) -> Iterator[Fault]:
+    def fault(name: str, change: Callable[[bytes], bytes], **more: Any) -> Fault:
+        return Fault(method, name, lambda number: change(correct(method, number)), **more)
+
+    key = b'"odd\\ud83d": "\\ud83d", "x": "caf\xe9", '
+    yield fault("lone surrogates and a byte that is not UTF-8", lambda text: text.replace(b'": {', b'": {' + key, 1))
+    yield fault("a byte order mark", lambda text: b"\xef\xbb\xbf" + text)
+    yield fault("line breaks", lambda text: json.dumps(json.loads(text), indent=1).encode())
+    yield fault("a comma too many", lambda text: text[:-1] + b",}")
+    yield fault("half of it", lambda text: text[: len(text) // 2])
+    yield fault("nothing", lambda text: b"")
+    yield fault("a page", lambda text: b"<html>busy</html>")
+    yield fault("a page, as HTML", lambda text: b"<html>busy</html>", kind="text/html")
+    yield fault("too long", lambda text: text.replace(b'"2.0"', b'"2.0", "x": "' + b"x" * MOST + b'"'))
+    yield fault("too deep", lambda text: text[:-1] + b', "x": ' + b"[" * 5_000 + b"]" * 5_000 + b"}")
+    yield fault("NaN", lambda text: text.replace(b'": {', b'": {"odd": NaN, "more": Infinity, ', 1))
+    yield fault("a list of answers", lambda text: b"[" + text + b"]")
+    yield fault("as events", lambda text: b"data: " + text + b"\n\n", kind="text/event-stream")
+    yield fault("as events without an end", lambda text: b": odd\n\n", kind="text/event-stream")
+    for status in (204, 302, 400, 404, 500, 503):
+        yield fault(f"status {status}", lambda text: b"odd", status=status, kind="text/plain")
+    yield Fault(method, "no answer", lambda number: None)
+
+
+def _of_frame(method: str) -> Iterator[Fault]:
+    result = CORRECT[method]
+    frames: dict[str, dict[str, Any]] = {
+        "no version": {"jsonrpc": None},
+        "another version": {"jsonrpc": "1.0"},
+        "no id": {"id": None},
+        "the id of another": {"id": 10**6},
+        "a list as id": {"id": [1]},
+        "result and error": {"error": {"code": 1, "message": "odd"}},
+        "neither": {"result": None},
+        **{f"the result {json.dumps(other)}": {"result": other} for other in _OTHERS},
+        **{f"the error {json.dumps(other)}": {"result": None, "error": other} for other in _OTHERS},
+        **{
+            f"the code {json.dumps(code)}": {"result": None, "error": {"code": code, "message": "odd"}}
+            for code in (None, "EFULL", "-32601", 1.5, True, [], 10**30, -32000, -32001, -32042, -32700)
+        },
+        **{
+            f"the message {json.dumps(text)}": {"result": None, "error": {"code": 7, "message": text}}
+            for text in (None, 7, [], {}, "x" * 50_000)
+        },
+        "a request": {"result": None, "method": "odd/odd", "params": {}},
+    }
+    for name, change in frames.items():
+        frame = {"jsonrpc": "2.0", "result": result, **change}
+        yield Fault(method, name, lambda number, frame=frame: _framed(frame, number))
+
+
+def _framed(frame: dict[str, Any], number: Any) -> bytes:
+    whole = {"id": number, **frame}
+    return json.dumps({name: part for name, part in whole.items() if part is not None}).encode()
+
+
+def _with_result(method: str, name: str, result: Any) -> Fault:
+    return Fault(method, name, lambda number: json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode())
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield each place in a value, with what is there."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield (*place, key), part
+        yield from _places(part, (*place, key))
+
+
+def _replaced(value: Any, place: tuple[Any, ...], *other: Any) -> Any:
+    """Return a value with another one at a place, or with none."""
+    copy: Any = json.loads(json.dumps(value))
+    inner = copy
+    for key in place[:-1]:
+        inner = inner[key]
+    if other:
+        inner[place[-1]] = other[0]
+    else:
+        del inner[place[-1]]
+    return copy
+
+
+class FaultyServers:
+    """Servers over HTTP, each with one fault."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._numbers = port, count()
+        self._faults: dict[str, Fault] = {}
+
+    def url_of(self, fault: Fault) -> str:
+        """Return the address of a server that has a fault."""
+        path = f"/{next(self._numbers)}"
+        self._faults[path] = fault
+        return f"http://127.0.0.1:{self._port}{path}"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request as the server at its path does; an ASGI application."""
+        if scope["type"] != "http":
+            return
+        body = b""
+        while (part := await receive())["type"] == "http.request":
+            body += part.get("body", b"")
+            if not part.get("more_body"):
+                break
+        fault, asked = self._faults[scope["path"]], json.loads(body or b"{}")
+        method, number = asked.get("method"), asked.get("id")
+        status, kind, said = (405 if scope["method"] != "POST" else 202, "application/json", b"")
+        if number is not None:
+            status, said = 200, correct(method, number)
+        if method == fault.method:
+            answer = fault.answer(number)
+            status, kind = fault.status, fault.kind
+            if answer is None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                return
+            said = answer
+        where = [(b"location", b"http://127.0.0.1:1/")] if status == 302 else []
+        headers = [(b"content-type", kind.encode()), *where]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if status == 204 else said})
+
+
+@asynccontextmanager
+async def faulty_servers() -> AsyncIterator[FaultyServers]:
+    """Serve on a free port in this process."""
+    port = free_port()
+    servers = FaultyServers(port)
+    async with serving(servers, port):
+        yield servers

@@ -1,0 +1,187 @@
+"""What a client gets through a gateway, compared with what it gets from the server itself: each method, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types.methods import CLIENT_REQUESTS, SERVER_REQUESTS
+
+from tests.adapters.mcp_client.servers import outcome_of
+from tests.adapters.mcp_server.clients import IN_MEMORY, Way, send, text_of
+from tests.adapters.mcp_server.full_server import BLOCKS, PROMPTS, QUESTIONS, RESOURCES, TEMPLATES, TOOLS, full_server
+from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_server import ServerOptions, build_server
+from toolcrib.calls import Failed
+from toolcrib.toolsets import Toolset
+
+LOG_LEVEL = {types.LOG_LEVEL_META_KEY: "debug"}
+PROMPT = {"type": "ref/prompt", "name": "p"}
+TEMPLATE = {"type": "ref/resource", "uri": "test://t/{x}"}
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    *((f"{kind}/list", {}) for kind in ("tools", "resources", "resources/templates", "prompts")),
+    *(("tools/call", {"name": tool.name, "arguments": {}}) for tool in TOOLS if tool.name != "ask"),
+    *(("resources/read", {"uri": one.uri}) for one in RESOURCES),
+    ("resources/read", {"uri": "test://t/5"}),
+    ("resources/read", {"uri": "test://t/gone"}),
+    ("prompts/get", {"name": "p", "arguments": {"a": "x"}}),
+    ("prompts/get", {"name": "bare"}),
+    ("completion/complete", {"ref": PROMPT, "argument": {"name": "a", "value": "O"}}),
+    ("completion/complete", {"ref": TEMPLATE, "argument": {"name": "x", "value": "O"}}),
+]
+ELSEWHERE = {
+    "initialize": "what a server is: the gateway is another one",
+    "server/discover": "likewise",
+    "ping": "without content",
+    "logging/setLevel": "without content; tests/adapters/mcp_client/test_features.py",
+    "resources/subscribe": "without content; test_resources.py",
+    "resources/unsubscribe": "likewise",
+    "subscriptions/listen": "likewise",
+    "tasks/get": "tasks are the gateway's own: test_tasks.py",
+}
+
+
+def gateway() -> Server[Any]:
+    tools = connect(full_server(), name="full", ask_client=True, resource_tools=False)
+    return build_server(Toolset([tools]), ServerOptions(tasks=None))
+
+
+def without_its_own(value: Any) -> Any:
+    """Return what is on the wire, but for what each server says of itself."""
+    match value:
+        case dict():
+            items = {name: without_its_own(part) for name, part in value.items() if not name.endswith("/serverInfo")}
+            return {name: part for name, part in items.items() if (name, part) != ("_meta", {})}
+        case list():
+            return [without_its_own(part) for part in value]
+        case _:
+            return value
+
+
+async def answer(client: Client, method: str, params: Mapping[str, Any]) -> Any:
+    """Return the answer to a request as it is on the wire."""
+    try:
+        return without_its_own(await send(client, method, **params))
+    except MCPError as error:
+        return without_its_own(error.error.model_dump(by_alias=True, mode="json"))
+
+
+@pytest.mark.parametrize("way", IN_MEMORY, ids=lambda way: way.title)
+@pytest.mark.parametrize(("method", "params"), REQUESTS, ids=lambda value: str(value)[:60])
+async def test_an_answer_is_the_server_s_own(way: Way, method: str, params: dict[str, Any]) -> None:
+    async with Client(full_server(), mode=way.generation) as client:
+        direct = await answer(client, method, params)
+    async with way(gateway()) as client:
+        behind = await answer(client, method, params)
+
+    assert behind == direct
+
+
+# --- what comes during a call
+
+
+class Heard:
+    """Answers what a client is asked, and notes all that it is sent during a call."""
+
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    def _note(self, value: Any) -> None:
+        shown = value.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta"})
+        self.said.append({name: part for name, part in shown.items() if name not in PASSED_ON_WITH_ITS_SOURCE})
+
+    async def elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        self._note(params)
+        is_page = isinstance(params, types.ElicitRequestURLParams)
+        return types.ElicitResult(action="accept", content=None if is_page else {"name": "Ann"})
+
+    async def sample(self, context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+        self._note(params)
+        said = types.TextContent(text="4", annotations=types.Annotations(priority=1.0))
+        return types.CreateMessageResult(role="assistant", content=said, model="m", stop_reason="endTurn")
+
+    async def roots(self, context: Any) -> types.ListRootsResult:
+        self.said.append("roots")
+        return types.ListRootsResult.model_validate({"roots": [{"uri": "file:///srv/data", "name": "data"}]})
+
+    async def log(self, params: types.LoggingMessageNotificationParams) -> None:
+        self._note(params)
+
+    async def progress(self, done: float, total: float | None, message: str | None) -> None:
+        self.said.append((done, total, message))
+
+    async def during(self, server: Server[Any], way: Way, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the result of a call, and what the client was sent meanwhile."""
+        asked = {"elicitation_callback": self.elicit, "sampling_callback": self.sample}
+        callbacks: Any = {**asked, "list_roots_callback": self.roots, "logging_callback": self.log}
+        async with Client(server, mode=way.generation, cache=None, **callbacks) as client:
+            meta: Any = LOG_LEVEL if way.is_new else None
+            result = await client.call_tool(name, arguments, progress_callback=self.progress, meta=meta)
+        return without_its_own(result.model_dump(by_alias=True, mode="json")), self.said
+
+
+# A gateway says which server asks, in the message and in the name of the logger, and in the `_meta` of a request to a
+# model; a page to visit gets an id of the gateway's own.
+PASSED_ON_WITH_ITS_SOURCE = {"message", "logger", "elicitationId"}
+
+
+@pytest.mark.parametrize("way", IN_MEMORY, ids=lambda way: way.title)
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("steps", {}), ("log", {}), *(("ask", {"what": what}) for what in QUESTIONS)]
+)
+async def test_what_comes_during_a_call_is_the_server_s_own(way: Way, name: str, arguments: dict[str, Any]) -> None:
+    direct = await Heard().during(full_server(), way, name, arguments)
+    behind = await Heard().during(gateway(), way, name, arguments)
+
+    assert behind == direct
+    assert direct[1]
+
+
+def test_every_method_of_the_protocol_is_compared() -> None:
+    methods = {method for method, _ in CLIENT_REQUESTS} | {"tasks/get"}
+    compared = {method for method, _ in REQUESTS}
+    asked = {one.method for one in QUESTIONS.values()}
+    blocks = {type(one) for one in BLOCKS.values()}
+
+    assert (methods - compared, compared & set(ELSEWHERE)) == (set(ELSEWHERE), set())
+    assert {method for method, _ in SERVER_REQUESTS} == asked | {"ping"}
+    assert blocks == set(get_args(types.ContentBlock))
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [(types.Tool, TOOLS), (types.Resource, RESOURCES), (types.ResourceTemplate, TEMPLATES), (types.Prompt, PROMPTS)],
+)
+def test_every_field_of_what_is_listed_is_compared(model: type[Any], given: list[Any]) -> None:
+    used = {name for one in given for name in one.model_fields_set}
+
+    assert set(model.model_fields) - used <= {"execution"}  # of tasks
+
+
+# --- tools for pages alone
+
+
+@pytest.mark.parametrize("way", IN_MEMORY, ids=lambda way: way.title)
+@pytest.mark.parametrize("options", [{}, {"search": 2}])
+async def test_a_tool_for_pages_alone_is_listed_and_called_by_clients(way: Way, options: dict[str, Any]) -> None:
+    tools = Toolset([connect(full_server(), name="full")])
+    async with way(build_server(tools, ServerOptions(**options))) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        result = await client.call_tool("for_apps", {})
+
+    assert "for_apps" in listed
+    assert text_of(result) == "app"
+
+
+async def test_a_tool_for_pages_alone_is_offered_to_no_model() -> None:
+    async with connect(full_server(), name="full").open() as tools:
+        offered, definitions = tools.offered(), {one.name for one in tools.definitions()}
+        outcome = await outcome_of(tools, "for_apps")
+
+    assert ("order" in offered, "for_apps" in offered, "for_apps" in definitions) == (True, False, False)
+    assert isinstance(outcome, Failed)

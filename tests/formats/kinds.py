@@ -1,0 +1,106 @@
+"""JSON schemas of the kinds that servers and generators write, each with one oddity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def object_of(properties: Mapping[str, Any], *required: str, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "required": list(required), **more}
+
+
+def with_one(part: Any, **more: Any) -> dict[str, Any]:
+    return object_of({"a": part}, "a", **more)
+
+
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+NODE = {"Node": object_of({"next": {"$ref": "#/$defs/Node", "description": "the next"}, "n": WHOLE}, "n")}
+CAT = object_of({"kind": {"const": "cat"}, "lives": WHOLE}, "kind")
+DOG = object_of({"kind": {"const": "dog"}, "name": TEXT}, "kind", "name")
+KINDS: dict[str, dict[str, Any]] = {
+    "a reference with constraints beside it": with_one(
+        {"$ref": "#/$defs/A", "maxLength": 3, "minLength": 1}, **{"$defs": {"A": {"type": "string", "minLength": 2}}}
+    ),
+    "a reference with a type beside it": with_one(
+        {"$ref": "#/$defs/A", "type": ["integer", "string"]}, **{"$defs": {"A": {"type": ["number", "null"]}}}
+    ),
+    "a reference with properties beside it": with_one(
+        {"$ref": "#/$defs/A", "properties": {"y": TEXT}, "required": ["y"]},
+        **{"$defs": {"A": object_of({"x": WHOLE}, "x")}},
+    ),
+    "a type that holds itself": with_one({"$ref": "#/$defs/Node"}, **{"$defs": NODE}),
+    "a type that holds itself with a bound beside it": with_one(
+        {"$ref": "#/$defs/N", "minProperties": 1},
+        **{"$defs": {"N": object_of({"next": {"$ref": "#/$defs/N", "minProperties": 1}, "n": WHOLE})}},
+    ),
+    "a required name that is missing": object_of({"a": TEXT}, "a", "b"),
+    "a required name that is missing and refused": object_of({"a": TEXT}, "a", "b", additionalProperties=False),
+    "a required name that is missing inside": with_one(object_of({"x": TEXT}, "y", additionalProperties=False)),
+    "a required name with a type for all others": object_of({"a": TEXT}, "b", additionalProperties=WHOLE),
+    "branches that only require": object_of({"a": TEXT, "b": WHOLE}, anyOf=[{"required": ["a"]}, {"required": ["b"]}]),
+    "objects without a type": with_one({"properties": {"x": {"properties": {"y": WHOLE}, "required": ["y"]}}}),
+    "arrays without a type": with_one({"items": WHOLE, "minItems": 1}),
+    "arrays without items": with_one({"type": "array"}),
+    "bounds without a type": object_of({"a": {"minLength": 2}, "b": {"maximum": 3}}, "a", "b"),
+    "an empty enum that is required": with_one({"type": "string", "enum": []}),
+    "an empty enum that is optional": object_of({"a": {"enum": []}, "b": TEXT}, "b"),
+    "an empty enum in a list": with_one({"type": "array", "items": {"enum": []}}),
+    "an enum without a type": with_one({"enum": ["x", 1, None, True]}),
+    "an enum with values of other types": with_one({"type": "string", "enum": ["x", 1]}),
+    "an enum with an empty text": with_one({"type": "string", "enum": ["", "x"]}),
+    "allOf beside closed": with_one({"allOf": [object_of({"x": TEXT}, "x")], "additionalProperties": False}),
+    "allOf of closed": with_one({"allOf": [object_of({n: TEXT}, n, additionalProperties=False) for n in ("x", "y")]}),
+    "allOf of references": with_one(
+        {"allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}], "additionalProperties": False},
+        **{"$defs": {"A": object_of({"x": TEXT}, "x"), "B": object_of({"y": WHOLE, "x": {"minLength": 2}})}},
+    ),
+    "allOf of bounds": with_one(
+        {"allOf": [{"type": "number", "minimum": 1}, {"maximum": 15}, {"multipleOf": 2}, {"multipleOf": 3}]}
+    ),
+    "allOf of values": with_one({"allOf": [{"enum": ["x", "y", "z"]}, {"enum": ["z", "y"]}, {"not": {"const": "z"}}]}),
+    "allOf of one reference with a text": with_one(
+        {"allOf": [{"$ref": "#/$defs/A"}], "description": "an A"}, **{"$defs": {"A": object_of({"x": TEXT}, "x")}}
+    ),
+    "allOf at the root beside closed": object_of(
+        {"a": TEXT}, allOf=[{"properties": {"x": TEXT}, "required": ["x"]}], additionalProperties=False
+    ),
+    "a union at the root": {"anyOf": [object_of({"a": TEXT}, "a"), object_of({"b": WHOLE, "a": WHOLE}, "b")]},
+    "a union of closed objects at the root": {
+        "type": "object",
+        "oneOf": [{**CAT, "additionalProperties": False}, {**DOG, "additionalProperties": False}],
+    },
+    "a union of references at the root": {
+        "anyOf": [{"$ref": "#/$defs/C"}, {"$ref": "#/$defs/D"}],
+        "$defs": {"C": CAT, "D": DOG},
+    },
+    "a union in a union at the root": {
+        "anyOf": [{"anyOf": [CAT, DOG]}, object_of({"b": WHOLE}, "b")],
+        "properties": {"z": TEXT},
+    },
+    "a choice beside allOf at the root": {"allOf": [object_of({"z": TEXT}, "z")], "oneOf": [CAT, DOG]},
+    "not at the root": object_of({"a": TEXT}, "a", **{"not": {"required": ["b"]}}),
+    "letters of all languages": with_one({"type": "string", "pattern": r"^\p{L}+$"}),
+    "a pattern that looks ahead": with_one({"type": "string", "pattern": r"^(?=.*\d)(?!.*x)[a-z\d]{2,6}$"}),
+    "a pattern that names a group": with_one({"type": "string", "pattern": r"^(?<year>\d{4})$"}),
+    "names that need the tables of Unicode": with_one(
+        {"type": "object", "patternProperties": {r"^\p{L}+$": WHOLE}, "additionalProperties": False}
+    ),
+    "an array as a default": with_one({"type": "array", "items": TEXT, "default": ["x"]}),
+    "lengths and counts": object_of(
+        {
+            "a": {"type": "string", "minLength": 2, "maxLength": 4},
+            "b": {"type": "array", "items": WHOLE, "minItems": 2, "uniqueItems": True},
+        },
+        "a",
+        "b",
+    ),
+    "several types": with_one({"type": ["string", "integer", "null"], "minLength": 2, "minimum": 3}),
+    "draft 7 with a tuple": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        **with_one({"type": "array", "items": [TEXT, WHOLE]}),
+    },
+    "a tuple": with_one({"type": "array", "prefixItems": [TEXT, WHOLE], "items": False, "minItems": 2}),
+    "true and false": object_of({"a": True, "b": False}, "a"),
+    "several types for the root": {"type": ["object", "null"], "properties": {"a": TEXT}},
+}

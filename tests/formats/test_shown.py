@@ -1,0 +1,124 @@
+"""What a model is shown, what is checked and what providers take are one thing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.effort import examples
+from tests.formats.fitting import fitting
+from tests.formats.kinds import KINDS
+from tests.formats.refusals import refusals
+from tests.formats.replies import NAMES, declarations, sdk_accepts_tools
+from toolcrib import Tool
+from toolcrib.errors import FormatError, InvalidArguments
+from toolcrib.formats import PROVIDERS, WireFormat, definitions, own_arguments, without_filler
+from toolcrib.schema import SchemaWalk
+from toolcrib.schema._json_schema import part_at
+from toolcrib.schema._prose import PROSE
+from toolcrib.schema.checker import Misfit, checker_of
+from toolcrib.tools.from_schema import schema_tool
+
+REAL: list[dict[str, Any]] = json.loads((Path(__file__).parent / "mcp_definitions.json").read_text())["schemas"]
+WAYS = [(name, strict) for name in NAMES for strict in (False, True) if PROVIDERS[name].strict or not strict]
+
+
+NARROWED = {  # to the type that its keywords are of; the library that finds values knows no such patterns
+    "objects without a type", "arrays without a type", "bounds without a type",
+    "letters of all languages", "a pattern that names a group", "draft 7 with a tuple",
+}  # fmt: skip
+CORPUS = [*KINDS.values(), *REAL]
+IDS = [*KINDS, *(f"real {number}" for number in range(len(REAL)))]
+each_schema = pytest.mark.parametrize("schema", CORPUS, ids=IDS)
+
+
+def tool_of(schema: Mapping[str, Any]) -> Tool[..., Any]:
+    return schema_tool("take", schema, description="Take it.")
+
+
+def shown(tool: Tool[..., Any], provider: WireFormat, strict: bool) -> dict[str, Any]:
+    """Return the schema of the arguments in a tool's definition; raises FormatError where strict mode cannot say it."""
+    made = definitions([tool], provider, strict=strict, refused="raise")
+    sdk_accepts_tools(provider, made)
+    [declared] = declarations(provider, made)
+    found = declared.get("parametersJsonSchema") or declared.get("parameters") or declared.get("input_schema")
+    return found or {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def shown_each_way(tool: Tool[..., Any]) -> Iterator[tuple[WireFormat, bool, dict[str, Any]]]:
+    """Yield how each provider is shown a tool's arguments, strictly too where its strict mode can say them."""
+    for provider, strict in WAYS:
+        with suppress(FormatError) if strict else nullcontext():
+            yield provider, strict, shown(tool, provider, strict)
+
+
+@each_schema
+def test_no_definition_has_what_its_provider_refuses(schema: dict[str, Any]) -> None:
+    for provider, strict, made in shown_each_way(tool_of(schema)):
+        assert refusals(made, provider, strict) == [], (provider, strict)
+
+
+@each_schema
+def test_what_fits_the_shown_schema_fits_or_is_said_in_words(schema: dict[str, Any]) -> None:
+    tool = tool_of(schema)
+
+    for provider, strict, made in shown_each_way(tool):
+        if provider == "ollama":  # its server keeps few keywords, and a model reads the rest
+            continue
+        for sent in fitting(made, examples(6)):
+            arguments = own_arguments(sent, PROVIDERS[provider].sent_names(tool.parameters))
+            arguments = without_filler(arguments, tool.parameters) if strict else arguments
+            for misfit in misfits_of(tool, arguments):
+                assert is_said(misfit, made), (provider, strict, misfit, arguments, made)
+
+
+def misfits_of(tool: Tool[..., Any], arguments: dict[str, Any]) -> list[Misfit]:
+    try:
+        tool.spec.read(json.dumps(arguments))
+    except InvalidArguments:
+        checker = checker_of(tool.parameters)
+        assert checker is not None
+        found = checker.misfits(arguments)
+        assert found, "what refused it is not its schema"
+        return found
+    return []
+
+
+def is_said(misfit: Misfit, made: Mapping[str, Any]) -> bool:
+    """Return whether a description on the way to a value says what it does not fit."""
+    walk = SchemaWalk(made)
+    places = [misfit.place[:length] for length in range(len(misfit.place) + 1)]
+    text = " ".join(str(part_at(walk, place).get("description", "")) for place in places)
+    words = "|".join((WORDS.get(misfit.keyword, re.escape(misfit.keyword)), "give `", "in this order"))
+    return re.search(words, text) is not None
+
+
+WORDS = {key: re.escape(words).replace(r"\{\}", ".+") for key, words in PROSE.items()}
+WORDS |= {"enum": "one of: |enum", "const": "one of: |const"}
+
+
+@each_schema
+def test_what_is_checked_can_be_said(schema: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.id in NARROWED:
+        return
+    tool = tool_of(schema)
+    shown_as = [shown(tool, provider, strict=False) for provider in ("openai", "anthropic")]
+
+    for value in fitting(tool.parameters, examples(6)):
+        for made in shown_as:
+            checker = checker_of(made)
+            assert checker is not None
+            assert checker.misfits(value) == []
+
+
+@pytest.mark.parametrize("schema", KINDS.values(), ids=KINDS)
+def test_a_call_can_be_made_of_each_kind(schema: dict[str, Any]) -> None:
+    tool = tool_of(schema)
+
+    assert any(not misfits_of(tool, value) for value in fitting(shown(tool, "openai", strict=False), 40))
