@@ -136,10 +136,10 @@ class PrincipalServers(RemoteServer):
                 self._leave(principal, seat)
                 raise fault
             yield seat.remote
-        except RemoteToolError as error:
+        except (RemoteToolError, ServerError) as error:
             if (lacking := await self._lacking(principal)) is None:
                 raise
-            raise RemoteToolError(self.name, f"{error.message}. {lacking.reason}: call again to be asked") from error
+            raise RemoteToolError(self.name, f"{error}. {lacking.reason}: call again to be asked") from error
         finally:
             seat.users, seat.since = seat.users - 1, time.monotonic()
             async with self._freed:
