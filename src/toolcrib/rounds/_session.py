@@ -13,6 +13,7 @@ from toolcrib.calls import StoredFields
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import (
     FINISHED,
+    PROVIDERS,
     WireFormat,
     read_stored,
 )
@@ -43,6 +44,7 @@ from toolcrib.rounds._step import (
 )
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._typed_answer import answer_schema, typed_answer
+from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage, UsageCounter
 from toolcrib.toolsets import ToolRequirement
 
@@ -129,6 +131,7 @@ class Session(SessionState):
 
     async def _step(self, keywords: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         self._require_settled()
+        self._unkept.require_question(self.transcript)
         require_known(keywords)
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
@@ -214,6 +217,7 @@ class Session(SessionState):
             raise
         self._activity.close("completed")
         self._unanswered.clear()
+        self._unkept.turns.clear()
         if asked.get("commit", True):
             await made.commit()
         else:
@@ -374,6 +378,7 @@ class Session(SessionState):
             **self.defaults,
         )
         made._container, made.usage = self._container, self.usage
+        made._unkept = UnkeptTurns(self._unkept.turns)
         return made
 
     # --- another process
@@ -426,7 +431,7 @@ class Session(SessionState):
         output = asked.get("output")
         return ChatRequest(
             format=self.format,
-            messages=self._sent.messages(self.transcript),
+            messages=self._unkept.sent(self._sent.messages(self.transcript), PROVIDERS[self.format]),
             system=self.system,
             tools=joined_tools(tools, asked.get("provider_tools", ())),
             tool_choice=require.tool_choice(self.format) if tools else None,
