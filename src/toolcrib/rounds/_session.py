@@ -428,10 +428,13 @@ class Session(SessionState):
             describe=describe,
             revealed=self.host_run.revealed,
         )
-        output = asked.get("output")
+        output, rounds = asked.get("output"), asked.get("full_results")
+        messages = self._sent.messages(self.transcript)
+        if rounds is not None:
+            messages = self._old_results.sent(messages, rounds)
         return ChatRequest(
             format=self.format,
-            messages=self._unkept.sent(self._sent.messages(self.transcript), PROVIDERS[self.format]),
+            messages=self._unkept.sent(messages, PROVIDERS[self.format]),
             system=self.system,
             tools=joined_tools(tools, asked.get("provider_tools", ())),
             tool_choice=require.tool_choice(self.format) if tools else None,

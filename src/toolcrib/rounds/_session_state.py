@@ -11,6 +11,7 @@ from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, WireFormat, json_shape, read_stored, stored
 from toolcrib.pipeline import Run
 from toolcrib.rounds._chat_model import ChatModel
+from toolcrib.rounds._old_results import OldResults
 from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._round_json import run_from, run_of
@@ -44,7 +45,7 @@ class SessionState:
         self.usage = Usage()
         self._activity = SessionActivity(model, self.format, run)
         self._staged: ToolRound | None = None
-        self._sent = SentItems()
+        self._sent, self._old_results = SentItems(), OldResults(PROVIDERS[self.format])
         self._container = ""
         self._is_at_work = False
         self._unanswered: list[str] = []  # what the user said since the last answer

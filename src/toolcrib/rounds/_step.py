@@ -48,6 +48,8 @@ class StepOptions(TypedDict, total=False):
         strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
         return_schemas: Whether the model is shown what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
+        full_results: Of how many of the last rounds the results are sent as they are. In the place of older ones a line
+            is sent that names the tool; the transcript keeps them. Of all rounds when left out.
         retry: How often the model is asked again after an error of the server's; not at all when left out.
         on_text: Is given each piece of the answer of a reply that is streamed.
         on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
@@ -62,6 +64,7 @@ class StepOptions(TypedDict, total=False):
     strict: bool
     return_schemas: bool
     commit: bool
+    full_results: int
     retry: Retry
     on_text: Callable[[str], None] | None
     on_call: CallListener | None
