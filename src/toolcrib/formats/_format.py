@@ -325,12 +325,12 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return the parameters of a request with this choice, in which the model makes one call at a time."""
         return {"tool_choice": choice, "parallel_tool_calls": False}
 
-    def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
+    def request(self, messages: Sequence[Item], system: Any, output: Mapping[str, Any] | None) -> Item:
         """Return the parameters of a request with these messages, beside its tools.
 
         Args:
             messages: The transcript.
-            system: The instructions; empty for none.
+            system: The instructions, a text or what `cached_system` made of one; empty for none.
             output: The JSON schema of the answer, an object; None for text.
 
         Raises:
@@ -338,6 +338,28 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             NotImplementedError: No client of the provider is known.
         """
         raise NotImplementedError(self.title)
+
+    def cached_system(self, text: str) -> Any:
+        """Return what the provider's parameter for instructions takes, with a mark of the cache at their end.
+
+        The text itself where the provider has no such mark, and so it is for tools and messages.
+        """
+        return text
+
+    def cached_tools(self, tools: tuple[Item, ...]) -> tuple[Item, ...]:
+        """Return definitions with a mark of the provider's cache at their end."""
+        return tools
+
+    def cached_item(self, item: Item) -> Item:
+        """Return an item of the user's with a mark of the provider's cache at its end."""
+        return item
+
+    def cached_messages(self, messages: tuple[Item, ...]) -> tuple[Item, ...]:
+        """Return the messages of a request with a mark of the provider's cache at the end of the user's last one."""
+        for at in range(len(messages) - 1, -1, -1):
+            if messages[at].get("role") == "user":
+                return (*messages[:at], self.cached_item(messages[at]), *messages[at + 1 :])
+        return messages
 
     def refuse_among(self, among: Sequence[str]) -> None:
         """Raise ValueError for a choice among some of the tools."""

@@ -26,6 +26,8 @@ class ChatRequest:
             the answer stands in one, under `value`; a reply without that object is read, too.
         parallel: Whether the model may make several calls in its answer.
         container: The id of the provider's sandbox to go on in; empty for none. Anthropic's parameter `container`.
+        cache: Whether the provider is to cache the instructions, too, in the form that `ProviderFormat.cached_system`
+            has for them. Tools and messages have their marks already.
     """
 
     format: WireFormat
@@ -36,6 +38,7 @@ class ChatRequest:
     output: Mapping[str, Any] | None = None
     parallel: bool = True
     container: str = ""
+    cache: bool = False
 
     def output_text(self) -> str:
         """Return the text that asks the model for `output`, where the provider cannot hold it to a schema."""

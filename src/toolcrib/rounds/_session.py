@@ -432,13 +432,18 @@ class Session(SessionState):
         messages = self._sent.messages(self.transcript)
         if rounds is not None:
             messages = self._old_results.sent(messages, rounds)
+        rules, cache = PROVIDERS[self.format], asked.get("cache", False)
+        messages, offered = self._unkept.sent(messages, rules), joined_tools(tools, asked.get("provider_tools", ()))
+        if cache:
+            messages, offered = rules.cached_messages(messages), rules.cached_tools(offered)
         return ChatRequest(
             format=self.format,
-            messages=self._unkept.sent(messages, PROVIDERS[self.format]),
+            messages=messages,
             system=self.system,
-            tools=joined_tools(tools, asked.get("provider_tools", ())),
+            tools=offered,
             tool_choice=require.tool_choice(self.format) if tools else None,
             output=answer_schema(output),
             parallel=require.parallel,
             container=self._container,
+            cache=cache,
         )
