@@ -188,7 +188,11 @@ class Session(SessionState):
     ) -> ToolRound:
         available, (on_chunk, on_call) = asked.get("available"), listeners
         reading = DecodeKeywords(
-            format=self.format, run=self._activity.run, transcript=self.transcript, strict=asked.get("strict", False)
+            format=self.format,
+            run=self._activity.run,
+            transcript=self.transcript,
+            strict=asked.get("strict", False),
+            repair=asked.get("repair", False),
         )
         reply: object = self.model.reply(request)
         if isawaitable(reply):  # an async generator is a stream as it is

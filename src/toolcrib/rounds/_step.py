@@ -52,6 +52,8 @@ class StepOptions(TypedDict, total=False):
             is sent that names the tool; the transcript keeps them. Of all rounds when left out.
         cache: Whether the provider is to cache what is sent, up to the end of the user's last message. It marks tools,
             instructions and that message where the format has marks for it: Anthropic's and Bedrock's.
+        repair: Whether arguments that are nearly JSON are read as what they nearly are, of calls that came whole: with
+            single quotes, trailing commas, or `True`, `False` and `None`. The record says so.
         retry: How often the model is asked again after an error of the server's; not at all when left out.
         on_text: Is given each piece of the answer of a reply that is streamed.
         on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
@@ -68,6 +70,7 @@ class StepOptions(TypedDict, total=False):
     commit: bool
     full_results: int
     cache: bool
+    repair: bool
     retry: Retry
     on_text: Callable[[str], None] | None
     on_call: CallListener | None
