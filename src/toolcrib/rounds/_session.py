@@ -370,6 +370,10 @@ class Session(SessionState):
         work = self.run(dispatch, max_rounds=max_rounds, hooks=hooks, **keywords)
         return run_sync(work, instead="await session.run(...)")
 
+    def __repr__(self) -> str:
+        waits = "" if self.open_round is None else f", {self.open_round!r} is open"
+        return f"<Session of {len(self.transcript)} messages in the format {self.format}{waits}>"
+
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""
         self._require_settled()
