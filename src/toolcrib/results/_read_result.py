@@ -27,7 +27,7 @@ class ReadResult(BaseTool):
 
     effect = "none"
     source = None
-    max_retries = 100  # reading is trying: a column that is not there, an offset past the end
+    max_retries = 100  # reading is trying: a member that is not there, an offset past the end
 
     def __init__(self, store: ResultStore) -> None:
         self._store = store
@@ -37,8 +37,6 @@ class ReadResult(BaseTool):
         ctx: RunContext[Any],
         handle: str,
         path: Annotated[str, Field(description="JSONPath, such as $.orders[10:20].id")] = "",
-        where: Annotated[str, Field(description="Rows to take, such as price > 10 and city = 'Oslo'")] = "",
-        columns: tuple[str, ...] = (),
         search: Annotated[str, Field(description="Text to find: gives the rows that have it, or its places")] = "",
         offset: Annotated[int, Field(description="Rows to skip, or characters of a text")] = 0,
         limit: int = 0,
@@ -52,8 +50,6 @@ class ReadResult(BaseTool):
             )
         query = ResultQuery(
             path,
-            where,
-            columns,
             search,
             offset=min(offset, _MOST_ROWS),
             limit=min(limit, _MOST_ROWS) or None,
@@ -112,5 +108,5 @@ def _value_of(stored: StoredResult, found: FoundRows | FoundText, query: ResultQ
             return json.loads(found.text) if whole_object else found.value if found.is_value else found.text
     raise ModelRetry(
         f"it is too long for a program, which takes {query.most_chars:,} characters at a time: it is a {stored.shape} "
-        f"of {size_of(stored)}. Read parts of it with offset and limit, path, where or columns"
+        f"of {size_of(stored)}. Read parts of it with offset and limit, path or search"
     )
