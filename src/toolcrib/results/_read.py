@@ -150,7 +150,8 @@ def _selected(store: ResultStore, stored: StoredResult, steps: Sequence[Step]) -
         raise ModelRetry(f"the result is a {stored.shape}: take members of its rows with [*].{step}")
     if not -total <= step < total:
         raise ModelRetry(f"there is no row {step}: there are {total}")
-    return _in_value(next(_rows(store, stored, key, range(total)[step]))[1], rest)
+    at = range(total)[step]
+    return _in_value(next(_rows(store, stored, key, range(at, at + 1))), rest)
 
 
 def _in_value(value: Any, steps: Sequence[Step]) -> Any:
@@ -171,28 +172,33 @@ def _member(store: ResultStore, stored: StoredResult, name: str) -> Any:
 
 
 def _rows(
-    store: ResultStore, stored: StoredResult, key: str | None, first: int, word: str = "", column: str | None = None
-) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a list from a number on.
+    store: ResultStore, stored: StoredResult, key: str | None, numbers: range, word: str = "", column: str | None = None
+) -> Iterator[Any]:
+    """Yield the rows of a list that have these numbers.
 
     Args:
         word: Rows of pieces without this text may be left out.
         column: Of the rows of a table this column is enough; None for all.
     """
+    if not numbers:
+        return
+    first, stop = numbers.start, numbers.stop
     number = store.piece_of_row(stored.handle, key, first)
     if stored.form == "table":
         for found in store.pieces(stored.handle, number):
             piece = found.piece
-            for start in range(max(first - piece.first, 0), piece.count, _AT_ONCE):
-                rows = table_rows_in(piece, start, min(start + _AT_ONCE, piece.count), column)
+            for start in range(max(first - piece.first, 0), min(piece.count, stop - piece.first), _AT_ONCE):
+                rows = table_rows_in(piece, start, min(start + _AT_ONCE, piece.count, stop - piece.first), column)
                 if not word or word in json_text(rows).lower():
-                    yield from enumerate(rows, piece.first + start)
+                    yield from rows
+            if piece.first + piece.count >= stop:
+                return
         return
     for text, start in _whole_pieces(store, stored, "rows", key, number):
+        if start >= stop:
+            return
         if not word or word in text.lower():
-            for index, row in enumerate(rows_in(text), start):
-                if index >= first:
-                    yield index, row
+            yield from rows_in(text)[max(first - start, 0) : stop - start]
 
 
 def _whole_pieces(
@@ -227,12 +233,12 @@ def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQu
     column = rows.steps[0] if rows.steps and isinstance(rows.steps[0], str) else None
 
     def values(source: list[Any] | range, word: str = "") -> Iterator[Any]:
-        found = _in_range(store, stored, rows.key, source, word, column) if isinstance(source, range) else iter(source)
+        found = _rows(store, stored, rows.key, source, word, column) if isinstance(source, range) else source
         return (row for value in found for row in select(value, rows.steps))
 
     if rows.steps and rows.source and next(values(rows.source), _NOTHING) is _NOTHING:
         first = rows.source[:_SAMPLE]
-        some = _in_range(store, stored, rows.key, first) if isinstance(first, range) else first
+        some = _rows(store, stored, rows.key, first) if isinstance(first, range) else first
         require_selected(list(some), rows.steps)
     if not (word or rows.steps):
         if query.offset > len(rows.source):
@@ -248,17 +254,6 @@ def _after(found: Iterator[Any], offset: int) -> Iterator[Any]:
     if passed < offset:
         raise ModelRetry(f"`offset` {offset} is past the end: there are {passed}")
     return found
-
-
-def _in_range(
-    store: ResultStore, stored: StoredResult, key: str | None, numbers: range, word: str = "", column: str | None = None
-) -> Iterator[Any]:
-    if not numbers:
-        return
-    for index, row in _rows(store, stored, key, numbers.start, word, column):
-        if index >= numbers.stop:
-            return
-        yield row
 
 
 def _json(value: Any) -> str:
