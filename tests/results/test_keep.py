@@ -10,11 +10,22 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import bpe_openai
+import pandas as pd
 import pytest
 from pydantic import SecretStr
 
 from toolcrib.approvals import approve_all
-from toolcrib.calls import Complete, Completed, Media, Outcome, ToolCall, outcome_from_dict, render
+from toolcrib.calls import (
+    MODEL,
+    Complete,
+    Completed,
+    Media,
+    Outcome,
+    ResultReader,
+    ToolCall,
+    outcome_from_dict,
+    render,
+)
 from toolcrib.code import Toolkit
 from toolcrib.database import MemoryTables
 from toolcrib.hooks import HookSet
@@ -425,3 +436,32 @@ async def test_what_a_program_prints_is_kept_whole() -> None:
 
     assert "text of 1,000 lines" in outcome.text()
     assert "500 xxx" in page.text()
+
+
+class Removing(MemoryResultStore):
+    """A store that has no more room for a result while it is read."""
+
+    def pieces(self, handle: str, first: int = 0) -> Any:
+        self._remove(handle)
+        return super().pieces(handle, first)
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"offset": 3}, {"search": "x"}, {"path": "$[3]"}, {"path": "$[3:].a"}, {"path": "$.a"}], ids=str
+)
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 50_000, [{"a": "x"}] * 20_000, {"a": "x" * 50_000}, pd.DataFrame({"a": ["x"] * 20_000})],
+    ids=["text", "rows", "members", "table"],
+)
+@pytest.mark.parametrize("reader", [MODEL, ResultReader(value_chars=10_000_000)], ids=["model", "program"])
+async def test_a_result_that_is_removed_while_it_is_read_is_said_to_be(
+    value: Any, query: dict[str, Any], reader: ResultReader
+) -> None:
+    store, run = Removing(), Run()
+    tools = Toolset([tool_of(value)], results=store)
+    handle = kept_in(await call(tools, run=run))
+
+    outcome = await call(tools, "read_result", run.view(reader=reader), handle=handle, **query)
+
+    assert "it has expired or was removed" in outcome.text() or store.find(handle, None) is not None

@@ -151,7 +151,10 @@ def _selected(store: ResultStore, stored: StoredResult, steps: Sequence[Step]) -
     if not -total <= step < total:
         raise ModelRetry(f"there is no row {step}: there are {total}")
     at = range(total)[step]
-    return _in_value(next(_rows(store, stored, key, range(at, at + 1))), rest)
+    row = next(_rows(store, stored, key, range(at, at + 1)), _NOTHING)
+    if row is _NOTHING:
+        raise ModelRetry(f"row {at} was removed")
+    return _in_value(row, rest)
 
 
 def _in_value(value: Any, steps: Sequence[Step]) -> Any:

@@ -64,10 +64,18 @@ class ReadResult(BaseTool):
     def _read(
         self, handle: str, principal: str | None, query: ResultQuery
     ) -> tuple[StoredResult, FoundRows | FoundText | FoundTable]:
-        stored = self._store.find(handle[:_HANDLE_CHARS], principal)
-        if stored is None:
-            raise ModelRetry("there is no result with this handle: it has expired or was removed; call the tool again")
-        return stored, read(self._store, stored, query)
+        handle = handle[:_HANDLE_CHARS]
+        stored = self._store.find(handle, principal)
+        if stored is not None:
+            try:
+                found = read(self._store, stored, query)
+            except (ModelRetry, ValueError):  # what is left of a result may be no JSON
+                if self._store.find(handle, principal) is not None:
+                    raise
+            else:
+                if self._store.find(handle, principal) is not None:
+                    return stored, found
+        raise ModelRetry("there is no result with this handle: it has expired or was removed; call the tool again")
 
 
 def reader_of(store: ResultStore) -> Tool[..., Any]:
