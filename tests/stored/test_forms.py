@@ -361,6 +361,14 @@ def test_every_form_that_is_read_has_a_version() -> None:
     assert {*FORMS, *DURABLE, "JournalLine"} == FORM_VERSIONS.keys()
 
 
+@pytest.mark.parametrize("name", ["runs", "trace", "revealed", "doubts", "key", "origins", "idempotency_key"])
+def test_a_call_that_was_stored_before_a_field_was_there_is_read(name: str) -> None:
+    data = golden("Call")
+    del data[name]
+
+    assert read_call(data)
+
+
 async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_asked_for(tmp_path: Path) -> None:
     store = SqliteApprovalStore(tmp_path / "approvals.db")
     await store.put(ApprovalRequest("ask_2", "call_2", "find", {}, "d"))
