@@ -63,6 +63,7 @@ from toolcrib.errors._schema import (
 from toolcrib.errors._turns import (
     CommitError,
     CompletionCheckReturnError,
+    NewerForm,
     NoResult,
     NotPortableError,
     RoundError,
@@ -102,6 +103,7 @@ __all__ = [
     "MissingExtraError",
     "MissingProvided",
     "ModelRetry",
+    "NewerForm",
     "NoResult",
     "NotAvailable",
     "NotCallable",

@@ -251,7 +251,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
     call = LiveCall(received, plan, run)
     call.history = History(
-        runs=tuple(data["runs"]),
+        runs=tuple(data.get("runs", ())),
         trace=data.get("trace", {}),
         revealed=data.get("revealed", False),
         hooks_lost=data.get("extra_hooks", False),

@@ -23,6 +23,7 @@ from toolcrib.calls import (
     ToolCall,
     jsonable,
     lenient,
+    versioned,
 )
 from toolcrib.errors import CallStateError, SchemaError
 from toolcrib.hooks import HookSet, ModelInput
@@ -499,7 +500,7 @@ class LiveCall:
         first: LiveCall = history.original or self
         if not first.history.key:
             first.update_history(key=token_hex(8))
-        return {
+        data: dict[str, Any] = {
             "name": self.received.name,
             "id": self.received.id,
             "key": first.history.key,
@@ -525,6 +526,7 @@ class LiveCall:
             "begun": self.begun,
             **(self._result() if self.state == "executed" else {}),
         }
+        return versioned("Call", data)
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:

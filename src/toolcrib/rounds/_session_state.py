@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
-from typing import Self
+from typing import Any, Self
 
-from toolcrib.calls import StoredFields
+from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, WireFormat, json_shape, read_stored, stored
 from toolcrib.pipeline import Run
@@ -102,20 +102,19 @@ class SessionState:
         open_round = self.open_round
         if open_round is None:
             self._require_settled()
-        return stored(
-            {
-                "format": self.format,
-                "system": self.system,
-                "container": self._container,
-                "usage": self.usage.to_dict(),
-                "transcript": [dict(json_shape(item)) for item in self.transcript],
-                "run": run_of(self.host_run),
-                "round": None if open_round is None else open_round.to_json(),
-                "activity": None if open_round is None else self._activity.pause(is_over=is_over),
-                "unanswered": self._unanswered,
-                "unkept": self._unkept.turns,
-            }
-        )
+        data: dict[str, Any] = {
+            "format": self.format,
+            "system": self.system,
+            "container": self._container,
+            "usage": self.usage.to_dict(),
+            "transcript": [dict(json_shape(item)) for item in self.transcript],
+            "run": run_of(self.host_run),
+            "round": None if open_round is None else open_round.to_json(),
+            "activity": None if open_round is None else self._activity.pause(is_over=is_over),
+            "unanswered": self._unanswered,
+            "unkept": self._unkept.turns,
+        }
+        return stored(versioned("Session", data))
 
     async def _take_up(self, data: StoredFields) -> None:
         """Go on from what `to_json` described."""
