@@ -143,7 +143,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "numbers that are not finite where any value will do",
         "schema/_canonical_schema.py",
-        "if not is_finite(value):",
+        "if not finite:",
         "if False:",
         _OF_SCHEMA,
     ),

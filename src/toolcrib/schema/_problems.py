@@ -346,7 +346,10 @@ def _leaves(value: Any) -> list[str]:
 def brief(value: Any) -> str:
     """Return a wrong value for a message: short ones as JSON, long text cut, containers by their kind."""
     if value is None or isinstance(value, str | bool | int | float):
-        text = json.dumps(value, ensure_ascii=False)
+        try:
+            text = json.dumps(value, ensure_ascii=False)
+        except ValueError:  # more digits than Python writes
+            return "an integer of thousands of digits"
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
     if isinstance(value, Mapping):
         return "an object"
