@@ -147,7 +147,9 @@ def exception_of(error: BaseException) -> Exception:
         and cast("BaseExceptionGroup[BaseException]", error).subgroup(_signals) is not None
     ):
         raise error
-    exit_error = ExitError(type(cast("object", error)).__name__, message_of(cast("BaseException", error)) if error.args else "")
+    exit_error = ExitError(
+        type(cast("object", error)).__name__, message_of(cast("BaseException", error)) if error.args else ""
+    )
     exit_error.__cause__ = error
     return exit_error
 
