@@ -25,7 +25,7 @@ from toolcrib.calls import (
     lenient,
     versioned,
 )
-from toolcrib.errors import CallStateError, SchemaError
+from toolcrib.errors import CallStateError, SchemaError, message_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
@@ -530,6 +530,6 @@ class LiveCall:
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
-            return {"error": {"type": type(self.error).__name__, "message": str(self.error)}}
+            return {"error": {"type": type(self.error).__name__, "message": message_of(self.error)}}
         value = jsonable(self.value, self.plan.name, media=True)
         return {"value": value, "delivered": self.execution.delivered}

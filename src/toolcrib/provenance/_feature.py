@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import Ask, DecisionNote, Rejected, lenient
-from toolcrib.errors import SchemaError
+from toolcrib.errors import SchemaError, message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
 from toolcrib.pipeline import Call, Run
 from toolcrib.provenance._memory import Memory
@@ -91,7 +91,7 @@ class RunProvenance(FeatureState):
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
         value, source = given.value, labels.source
         if given.origin == "error":
-            value, source = {"error": str(call.error)}, "untrusted"
+            value, source = {"error": "" if call.error is None else message_of(call.error)}, "untrusted"
         kept = getattr(call.outcome, "kept", None)
         if kept is not None:
             memory.handles.add(kept.handle)
@@ -134,7 +134,7 @@ class RunProvenance(FeatureState):
             if is_table(value) and len(shapes) == _MOST_ROWS:
                 memory.lose()  # there may be more rows, which are not looked at
 
-        if memory.is_settled and _size(value, _SMALL) < _SMALL:
+        if memory.is_settled and _is_small(value):
             read()
         else:
             memory.wait(read)
@@ -381,6 +381,14 @@ def _json_in(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+def _is_small(value: Any) -> bool:
+    """Return whether a value has few characters as JSON; not what contains itself, or is of any other type."""
+    try:
+        return _size(value, _SMALL) < _SMALL
+    except RecursionError:
+        return False
 
 
 def _size(value: Any, most: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from contextlib import aclosing
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, cast, overload
@@ -20,7 +21,7 @@ from toolcrib.formats import (
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import RoundHooks
 from toolcrib.rounds._call_progress import CallListener
-from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._retry import Retry
@@ -200,8 +201,9 @@ class Session(SessionState):
         if not isinstance(reply, AsyncIterable):
             counter.count(reply)
             return decode(pipeline, reply, available, **reading)
-        chunks = counter.counted(cast("AsyncIterable[object]", reply))
-        return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
+        stream = cast("AsyncIterable[object]", reply)
+        async with closed_stream(stream), aclosing(counter.counted(stream)) as chunks:
+            return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return what a reply wants."""
