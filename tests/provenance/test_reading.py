@@ -138,17 +138,18 @@ async def test_a_value_of_a_stream_is_read_before_a_program_has_it(code: str) ->
     assert result.suspended
 
 
+@pytest.mark.parametrize("tool", ["page", "day"])
 @pytest.mark.parametrize("decision", [Complete(EVIL), Reject(EVIL)], ids=["complete", "reject"])
-async def test_what_a_hook_says_is_a_strangers(decision: Any) -> None:
-    tools = Toolset([page, send])
+async def test_what_a_hook_says_is_a_strangers_also_in_the_place_of_a_trusted_tool(decision: Any, tool: str) -> None:
+    tools = Toolset([page, day, send])
     hooks = HookSet(tools)
 
-    @hooks.on("page")
+    @hooks.on(tool)
     async def cached(call: Any, input: Any) -> Any:
         return decision
 
     pipeline, run = Pipeline(tools.with_hooks(hooks)), run_of()
-    await pipeline.run(ToolCall("page"), run)
+    await pipeline.run(ToolCall(tool), run)
 
     assert (await pipeline.run(SEND, run)).kind == "suspended"
 

@@ -152,13 +152,13 @@ def number_of(text: str) -> float | None:
     if len(digits.lstrip("-")) > 1 and digits.lstrip("-").startswith("0") and "." not in digits:
         return None  # 007 is no 7
     try:
-        return round(float(digits), 4)
+        return float(digits)
     except ValueError:
         return None
 
 
 def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
-    """Yield the numbers of a flat text, rounded to what money and measures need.
+    """Yield the numbers of a flat text.
 
     Args:
         text: The text.
@@ -166,7 +166,7 @@ def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
     """
     for found in _LOOSE.findall(text) if is_loose else _NUMBERS.findall(without_moments(text)):
         if len(found) <= _EXACT + 8 and (is_loose or _TWO_WAYS.fullmatch(found) is None):
-            yield round(float(found.replace(",", "")), 4)
+            yield float(found.replace(",", ""))
 
 
 def dates_in(text: str) -> Iterator[tuple[int, int, int]]:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of, plain_text
-from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of
+from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of, number_text
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
 from toolcrib.provenance._texts import flat, words_in
@@ -160,7 +160,7 @@ class Memory(Origins):
         place = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
         for path, held, trust in labelled(result, labels):
-            text = held if isinstance(held, str) else f"{held:.15g}" if isinstance(held, float) else str(held)
+            text = held if isinstance(held, str) else number_text(held) if isinstance(held, float) else str(held)
             if written and trust != "untrusted" and not written.isdisjoint(words_in(flat(text))):
                 trust = "untrusted"
             self._left -= len(text)

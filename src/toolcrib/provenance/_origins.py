@@ -14,7 +14,7 @@ from toolcrib.provenance._kinds import Component, components, number_of, without
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat
 
-__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of"]
+__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of", "number_text"]
 
 WORDS_OF_USER: Final = 0
 """Who wrote a text of the user's: the user."""
@@ -207,7 +207,7 @@ class Origins:
 
     def _origin_of_number(self, value: float) -> Origin:
         others, is_users = self._untrusted.numbers.get(value), value in self._user.numbers
-        is_either = others is not None and self._is_ambiguous(f"{value:.15g}")
+        is_either = others is not None and self._is_ambiguous(number_text(value))
         if is_users and not is_either:
             return Origin("user")
         trusted = None if self.is_full else self._trusted.numbers.get(value)
@@ -224,7 +224,7 @@ class Origins:
         return Origin("model" if self._reads_others else "derived")
 
     def _find_meant_number(self, value: float) -> Origin | None:
-        places = (at for at, _ in self._trusted.places(f"{value:.15g}"))
+        places = (at for at, _ in self._trusted.places(number_text(value)))
         of_value = (at for at in places if number_of(flat(self._sources[at].text)) == value)
         number = next((at for at in of_value if self._is_meant(at)), None)
         return None if number is None else replace(self._sources[number].located(), is_meant=True)
@@ -335,7 +335,12 @@ def key_of(value: Any) -> str | float:
     """Return a text or a number as it is looked up."""
     if isinstance(value, int) and abs(value) >= _MOST_EXACT:
         return str(value) if abs(value) < 10**4_000 else hex(value)
-    return round(float(value), 4) if isinstance(value, int | float) else flat(str(value))
+    return float(value) if isinstance(value, int | float) else flat(str(value))
+
+
+def number_text(value: float) -> str:
+    """Return a number as the shortest text that stands for it and no other."""
+    return f"{value:.15g}" if float(f"{value:.15g}") == value else repr(value)
 
 
 def _field_of(path: str) -> str:
