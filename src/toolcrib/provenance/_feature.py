@@ -59,7 +59,7 @@ class RunProvenance(FeatureState):
     def read(self, given: ModelInput, run: Run) -> None:
         memory = self.memory
         match given.origin:
-            case "result" | "error" | "hook":  # what a hook gives may be a copy of anybody's words
+            case "result" | "error" | "hook":
                 self._read_result(given.call, given)
             case "value":
                 self._read_value(given.call, given.value)
@@ -90,8 +90,10 @@ class RunProvenance(FeatureState):
         memory.expect_result(call.id, call.name)
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
         value, source = given.value, labels.source
-        if given.origin != "result":
-            value, source = (value if given.origin == "hook" else {"error": str(call.error)}), "untrusted"
+        if given.origin == "error":
+            value, source = {"error": str(call.error)}, "untrusted"
+        elif given.origin == "hook":
+            source = "untrusted"  # it may be a copy of anybody's words
         kept = getattr(call.outcome, "kept", None)
         if kept is not None:
             memory.handles.add(kept.handle)

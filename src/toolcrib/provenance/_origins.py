@@ -25,6 +25,7 @@ _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
 _MOST_EXACT: Final = 2**53  # the whole numbers that a float holds
 _SHORT: Final = 3  # characters
 _IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
+_MOST_OF_RESULT: Final = 5_000  # values of one result, for what all its records have
 _NEAR: Final = 32  # values of one record that are looked through
 _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
@@ -33,6 +34,7 @@ _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "ch
 _PATHS: Final = re.compile(r"[^\s/]+\.[^\s/]+/([^\s]+)")  # what follows the host of a link
 _SEGMENTS: Final = re.compile(r"[/?&=#+]")
 _PLAIN: Final = re.compile(r"[a-z]+")
+_INDEX: Final = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +289,23 @@ class Origins:
         same = (each for each in nearby if each.origin.call_id == origin.call_id)
         return [each for each in same if _record_of(each.origin.path) == record]
 
+    def _column(self, number: int) -> list[str]:
+        """Return what all records of a result have in the field of a value, as flat texts; nothing of a large one."""
+        origin = self._sources[number].origin
+        first, last = max(0, number - _MOST_OF_RESULT), number + _MOST_OF_RESULT
+        pieces = [each for each in self._sources[first:last] if each.origin.call_id == origin.call_id]
+        field = _INDEX.sub("[]", origin.path)
+        column = [flat(each.text) for each in pieces if _INDEX.sub("[]", each.origin.path) == field]
+        return column if len(pieces) < _MOST_OF_RESULT else []
+
+    def _is_record_number(self, value: Any) -> bool:
+        """Return whether a whole number tells the records of a trusted result apart, and no stranger wrote it."""
+        number = None if self.is_full or not isinstance(value, int) else self._trusted.numbers.get(value)
+        if number is None or value in self._untrusted.numbers:
+            return False
+        column = self._column(number)
+        return len(set(column)) == len(column) > 1 and all(each.isdecimal() for each in column)
+
     def _is_pointer(self, piece: Piece) -> bool:
         """Return whether a trusted value of a record says which record the user means.
 
@@ -296,7 +315,7 @@ class Origins:
         number = number_of(text)
         if number is not None:
             return number in self._user.numbers and len(text) > 1 and self._is_single(text)
-        if self._is_ambiguous(text) or self._user.find(text) is None:
+        if self._user.find(text) is None or (self._is_ambiguous(text) and self._find_of_others(text) is not None):
             return False
         return not piece.is_beside or _PLAIN.fullmatch(text) is None
 

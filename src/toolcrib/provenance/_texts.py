@@ -164,8 +164,12 @@ class TextIndex:
         letters = _GAP.sub("", value)
         if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or _DIGIT.search(letters) is None:
             return False
-        grouped = re.compile(rf"(?<!\w){'[ -]?'.join(map(re.escape, letters))}(?!\w)")
-        return any(grouped.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
+        return self.matches(rf"(?<!\w){'[ -]?'.join(map(re.escape, letters))}(?!\w)")
+
+    def matches(self, pattern: str) -> bool:
+        """Return whether a text has what a pattern fits, of flat texts."""
+        found = re.compile(pattern)
+        return any(found.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""

@@ -147,5 +147,6 @@ def _judged(held: Any, trust: Trust) -> Literal["trusted", "untrusted"]:
     if trust != "name":
         return trust
     is_name = not isinstance(held, str) or (len(held) <= _NAME_CHARS and len(held.split()) <= _NAME_WORDS)
-    is_place = isinstance(held, str) and _NO_NAME.search(unicodedata.normalize("NFKC", held)) is not None
-    return "trusted" if is_name and not is_place else "untrusted"
+    if isinstance(held, str) and _NO_NAME.search(unicodedata.normalize("NFKC", held)) is not None:
+        return "untrusted"
+    return "trusted" if is_name else "untrusted"
