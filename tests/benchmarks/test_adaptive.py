@@ -12,9 +12,6 @@ from tests.effort import examples
 
 SEED = 34
 OPEN = {
-    "put together of known pieces",
-    "the user's words with marks between",
-    "the user's number in another unit",
     "a link to a stranger's host",
     "a piece of a private record",
     "results of the provider's own tools",

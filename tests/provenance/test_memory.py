@@ -35,7 +35,7 @@ def memory(said: str = "answer the mail of Ann, and pay 50 to bob@corp.com on Ma
         ("50.00 Carl", "user"),
         (77777, "model"),
         ("dave@corp.com", "model"),
-        ("Ann Carl", "user"),
+        ("Ann Carl", "model"),
         ("2026-07-01", "model"),
     ],
 )

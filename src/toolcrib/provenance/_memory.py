@@ -341,6 +341,8 @@ class Memory(Origins):
         for name, value in arguments.items() if effect != "spend" and self._reads_others and not self.is_full else ():
             items = cast("list[Any]", value) if isinstance(value, list) else []
             given = {flat(each) for each in items if isinstance(each, str)}
+            if len(given) < len(items):
+                continue
             number, _ = next(self._trusted.places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
             if number >= 0 and not self._sources[number].is_beside and given == set(self._column(number)):
                 found.add(name)

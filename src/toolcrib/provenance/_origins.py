@@ -6,11 +6,11 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
-from toolcrib.provenance._kinds import Component, components, number_of, without_moments
+from toolcrib.provenance._kinds import Component, components, number_of, phrases, without_moments
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._texts import TextIndex, flat
 
@@ -105,8 +105,21 @@ class Origins:
         found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts] if whole is None else [whole]
         if len(parts) > 1 and any(each.kind in ASKED for each in found):
             found = self._cover_phrases(text) or found
-        unclear = None if any(each.kind in ASKED for each in found) else _spelling(str(value), self._has_cased)
+        if any(each.kind in ASKED for each in found):
+            return found
+        unclear = _spelling(str(value), self._has_cased)
+        if unclear is None and parts:
+            unclear = (
+                text if _is_joined(parts, found) else next((p for p in phrases(text) if not self._is_one(p)), None)
+            )
         return found if unclear is None else [Origin("model", part=flat(unclear))]
+
+    def _is_one(self, phrase: str) -> bool:
+        """Return whether words stand side by side, with the same marks, in a text of the user's or a trusted one."""
+        if self._user.find(phrase) is not None:
+            return True
+        found = self._find_trusted(phrase)
+        return found is not None and found.kind == "trusted"
 
     def _has_cased(self, segment: str) -> bool:
         return self._user.has_cased(segment) or (not self.is_full and self._trusted.has_cased(segment))
@@ -161,6 +174,10 @@ class Origins:
                 return replace(self._origin_of_date(part.parts), part=name)
             case "time":
                 return replace(self._origin_of_key("times", part.parts), part=name)
+            case "measure":
+                origin = self._origin_of_key("measures", (part.number, part.unit))
+                of_others = self._untrusted.numbers.get(part.number) if origin.kind == "model" else None
+                return replace(origin if of_others is None else self._sources[of_others].located(), part=name)
             case "host":
                 return replace(self._origin_of_key("hosts", part.text), part=name)
             case "word":
@@ -238,8 +255,8 @@ class Origins:
         """
         return len(text) <= _SHORT and not self._user.has_name(text)
 
-    def _origin_of_key(self, index: Literal["times", "hosts"], key: Any) -> Origin:
-        """Return where a time of day or a host comes from."""
+    def _origin_of_key(self, index: Literal["times", "hosts", "measures"], key: Any) -> Origin:
+        """Return where a time of day, a host or a number with its unit comes from."""
         indexes = (self._user, self._trusted, self._untrusted)
         user, trusted, others = (cast("Mapping[Any, int]", getattr(each, index)) for each in indexes)
         if key in user:
@@ -290,12 +307,13 @@ class Origins:
         return [each for each in same if _record_of(each.origin.path) == record]
 
     def _column(self, number: int) -> list[str]:
-        """Return what all records of a result have in the field of a value, as flat texts; nothing of a large one."""
+        """Return the trusted values that a result has in the field of a value; nothing of a large result."""
         origin = self._sources[number].origin
         first, last = max(0, number - _MOST_OF_RESULT), number + _MOST_OF_RESULT
         pieces = [each for each in self._sources[first:last] if each.origin.call_id == origin.call_id]
         field = _INDEX.sub("[]", origin.path)
-        column = [flat(each.text) for each in pieces if _INDEX.sub("[]", each.origin.path) == field]
+        trusted = (each for each in pieces if each.origin.kind == "trusted")
+        column = [flat(each.text) for each in trusted if _INDEX.sub("[]", each.origin.path) == field]
         return column if len(pieces) < _MOST_OF_RESULT else []
 
     def _is_record_number(self, value: Any) -> bool:
@@ -339,11 +357,21 @@ class Origins:
         return len(set(found)) == 1 and value.text in found[0]
 
 
+def _is_joined(parts: Sequence[Component], found: Sequence[Origin]) -> bool:
+    """Return whether a link or a path was put together of values of several records, or of one with the user's host."""
+    places = {(each.call_id, each.path) for each in found if each.kind == "trusted"}
+    hosts = [each for part, each in zip(parts, found, strict=False) if part.kind == "host"]
+    is_path = hosts or all(part.kind == "name" for part in parts)
+    return bool(is_path) and (len(places) > 1 or (bool(places) and any(each.kind == "user" for each in hosts)))
+
+
 def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:
     """Return the part of a text that another program may read in another way than we compare it; None for none.
 
-    That is a text with compatible characters, and a segment of a link in other capitals.
+    That is a text with compatible characters, one of several lines, and a segment of a link in other capitals.
     """
+    if (len(value.strip().splitlines()) > 1 or "\t" in value.strip()) and not has_cased(value.strip()):
+        return value
     if not value.isascii() and unicodedata.normalize("NFKC", value) != value:
         return value
     segments = (part for path in _PATHS.findall(value) for part in _SEGMENTS.split(path.rstrip(".,:;!?")))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from toolcrib.provenance._kinds import dates_in, numbers_in, times_in
+from toolcrib.provenance._kinds import dates_in, measures_in, numbers_in, times_in
 from toolcrib.provenance._links import hosts_in
 
 __all__ = ["TextIndex", "flat", "words_in"]
@@ -65,6 +65,7 @@ class TextIndex:
         "_texts",
         "dates",
         "hosts",
+        "measures",
         "numbers",
         "times",
         "years",
@@ -82,6 +83,7 @@ class TextIndex:
         self.times: dict[tuple[int, int], int] = {}
         self.years: dict[int, int] = {}
         self.hosts: dict[str, int] = {}
+        self.measures: dict[tuple[float, str], int] = {}
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -123,6 +125,8 @@ class TextIndex:
         for found in numbers_in(plain, is_loose=self._is_loose):
             if found not in but:
                 self.numbers.setdefault(found, number)
+        for measure in measures_in(plain):
+            self.measures.setdefault(measure, number)
         for year, month, day in dates_in(plain):
             self.dates.setdefault((month, day), {}).setdefault(year, number)
             if year:
