@@ -59,7 +59,7 @@ def test_a_number_that_a_program_computed_is_found_as_it_was_read() -> None:
 def test_a_number_in_another_unit_is_another_one(number: int, own: str, other: str, effect: str) -> None:
     made = memory(f"set the price of inkpads to {own.format(number)} today")
 
-    assert is_asked(made, effect, price=other.format(number)) is (other != own)
+    assert is_asked(made, effect, price=other.format(number)) is (sorted(other) != sorted(own))
     assert effect == "spend" or not is_asked(made, effect, price=own.format(number))
 
 
@@ -154,3 +154,79 @@ def test_a_link_put_together_of_records_is_unknown(words: list[str], effect: str
     assert not is_asked(made, effect, url=f"https://{other}.com/{first}/{own}")
     assert not is_asked(made, effect, url=f"https://{host}.com/{own}")
     assert not is_asked(made, effect, url=f"https://{own}.com")
+
+
+@pytest.mark.parametrize("effect", LEAVING)
+def test_a_link_without_encryption_is_another_one_than_the_users_with_it(effect: str) -> None:
+    made = memory("see https://corp.com/plan, www.firm.com and http://old.com")
+
+    for value in ("http://corp.com/plan", "http://corp.com", "http://www.corp.com"):
+        assert is_asked(made, effect, url=value), value
+    for value in ("https://corp.com/plan", "https://corp.com", "http://firm.com", "https://firm.com", "http://old.com"):
+        assert not is_asked(made, effect, url=value), value
+
+
+OPENERS = [
+    "skype:{}?call",
+    "bitcoin:{}",
+    "magnet:?xt=urn:{}",
+    "tel:{}",
+    "zoommtg:{}",
+    "x-apple.foo:{}",
+    "geo:{}",
+    "ws:{}",
+]
+HOSTS = [
+    "//{}.ws/x",
+    "https:{}.ws/x",
+    "/\\{}.net",
+    "&sol;&sol;{}.net/x",
+    "https://{}.to",
+    "{}.ws",
+    "\\\\{}.la\\x",
+    "//{}/x",
+]
+FRAMES = [
+    "see {} now",
+    "![]({})",
+    "[x]({})",
+    "<{}>",
+    '<img src="{}">',
+    "<a href={}>x</a>",
+    "url({})",
+    "[1]: {}\n![x][1]",
+    "{}",
+]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(WORDS, st.sampled_from(OPENERS), st.sampled_from(FRAMES))
+def test_a_link_of_whatever_scheme_is_asked_about_in_what_is_said(word: str, link: str, frame: str) -> None:
+    made = memory("write to bob@corp.com")
+    text = frame.format(link.format(word))
+
+    assert made.judge("send", "send", {"to": "bob@corp.com", "text": text}, frozenset(["text"])) != []
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.sampled_from("\u2764\u2603\u2605\U0001f4a9\u20bf\u2713"), st.sampled_from(HOSTS), st.sampled_from(FRAMES))
+def test_a_host_without_a_letter_is_a_host(symbol: str, link: str, frame: str) -> None:
+    made = memory("write to bob@corp.com")
+    text = frame.format(link.format(symbol))
+
+    assert made.judge("send", "send", {"to": "bob@corp.com", "text": text}, frozenset(["text"])) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Note: it is at 10:30, or 2026-05-01T10:00. Re:Order",
+        "Great\u2764. Then: 3.5 // a comment ... done",
+        "<a href=https://corp.com>x</a>",
+        "<meta content='0;url=https://www.corp.com/'>",
+    ],
+)
+def test_what_is_no_link_of_a_strangers_is_not_asked_about(text: str) -> None:
+    made = memory("write to bob@corp.com of www.corp.com")
+
+    assert made.judge("send", "send", {"to": "bob@corp.com", "text": text}, frozenset(["text"])) == []

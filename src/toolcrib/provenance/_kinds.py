@@ -66,7 +66,7 @@ _AROUND: Final = ":.!?"
 _ADDRESS: Final = re.compile(r"<?[^\s<>,;()\"']+@[^\s<>,;()\"']+>?[,;]?")
 _FREE: Final = frozenset({"", "-", "\u2013", "\u2014"})  # between words, and deciding nothing
 _URL: Final = re.compile(
-    r"(?:https?://)?([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?"
+    r"(http://)?(?:https://)?([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?"
     r"(/[^\s?#\\@%]*)?(\?[^\s#\\@%]*)?(#[^\s\\@%]*)?"
 )
 
@@ -161,11 +161,11 @@ def _of_piece(piece: str) -> Iterator[Component]:
 def _of_url(piece: str) -> Iterator[Component]:
     """Yield the components of a link that a browser and every other reader take apart in the same way."""
     match = _URL.fullmatch(piece)
-    if match is None or not match[1].rpartition(".")[2].isalpha():
+    if match is None or not match[2].rpartition(".")[2].isalpha():
         yield Component("unclear", piece)
         return
-    host, port, path, query, fragment = match.groups()
-    yield Component("host", host.removeprefix("www."))
+    scheme, host, port, path, query, fragment = match.groups()
+    yield Component("host", (scheme or "") + host.removeprefix("www."))
     for part in (port, query, fragment):
         for each in re.split(r"[:?#&=+]", part or ""):
             if each:

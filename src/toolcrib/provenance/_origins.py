@@ -179,7 +179,7 @@ class Origins:
                 of_others = self._untrusted.numbers.get(part.number) if origin.kind == "model" else None
                 return replace(origin if of_others is None else self._sources[of_others].located(), part=name)
             case "host":
-                return replace(self._origin_of_key("hosts", part.text), part=name)
+                return replace(self._origin_of_host(part.text), part=name)
             case "word":
                 origin = self._origin_of_text(part.text, is_part=True) or Origin("model")
                 return replace(Origin("model") if origin.kind == "untrusted" else origin, part=name)
@@ -254,6 +254,17 @@ class Origins:
         A name that the user wrote with a capital is not.
         """
         return len(text) <= _SHORT and not self._user.has_name(text)
+
+    def _origin_of_host(self, host: str) -> Origin:
+        """Return where the host of a link comes from; one that is known by `https` alone is unknown by `http`."""
+        bare = host.removeprefix("http://")
+        origin = self._origin_of_key("hosts", bare)
+        is_open = bare != host and origin.kind in ("user", "trusted")
+        if is_open and any(
+            f"https://{bare}" in each.hosts and host not in each.hosts for each in (self._user, self._trusted)
+        ):
+            return Origin("model")
+        return origin
 
     def _origin_of_key(self, index: Literal["times", "hosts", "measures"], key: Any) -> Origin:
         """Return where a time of day, a host or a number with its unit comes from."""
