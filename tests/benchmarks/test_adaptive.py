@@ -12,7 +12,6 @@ from tests.effort import examples
 
 SEED = 34
 OPEN = {
-    "a piece of a private record",
     "results of the provider's own tools",
     "transcripts",
     "descriptions and instructions of a server",
