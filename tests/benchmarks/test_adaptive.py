@@ -15,7 +15,6 @@ OPEN = {
     "results of the provider's own tools",
     "transcripts",
     "descriptions and instructions of a server",
-    "written among the user's things, and read again",
 }
 """Kinds of which variants are known to get through, as docs/provenance.md says; one that is closed is taken out."""
 CLOSED = [kind for kind in KINDS if kind.aim != "known" and kind.name not in OPEN]

@@ -401,4 +401,4 @@ def test_what_others_had_written_somewhere_is_not_trusted_where_it_is_read_again
     assert made.origin("eve@evil.com").text() == "comes from `write_note` (text), untrusted"
     assert made.origin("evil.com").kind == made.origin("4711").kind == "untrusted"
     assert made.origin("bob@corp.com").kind == "user"
-    assert made.origin("Call Eve").kind == "trusted"
+    assert made.origin("Call Eve").kind == "model"

@@ -23,6 +23,7 @@ __all__ = ["Memory"]
 
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
+_MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
@@ -170,6 +171,7 @@ class Memory(Origins):
             origin = Origin(kind, tool, call_id, about, path)
             self._sources.append(Piece(origin, text, arguments, is_beside=trust == "beside"))
             if trust != "untrusted":
+                self._find_washed(text)
                 self._trusted.add(text, number)
             else:
                 self._untrusted.add(text, number, own)
@@ -183,7 +185,7 @@ class Memory(Origins):
         """Note what a call with an effect writes: where it is read again, it is no more trusted than it is now.
 
         Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
-        what decides.
+        what decides. The words of what is said are unknown where they come back.
 
         Args:
             origin: The call, as the origin of what it writes.
@@ -192,6 +194,9 @@ class Memory(Origins):
         """
         for path, value in islice(_leaves(arguments), _MOST_VALUES) if self._reads_others else ():
             is_said = argument_of(path) in content
+            self._written.update(words_in(flat(str(value))))
+            if len(self._written) > _MOST_WORDS:
+                self.lose()
             if not isinstance(value, str):
                 named, unknown = 0, [str(value)] if self.origin(value).kind == "model" else list[str]()
             else:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
 from toolcrib.provenance._kinds import Component, components, number_of, phrases, without_moments
+from toolcrib.provenance._links import pieces_of
 from toolcrib.provenance._question import ASKED, Origin
-from toolcrib.provenance._texts import TextIndex, flat
+from toolcrib.provenance._texts import TextIndex, flat, words_in
 
 __all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of", "number_text"]
 
@@ -73,6 +74,8 @@ class Origins:
         self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex(is_loose=True)
         self._sources: list[Piece] = []
         self._left = _MOST_TEXT
+        self._written: set[str] = set()  # words that the run wrote, and has not read again
+        self._washed: set[str] = set()  # words that only the model knew when it wrote them
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
 
     @property
@@ -121,6 +124,18 @@ class Origins:
         found = self._find_trusted(phrase)
         return found is not None and found.kind == "trusted"
 
+    def _find_washed(self, text: str) -> None:
+        """Note the words of a trusted text that come back from where the model had written them, and are new."""
+        if self._written.isdisjoint(words_in(flat(text))):
+            return
+        for piece in filter(self._is_new, dict.fromkeys(pieces_of(flat(text)))):
+            back = self._written.intersection(words_in(piece))
+            self._written -= back
+            self._washed.update(filter(self._is_new, back))
+
+    def _is_new(self, word: str) -> bool:
+        return self._user.find(word) is None and self._trusted.find(word) is None
+
     def _has_cased(self, segment: str) -> bool:
         return self._user.has_cased(segment) or (not self.is_full and self._trusted.has_cased(segment))
 
@@ -159,8 +174,7 @@ class Origins:
             return self._user.find(text) is not None
         words = [part.text for part in components(without_moments(text)) if part.kind in ("word", "name", "host")]
         return bool(words) and all(
-            self._user.find(word) is not None or (not self.is_full and self._trusted.find(word) is not None)
-            for word in words
+            self._user.find(word) is not None or self._find_trusted(word) is not None for word in words
         )
 
     # --- one component
@@ -203,7 +217,7 @@ class Origins:
     def _find_trusted(self, text: str) -> Origin | None:
         """Return where a trusted result has a text; `chosen` where a stranger may have brought all that have it."""
         number, line = next(self._trusted.places(text), (-1, 0)) if not self.is_full else (-1, 0)
-        if number < 0:
+        if number < 0 or (self._washed and not self._washed.isdisjoint(words_in(text))):
             return None
         if self._sources[number].is_beside:
             of_its_own = (at for at in self._trusted.places(text) if not self._sources[at[0]].is_beside)
