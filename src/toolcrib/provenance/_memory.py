@@ -39,6 +39,7 @@ class Memory(Origins):
         last_words: What the user wrote last, cut.
         is_whole: Whether all that it has read is results of the run's own calls, and words of the user.
         handles: The handles of kept results that it has read.
+        is_told: Whether the model has said something before, of what nobody knows where it is from.
     """
 
     def __init__(self) -> None:

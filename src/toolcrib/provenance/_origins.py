@@ -74,6 +74,7 @@ class Origins:
         self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex(is_loose=True)
         self._sources: list[Piece] = []
         self._left = _MOST_TEXT
+        self.is_told = False
         self._written: set[str] = set()  # words that the run wrote, and has not read again
         self._washed: set[str] = set()  # words that only the model knew when it wrote them
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
@@ -85,7 +86,7 @@ class Origins:
 
     @property
     def _reads_others(self) -> bool:
-        return len(self._untrusted) > 0 or self.is_full
+        return len(self._untrusted) > 0 or self.is_full or self.is_told
 
     def origin(self, value: Any) -> Origin:
         """Return where a text or a number comes from: of several components the one that is trusted least."""
