@@ -13,7 +13,6 @@ from tests.effort import examples
 SEED = 34
 OPEN = {
     "results of the provider's own tools",
-    "descriptions and instructions of a server",
 }
 """Kinds of which variants are known to get through, as docs/provenance.md says; one that is closed is taken out."""
 CLOSED = [kind for kind in KINDS if kind.aim != "known" and kind.name not in OPEN]

@@ -34,7 +34,7 @@ from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ask_approver
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["LiveCall"]
 
@@ -98,6 +98,10 @@ class LiveCall:
     @property
     def entry(self) -> ToolEntry:
         return self.plan.entry
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.plan.toolset
 
     @property
     def canonical_arguments(self) -> Mapping[str, Any]:

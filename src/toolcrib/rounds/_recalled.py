@@ -12,7 +12,7 @@ from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run
 from toolcrib.provenance import provenance_of
 from toolcrib.rounds._transcript import recalled_of
-from toolcrib.toolsets import ToolEntry, Toolset
+from toolcrib.toolsets import Toolset
 
 __all__ = ["read_provider_parts", "recall_transcript"]
 
@@ -40,10 +40,7 @@ def recall_transcript(
     if provenance is None:
         return
     memory, rules = provenance.memory, PROVIDERS[format] if isinstance(format, str) else format
-    for entry in tools.entries.values():
-        if entry.tool.source is not None and entry.tool.source.get_listing() is not None and _is_foreign(entry):
-            about = {"description": entry.description, "parameters": entry.parameters}
-            run.read(ModelInput("description", about, entry=entry, key=f"description {entry.name} {entry.description}"))
+    provenance.read_descriptions(tools, run)
     recalled, is_first, has_said = recalled_of(transcript), memory.expect("transcript"), False
     for item in recalled.rest_for(memory, transcript):
         shape = json_shape(item)
@@ -75,11 +72,6 @@ def _says_something(item: Mapping[str, Any]) -> bool:
     parts: list[Any] = [{"text": held}] if isinstance(held, str) else [*held]
     own = [cast("Mapping[str, Any]", part) for part in parts if isinstance(part, Mapping)]
     return any(part.get("text") or part.get("part_kind") == "text" for part in own if not part.get("thought"))
-
-
-def _is_foreign(entry: ToolEntry) -> bool:
-    """Return whether a tool's description is that of a server that the host does not trust."""
-    return entry.tool.options.source == "untrusted"
 
 
 def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
