@@ -373,7 +373,7 @@ def test_a_form_of_the_author_s_that_is_not_read_back_is_for_showing_only() -> N
 
 
 def test_a_form_of_the_author_s_that_is_read_back_is_the_one_form() -> None:
-    made = canonical(spec_with(Annotated[Decimal, PlainSerializer("{:.2f}".format)]), '{"x": "5"}')
+    made = canonical(spec_with(Annotated[Decimal, PlainSerializer(lambda value: f"{value:.2f}")]), '{"x": "5"}')
 
     assert made.values == made.shown == {"x": "5.00"}
 

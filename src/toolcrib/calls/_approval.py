@@ -11,6 +11,7 @@ from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
+from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
@@ -40,8 +41,8 @@ class Consent:
         return {"reason": self.reason, "url": self.url, "principal": self.principal, "server": self.server}
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalRequest:
+@dataclass(frozen=True, slots=True, repr=False)
+class ApprovalRequest(ShortRepr):
     """What a person is asked, with secrets already hidden.
 
     Attributes:
@@ -84,8 +85,8 @@ class ApprovalRequest:
     created_at: datetime = field(default_factory=now)
     run_id: str = ""
     principal: str | None = None
-    parameters: Mapping[str, Any] | None = None
-    definition: str | None = None
+    parameters: Mapping[str, Any] | None = field(default=None, repr=False)
+    definition: str | None = field(default=None, repr=False)
     in_doubt: bool = False
     returns: Mapping[str, Any] | None = None
     approvers: int = 1
@@ -243,8 +244,8 @@ class Done:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+@dataclass(frozen=True, slots=True, repr=False)
+class Grant(ShortRepr):
     """A yes, and to what.
 
     Attributes:
@@ -331,8 +332,8 @@ class Grant:
         return cls(**values)
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+@dataclass(frozen=True, slots=True, repr=False)
+class Denial(ShortRepr):
     """A no: the model is shown `message` as what the person said."""
 
     tool: str

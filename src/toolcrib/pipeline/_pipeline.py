@@ -88,6 +88,9 @@ class Pipeline:
         self._plans: dict[str, CompiledTool] = {}
         self.toolset.listen_for_renewal(self)
 
+    def __repr__(self) -> str:
+        return f"<Pipeline of {self.toolset!r}>"
+
     @property
     def sinks(self) -> tuple[Sink, ...]:
         """Where the events of every call go."""
@@ -345,11 +348,17 @@ class Pipeline:
         return await recheck_call(call, grant)
 
     def check_answer(self, name: str, answer: Grant | Denial | None) -> None:
-        """Check the result that an answer about a call in doubt gives, if it gives one.
+        """Check that an answer is one, and the result that it gives about a call in doubt, if it gives one.
 
         Raises:
             InvalidOutput: It is not of the type that the tool of this name declares.
+            TypeError: It is no answer.
         """
+        if not isinstance(answer, Grant | Denial | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"the answer about `{name}` is {answer!r:.80}; give one to its request, as in "
+                "suspended.request.grant('ann') or suspended.request.deny('why', 'ann')"
+            )
         plan = self._plan(name)
         if plan is not None and isinstance(answer, Grant) and answer.done is not None:
             checked_output(plan.tool, plan.name, answer.done.value)

@@ -11,7 +11,7 @@ from functools import partial
 from operator import attrgetter
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
 from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader
@@ -30,7 +30,14 @@ from toolcrib.hooks import (
     feature_parts,
     gate_steps,
 )
-from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, require_options
+from toolcrib.pipeline._run_options import (
+    CallJournal,
+    CallLimits,
+    ErrorPolicy,
+    Requirement,
+    require_options,
+    require_policies,
+)
 from toolcrib.record import Sink
 from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
 from toolcrib.tools import LinkedClient
@@ -104,7 +111,7 @@ _CONTAINERS: Final[Mapping[str, type[Any]]] = {
 }
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Run:
     """One user's piece of work: an agent's run, a session, a program. A host opens it, and the pipeline checks it.
 
@@ -114,7 +121,8 @@ class Run:
     Attributes:
         deps: What the host gives its tools, as `ctx.deps`.
         limits: The run's budget.
-        approver: An async function that is asked at once when a call needs approval; None suspends the call.
+        approver: A function of the request, async or not, that is asked at once when a call needs approval; None
+            suspends the call.
         approvals: Where requests are kept and answers looked up, and that an approved call began and what it came to:
             after a crash it is known to be in doubt. Without a store, a standing grant holds in the run.
         store: A store for `approvals` that also knows of calls with an effect which need no approval: an equal call is
@@ -225,8 +233,24 @@ class Run:
                 self.wrappers = (_in_slot,)
         if self.approvals is not None or self.journal is not None or self.fence is not None:
             self.begin_steps = None
+        if self.errors != "message" or self.hook_errors != "raise":
+            require_policies(self.errors, self.hook_errors)
         if type(self) is Run:
             self.__class__ = _MadeRun
+
+    def __repr__(self) -> str:
+        options = ((name, getattr(self, name)) for name in _FIELDS if name in _SHOWN)
+        given = [name for name, value in options if not (value is None or value is _NOTHING or _is_empty(value))]
+        whose = "" if self.principal is None else f" of {self.principal}"
+        return f"<Run {self.id}{whose}{': ' if given else ''}{', '.join(given)}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled; raises TypeError."""
+        raise TypeError(
+            "a run is one object, which counts for all that are given it, and is not copied or pickled: give the run "
+            "itself, or run.view(...) for other options; another process makes one, and takes over what was counted: "
+            "Run(...).restore(run.counted())"
+        )
 
     def set_compiled_gates(self, steps: tuple[GateStep, ...]) -> None:
         """Set the gates of the run: its own, and those that its options come to."""
@@ -474,6 +498,10 @@ _OPTIONS: Final = frozenset(
         "reader", "sample", "sinks", "store",
     }
 )  # fmt: skip
+_SHOWN: Final = frozenset(
+    {"access", "agent", "approvals", "approver", "available", "deliveries", "deps", "features", "gates", "journal"}
+    | {"limits", "provide", "requirements", "sinks"}
+)  # by their names alone in the repr: their values may be secret, and are long
 _FIELDS: Final = tuple(one.name for one in fields(Run))
 _values_of: Final = attrgetter(*_FIELDS)  # at once: an adapter makes a view for each call
 _SETTERS: Final = tuple(vars(Run)[name].__set__ for name in _FIELDS)
@@ -551,6 +579,10 @@ def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) 
         return Run(run_id, entry=entry, **options)
     new = {"entry": entry, "available": None, "parent_id": None, "journal": None, "reader": MODEL}
     return outer.view(**{**new, **options})
+
+
+def _is_empty(value: Any) -> bool:
+    return type(value) is tuple and not value
 
 
 def _as_tuple(name: str, given: Any) -> tuple[Any, ...]:

@@ -12,7 +12,15 @@ from toolcrib.hooks import require_number, target_name
 from toolcrib.record import Sink
 from toolcrib.toolsets import Selectable
 
-__all__ = ["CallJournal", "CallLimits", "ErrorPolicy", "Requirement", "must_call", "require_options"]
+__all__ = [
+    "CallJournal",
+    "CallLimits",
+    "ErrorPolicy",
+    "Requirement",
+    "must_call",
+    "require_options",
+    "require_policies",
+]
 
 ErrorPolicy: TypeAlias = Literal["message", "masked"]
 """What the model is shown of an unexpected exception: its message, or a reference to the log."""
@@ -91,6 +99,16 @@ def require_options(run: RunOptions) -> None:
         for value in values:
             if not _fits(value, kind):
                 raise TypeError(f"Run: {name} has {value!r:.80}; give {mend}")
+
+
+def require_policies(errors: object, hook_errors: object) -> None:
+    """Check what a run does about errors; raises ValueError for a word that there is not."""
+    for name, given, words in (
+        ("errors", errors, ("message", "masked")),
+        ("hook_errors", hook_errors, ("raise", "fail")),
+    ):
+        if given not in words:
+            raise ValueError(f"Run: {name} is {given!r:.80}; give {words[0]!r} or {words[1]!r}")
 
 
 def _require(name: str, value: object, kind: type, mend: str) -> None:

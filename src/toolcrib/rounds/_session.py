@@ -104,38 +104,16 @@ class Session(SessionState):
 
     @overload
     async def step(
-        self,
-        *,
-        output: type[T],
-        on_chunk: Callable[[object], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        on_call: CallListener | None = None,
-        **keywords: Unpack[StepOptions],
+        self, *, output: type[T], **keywords: Unpack[StepOptions]
     ) -> NeedsTools | Continue | Finished[T] | Stopped: ...
     @overload
-    async def step(
-        self,
-        *,
-        on_chunk: Callable[[object], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        on_call: CallListener | None = None,
-        **keywords: Unpack[StepKeywords],
-    ) -> NeedsTools | Continue | Finished[Any] | Stopped: ...
-    async def step(
-        self,
-        *,
-        on_chunk: Callable[[object], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        on_call: CallListener | None = None,
-        **keywords: Unpack[StepKeywords],
-    ) -> NeedsTools | Continue | Finished[Any] | Stopped:
+    async def step(self, **keywords: Unpack[StepKeywords]) -> NeedsTools | Continue | Finished[Any] | Stopped: ...
+    async def step(self, **keywords: Unpack[StepKeywords]) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Ask the model once, and return what it wants: tools, to go on, or to have answered; or why its reply ended.
 
         Args:
-            on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
-            on_text: Is given each piece of the answer of a reply that is streamed.
-            on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
-            keywords: Options in the place of the session's defaults.
+            output: The type of the answer; text when left out.
+            keywords: Options in the place of the session's defaults: see `StepOptions`.
 
         Raises:
             TypeError: There is no such keyword; nothing was sent.
@@ -145,27 +123,21 @@ class Session(SessionState):
             InvalidOutput: The answer is not of the type that was asked for; nothing was committed.
         """
         async with self._at_work():
-            result = await self._step(on_chunk, on_text, on_call, keywords)
+            result = await self._step(keywords)
             await self._save()
             return result
 
-    async def _step(
-        self,
-        on_chunk: Callable[[object], None] | None,
-        on_text: Callable[[str], None] | None,
-        on_call: CallListener | None,
-        keywords: StepKeywords,
-    ) -> NeedsTools | Continue | Finished[Any] | Stopped:
+    async def _step(self, keywords: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         self._require_settled()
         require_known(keywords)
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)
         self._activity.open(pipeline.sinks)
-        listener = chunk_listener(on_chunk, on_text, self.format)
+        listener = chunk_listener(asked.get("on_chunk"), asked.get("on_text"), self.format)
         with self._activity.request(json=request.output is not None) as sent:
             self._took = Usage()
-            round = await self._ask(pipeline, request, asked, (listener, on_call), sent)
+            round = await self._ask(pipeline, request, asked, (listener, asked.get("on_call")), sent)
         self._container = round.container or self._container
         return await self._read(round, asked)
 
@@ -320,7 +292,7 @@ class Session(SessionState):
         if not self.transcript:
             raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
         for _ in range(max_rounds):
-            made = await self._step(None, None, None, keywords)
+            made = await self._step(keywords)
             await self._save()
             took += self._took
             if isinstance(made, Finished | Stopped):
@@ -332,7 +304,7 @@ class Session(SessionState):
             if not made.round.settled:
                 return Waiting.of(plan)
             await self._save()
-        made = await self._step(None, None, None, keywords)
+        made = await self._step(keywords)
         if isinstance(made, Finished | Stopped):
             made.usage = took + self._took
             return made
@@ -389,6 +361,10 @@ class Session(SessionState):
         """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
         work = self.run(dispatch, max_rounds=max_rounds, hooks=hooks, **keywords)
         return run_sync(work, instead="await session.run(...)")
+
+    def __repr__(self) -> str:
+        waits = "" if self.open_round is None else f", {self.open_round!r} is open"
+        return f"<Session of {len(self.transcript)} messages in the format {self.format}{waits}>"
 
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""

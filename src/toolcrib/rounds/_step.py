@@ -11,6 +11,7 @@ from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import NoResult, closest
 from toolcrib.formats import Item, WireFormat, text_delta
 from toolcrib.pipeline import Pipeline
+from toolcrib.rounds._call_progress import CallListener
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._retry import Retry
 from toolcrib.rounds._round import ToolRound
@@ -48,6 +49,9 @@ class StepOptions(TypedDict, total=False):
         return_schemas: Whether the model is shown what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
         retry: How often the model is asked again after an error of the server's; not at all when left out.
+        on_text: Is given each piece of the answer of a reply that is streamed.
+        on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
+        on_chunk: Is given each chunk of a reply that is streamed, as the provider sends it.
     """
 
     tools: Pipeline | ToolsetLike
@@ -59,6 +63,9 @@ class StepOptions(TypedDict, total=False):
     return_schemas: bool
     commit: bool
     retry: Retry
+    on_text: Callable[[str], None] | None
+    on_call: CallListener | None
+    on_chunk: Callable[[object], None] | None
 
 
 class StepKeywords(StepOptions, total=False):

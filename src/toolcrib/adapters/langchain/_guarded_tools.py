@@ -85,7 +85,7 @@ def _input_of(request: ToolCallRequest, runtime: ToolRuntime[Any, Any]) -> Any:
 
 def _result_in(given: Any) -> ToolMessage | Command[Any]:
     """Return the one message or command that a node of one call gives."""
-    made: Any = given["messages"] if isinstance(given, dict) else given
+    made = cast("dict[str, list[Any]]", given)["messages"] if isinstance(given, dict) else cast("list[Any]", given)
     return made[0]
 
 

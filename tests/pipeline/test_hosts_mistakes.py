@@ -1,0 +1,63 @@
+"""Mistakes of a host: refused where they are made, with the mend, and never told to a model."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolcrib.calls import Suspended, ToolCall
+from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.tools import ez_tool
+
+
+@ez_tool(requires_approval=True)
+def pay(cents: int) -> str:
+    """Pay."""
+    return f"paid {cents}"
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("view", [False, True], ids=["run", "view"])
+def test_a_run_is_not_copied(duplicate: Callable[[Any], Any], view: bool) -> None:
+    run = Run(limits=CallLimits(total=1))
+
+    with pytest.raises(TypeError, match=r"run\.view"):
+        duplicate(run.view(principal="ann") if view else run)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"errors": "hide"}, "'masked'"), ({"hook_errors": "ignore"}, "'fail'"), ({"errors": None}, "'message'")],
+)
+def test_a_word_that_a_run_does_not_know_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Run(**options)
+
+
+@pytest.mark.parametrize("answer", [True, "yes", {"approved": True}, ToolCall("pay")])
+async def test_what_is_no_answer_is_refused_and_the_call_waits_on(answer: Any) -> None:
+    pipeline = Pipeline([pay])
+    suspended = await pipeline.run(ToolCall("pay", {"cents": 1}))
+    assert isinstance(suspended, Suspended)
+
+    with pytest.raises(TypeError, match=r"request\.grant"):
+        await pipeline.run(suspended, grant=answer)
+
+    done = await pipeline.run(suspended, grant=suspended.request.grant("ann"))
+    assert done.value == "paid 1"
+
+
+def test_reprs_say_in_a_line_what_is_given_and_no_values_of_a_run() -> None:
+    run = Run("r1", deps={"password": "secret"}, principal="ann", limits=CallLimits(total=3))
+    suspended = Pipeline([pay]).run_sync(ToolCall("pay", {"cents": 1}))
+    assert isinstance(suspended, Suspended)
+
+    assert repr(run) == "<Run r1 of ann: deps, limits>"
+    assert repr(Run("r2")) == "<Run r2>"
+    assert repr(Pipeline([pay])) == "<Pipeline of <Toolset of 1 tools>>"
+    assert "None" not in repr(suspended.request)
+    assert "None" not in repr(suspended.request.grant("ann"))
