@@ -35,7 +35,7 @@ from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ask_approver
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["LiveCall"]
 
@@ -99,6 +99,10 @@ class LiveCall:
     @property
     def entry(self) -> ToolEntry:
         return self.plan.entry
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.plan.toolset
 
     @property
     def canonical_arguments(self) -> Mapping[str, Any]:
