@@ -25,7 +25,7 @@ settings.register_profile("ci", _UNHURRIED, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Of the terminal that the tests are started in, and of its person: the commands here write to none, for nobody.
-_OURS = ("TOOLCRIB_EFFORT", "TOOLCRIB_PICTURES")
+_OURS = ("TOOLCRIB_EFFORT", "TOOLCRIB_PICTURES", "TOOLCRIB_WRITE_FORMS")
 _THEIRS = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 for _name in [*os.environ]:
     if _name in _THEIRS or (_name.startswith(("OTEL_", "TOOLCRIB_")) and _name not in _OURS):

@@ -36,6 +36,7 @@ EXAMPLES = [
     errors.ModelRetry("write the full name"),
     errors.NoResult("the call of `pay`", "it was refused", "see `reason`"),
     errors.NotAvailable("pay", "it is night"),
+    errors.NewerForm("Call", 2, 1),
     errors.NotCallable("pay"),
     errors.NotPortableError("the turn of `pay`", "the argument `db`", "Database"),
     errors.PendingLimitReached("pay", "ann", 100, timedelta(days=7)),

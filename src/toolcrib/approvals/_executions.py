@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import Any, Literal, TypeAlias
 
 from toolcrib._processes import is_running, this_process
-from toolcrib.calls import now
+from toolcrib.calls import StoredFields, now, versioned
 
 __all__ = ["Execution", "ExecutionState", "Heartbeat", "active_executions"]
 
@@ -61,7 +61,7 @@ class Execution:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the execution as JSON shapes."""
-        return {
+        data: dict[str, Any] = {
             "id": self.id,
             "begun_at": self.begun_at.isoformat(),
             "process": self.process,
@@ -69,10 +69,12 @@ class Execution:
             "ended_at": None if self.ended_at is None else self.ended_at.isoformat(),
             "result": self.result,
         }
+        return versioned("Execution", data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Execution:
         """Return the execution that `to_dict` described."""
+        data = StoredFields(cls, data)
         ended_at = data["ended_at"]
         return cls(
             data["id"],

@@ -18,7 +18,7 @@ from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, NewerForm
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
@@ -260,10 +260,10 @@ class _SqlLedger:
         return self._entries("WHERE call_id = ?", call_id)
 
     def entries(self, *, unused: bool) -> Iterable[ApprovalEntry]:
-        return self._entries("WHERE used_at IS NULL" if unused else "")
+        return self._entries("WHERE used_at IS NULL" if unused else "", leaves_newer=True)
 
     def answered(self) -> Iterable[ApprovalEntry]:
-        return self._entries("WHERE used_at IS NULL AND answer IS NOT NULL")
+        return self._entries("WHERE used_at IS NULL AND answer IS NOT NULL", leaves_newer=True)
 
     def used(self, request_ids: Iterable[str]) -> Iterable[str]:
         ids, found = list(request_ids), list[str]()
@@ -275,7 +275,7 @@ class _SqlLedger:
         return found
 
     def unended(self) -> Iterable[ApprovalEntry]:
-        return self._entries("WHERE unended = 1")
+        return self._entries("WHERE unended = 1", leaves_newer=True)
 
     def begun(self, digest: str) -> Iterable[ApprovalEntry]:
         latest = (
@@ -290,9 +290,17 @@ class _SqlLedger:
         total, in_doubt = self._execute(query, ()).fetchone()
         return total, int(in_doubt or 0)
 
-    def _entries(self, where: str, *values: str) -> list[ApprovalEntry]:
+    def _entries(self, where: str, *values: str, leaves_newer: bool = False) -> list[ApprovalEntry]:
+        """Return entries; of those in a newer form, none where they are listed, and else a NewerForm."""
         query = f"SELECT request, answer, used_at, execution FROM {self._requests} {where} ORDER BY number"
-        return [_entry_of(*row) for row in self._execute(query, values).fetchall()]
+        entries = list[ApprovalEntry]()
+        for row in self._execute(query, values).fetchall():
+            try:
+                entries.append(_entry_of(*row))
+            except NewerForm:
+                if not leaves_newer:
+                    raise
+        return entries
 
     def write(self, entry: ApprovalEntry) -> None:
         request, answer, used_at, execution = entry.request, entry.answer, entry.used_at, entry.execution

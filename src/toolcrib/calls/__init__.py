@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         render,
     )
     from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, words_of
-    from toolcrib.calls._stored import StoredFields
+    from toolcrib.calls._stored import FORM_VERSIONS, StoredFields, versioned
     from toolcrib.calls._value_class import value_class
 else:
     __getattr__, __dir__ = lazy_names(
@@ -69,13 +69,14 @@ else:
                 "outcome_from_dict record_of render"
             ),
             "._render": "Rendered carried has_blocks render_value words_of",
-            "._stored": "StoredFields",
+            "._stored": "FORM_VERSIONS StoredFields versioned",
             "._value_class": "value_class",
         },
     )
 
 __all__ = [
     "DOUBT_ANSWERS",
+    "FORM_VERSIONS",
     "IN_DOUBT",
     "MODEL",
     "REJECTION_PREFIX",
@@ -137,5 +138,6 @@ __all__ = [
     "revived",
     "shapes_and_text",
     "value_class",
+    "versioned",
     "words_of",
 ]

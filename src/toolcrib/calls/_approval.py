@@ -12,7 +12,7 @@ from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
-from toolcrib.calls._stored import StoredFields
+from toolcrib.calls._stored import StoredFields, versioned
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
@@ -194,7 +194,7 @@ class ApprovalRequest(ShortRepr):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON shapes."""
-        return {
+        data: dict[str, Any] = {
             "id": self.id,
             "call_id": self.call_id,
             "tool": self.tool,
@@ -220,6 +220,7 @@ class ApprovalRequest(ShortRepr):
             **({} if self.follows is None else {"follows": self.follows}),
             **({} if self.replaces is None else {"replaces": self.replaces}),
         }
+        return versioned("ApprovalRequest", data)
 
     def to_record(self) -> dict[str, Any]:
         """Return the request as a record keeps it: without the link to a page of consent."""
@@ -301,7 +302,7 @@ class Grant(ShortRepr):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the grant as JSON shapes."""
-        return {
+        data: dict[str, Any] = {
             "kind": "grant",
             "tool": self.tool,
             "approver": self.approver,
@@ -320,6 +321,7 @@ class Grant(ShortRepr):
             **({"also": list(self.also)} if self.also else {}),
             **({"values": list(self.values)} if self.values else {}),
         }
+        return versioned("Grant", data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grant:
@@ -345,7 +347,7 @@ class Denial(ShortRepr):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the denial as JSON shapes."""
-        return {
+        data: dict[str, Any] = {
             "kind": "denial",
             "tool": self.tool,
             "approver": self.approver,
@@ -354,6 +356,7 @@ class Denial(ShortRepr):
             "message": self.message,
             "at": self.at.isoformat(),
         }
+        return versioned("Denial", data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Denial:

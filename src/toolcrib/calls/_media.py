@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
 from pydantic_core import PydanticSerializationUnexpectedValue, SchemaSerializer, core_schema
 
-from toolcrib.calls._stored import StoredFields
+from toolcrib.calls._stored import StoredFields, versioned
 
 __all__ = ["WITH_MEDIA", "Media", "revived"]
 
@@ -103,7 +103,7 @@ class Media:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON shapes, the bytes as base64."""
-        return self.facts() if self.data is None else {**self.facts(), "data": self.base64}
+        return versioned("Media", self.facts() if self.data is None else {**self.facts(), "data": self.base64})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Media:

@@ -14,7 +14,7 @@ from toolcrib.calls._json import Tables, lenient, parse_time
 from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import revived
 from toolcrib.calls._render import Rendered, render_value
-from toolcrib.calls._stored import StoredFields
+from toolcrib.calls._stored import StoredFields, versioned
 from toolcrib.calls._value_class import value_class
 from toolcrib.errors import (
     ApprovalDenied,
@@ -80,7 +80,7 @@ class Completed(Generic[T]):
         data = {"kind": self.kind, "tool": self.tool, "call_id": self.call_id, "value": value, "source": self.source}
         if self.max_result_chars is not None:
             data["max_result_chars"] = self.max_result_chars
-        return data if self.kept is None else {**data, "kept": self.kept.to_dict()}
+        return versioned("Completed", data if self.kept is None else {**data, "kept": self.kept.to_dict()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +113,14 @@ class Rejected:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes."""
-        return {
+        data: dict[str, Any] = {
             "kind": self.kind,
             "tool": self.tool,
             "call_id": self.call_id,
             "reason": self.reason,
             "source": self.source,
         }
+        return versioned("Rejected", data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ class Failed:
             "problems": [{"field": p.field, "problem": p.problem} for p in self.problems],
             "retryable": self.retryable,
         }
-        return {**data, "reference": self.reference} if self.reference else data
+        return versioned("Failed", {**data, "reference": self.reference} if self.reference else data)
 
     def __reduce__(self) -> tuple[Any, ...]:
         said = (self.tool, self.call_id, self.code, self.message, self.error_type, self.problems, self.retryable)
@@ -237,7 +238,7 @@ class Suspended:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON shapes, with the state that it is resumed from."""
-        return {
+        data: dict[str, Any] = {
             "kind": self.kind,
             "tool": self.tool,
             "call_id": self.call_id,
@@ -245,6 +246,7 @@ class Suspended:
             "call": _state(self.call),
             **({} if self.executed_since is None else {"executed_since": self.executed_since.isoformat()}),
         }
+        return versioned("Suspended", data)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Suspended, (self.tool, self.call_id, self.request, _state(self.call), self.executed_since))
@@ -345,4 +347,6 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
     elif kind is Suspended:
         values["request"] = ApprovalRequest.from_dict(values["request"])
         values["executed_since"] = parse_time(values.get("executed_since"))
+        if values.get("call") is not None:
+            StoredFields("Call", values["call"])  # what cannot be resumed here is not read either
     return kind(**values)

@@ -1,13 +1,60 @@
-"""Fields of a stored value, as its `from_dict` reads them."""
+"""Stored forms: the version of each, and the fields of a stored value as its `from_dict` reads them.
+
+A form without a `version` is of version 1, so that a version costs no byte before it is needed. Who changes a form
+raises its version in `FORM_VERSIONS`, gives fields that older forms lack a default where they are read, and adds a
+golden file to `tests/stored`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
-from typing import Any, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
-__all__ = ["StoredFields"]
+from toolcrib.errors import NewerForm
+
+__all__ = ["FORM_VERSIONS", "StoredFields", "versioned"]
+
+FORM_VERSIONS: Final[dict[str, int]] = {
+    "Agent": 1,
+    "AgentContext": 1,
+    "ApprovalRequest": 1,
+    "Call": 1,
+    "Completed": 1,
+    "ContextItem": 1,
+    "ContextPool": 1,
+    "ContextQueue": 1,
+    "Denial": 1,
+    "Execution": 1,
+    "Failed": 1,
+    "Grant": 1,
+    "JournalEntry": 1,
+    "JournalLine": 1,
+    "Media": 1,
+    "PausedProgram": 1,
+    "ProgramClaim": 1,
+    "ProgramResult": 1,
+    "ProgramWork": 1,
+    "Rejected": 1,
+    "Run": 1,
+    "Session": 1,
+    "Settings": 1,
+    "Suspended": 1,
+    "Token": 1,
+    "ToolRound": 4,
+    "Turn": 1,
+    "TurnRecord": 1,
+    "TurnState": 1,
+    "TurnWork": 1,
+}
+"""The version in which each form is written, by its class or name; that, and the versions before, are read."""
+
+
+def versioned(owner: type | str, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the stored form of a class, or of a name, with its version, which is not written where it is 1."""
+    version = FORM_VERSIONS[_described(owner)[0] or ""]
+    return data if version == 1 else {**data, "version": version}
 
 
 class StoredFields(dict[str, Any]):
@@ -17,7 +64,11 @@ class StoredFields(dict[str, Any]):
         owner: The class, or its name; of a dataclass, the fields without a default must be there.
         data: The value, as its `to_dict` described it.
 
+    Attributes:
+        version: The version in which it was written; 1 where it does not say.
+
     Raises:
+        NewerForm: It was written in a newer version of its form.
         ValueError: It is no mapping, or a field is missing.
     """
 
@@ -26,16 +77,31 @@ class StoredFields(dict[str, Any]):
         if not isinstance(data, Mapping):
             raise ValueError(f"a {self._owner} is read from a dict, and this is {type(data).__name__}")
         super().__init__(cast("Mapping[str, Any]", data))
-        for name in _required(owner):
+        form, required = _described(owner)
+        self.version = 1
+        if form is not None:
+            self._read_version(form)
+        for name in required:
             self[name]
+
+    def _read_version(self, form: str) -> None:
+        version = self.pop("version", 1)
+        if type(version) is not int or version < 1:
+            raise ValueError(f"this is no {self._owner}: its `version` is {version!r:.40}, and not a number from 1")
+        if version > FORM_VERSIONS[form]:
+            raise NewerForm(form, version, FORM_VERSIONS[form])
+        self.version = version
 
     def __missing__(self, name: str) -> NoReturn:
         raise ValueError(f"this is no {self._owner}: the field `{name}` is missing")
 
 
 @lru_cache(maxsize=256)
-def _required(owner: type | str) -> tuple[str, ...]:
-    """Return the fields of a dataclass that have no default."""
-    if not (isinstance(owner, type) and is_dataclass(owner)):
-        return ()
-    return tuple(each.name for each in fields(owner) if each.default is each.default_factory is MISSING)
+def _described(owner: type | str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the form of an owner, None for a part of another; and, of a dataclass, the fields without a default."""
+    if isinstance(owner, str):
+        return owner if owner in FORM_VERSIONS else None, ()
+    form = next((kind.__name__ for kind in owner.__mro__ if kind.__name__ in FORM_VERSIONS), None)
+    if not is_dataclass(owner):
+        return form, ()
+    return form, tuple(each.name for each in fields(owner) if each.default is each.default_factory is MISSING)

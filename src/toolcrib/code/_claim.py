@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.approvals import ApprovalStore, ClaimsWork, KeepsJournals
-from toolcrib.calls import jsonable, revived
+from toolcrib.calls import StoredFields, jsonable, revived, versioned
 from toolcrib.code._claim_log import ClaimLog
 from toolcrib.code._journal import JournalEntry
 from toolcrib.code._paused import PausedProgram
@@ -113,13 +113,15 @@ def _requests(paused: PausedProgram) -> set[str]:
 def _kept(result: ExecutionResult) -> dict[str, Any] | None:
     shapes = {name: getattr(result, name) for name in _SHAPES}
     try:
-        kept = jsonable({**shapes, "paused": None if result.paused is None else result.paused.to_dict()}, media=True)
+        paused = None if result.paused is None else result.paused.to_dict()
+        kept = jsonable(versioned("ProgramClaim", {**shapes, "paused": paused}), media=True)
         return kept if len(json.dumps(kept)) <= _MOST_CHARS else None
     except (ResultNotSerializable, TypeError, ValueError):
         return None
 
 
 def _result_of(kept: Mapping[str, Any]) -> ExecutionResult:
+    kept = StoredFields("ProgramClaim", kept)
     shapes: dict[str, Any] = {name: revived(kept[name]) for name in _SHAPES}
     shapes["isolation"] = tuple(shapes["isolation"])
     paused = None if kept["paused"] is None else PausedProgram.from_dict(kept["paused"])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolcrib.calls import Grant, Suspended, outcome_from_dict
+from toolcrib.calls import Grant, StoredFields, Suspended, outcome_from_dict
 from toolcrib.code._journal import JournalEntry, reply_from_dict
 from toolcrib.code._paused import PausedProgram
 from toolcrib.errors import PausedProgramError
@@ -141,7 +141,7 @@ def program_with(
         store_knows: Whether an approval store knows which of its suspended calls have begun.
     """
     entries, state = {entry.id: entry.copy() for entry in paused.journal}, dict(paused.state)
-    for line in lines:
+    for line in (StoredFields("JournalLine", line) for line in lines):
         before = entries.get(str(line.get("id")))
         suspended = None if before is None else before.suspended
         _apply(line, entries, state)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from toolcrib._json_writer import json_writer
-from toolcrib.calls import Grant, StoredFields, Suspended, lenient, outcome_from_dict
+from toolcrib.calls import Grant, StoredFields, Suspended, lenient, outcome_from_dict, versioned
 from toolcrib.errors import ReplayDiverged
 from toolcrib.sandbox import Raised, Reply, Value
 
@@ -81,9 +81,8 @@ class JournalEntry:
         typed = None if grant is None else [grant.override_args, grant.user_input]
         self.begun += 1
         self.grant = None if grant is None or grant.standing or lenient(typed) != typed else grant
-        return {"t": "started", "id": self.id, "name": self.name, "digest": self.digest, "summary": self.summary} | (
-            {} if self.grant is None else {"grant": self.grant.to_dict()}
-        )
+        line = {"t": "started", "id": self.id, "name": self.name, "digest": self.digest, "summary": self.summary}
+        return versioned("JournalLine", line | ({} if self.grant is None else {"grant": self.grant.to_dict()}))
 
     @property
     def is_open(self) -> bool:
@@ -104,7 +103,8 @@ class JournalEntry:
             data["values"] = self.values
         if self.grant is not None and self.is_open:
             data["grant"] = self.grant.to_dict()
-        return data | {name: found for name in ("cancelled", "in_doubt", "begun") if (found := getattr(self, name))}
+        data |= {name: found for name in ("cancelled", "in_doubt", "begun") if (found := getattr(self, name))}
+        return versioned("JournalEntry", data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JournalEntry:

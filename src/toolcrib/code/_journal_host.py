@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, charged, new_call_id
+from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, charged, new_call_id, versioned
 from toolcrib.code._activity import NO_ACTIVITY, ProgramActivity
 from toolcrib.code._host import ProgramHost
 from toolcrib.code._journal import Journal, JournalEntry, JournalLog, call_digest, reply_to_dict
@@ -317,7 +317,7 @@ class JournalHost(ProgramHost):
 
     def _write(self, kind: str, **line: Any) -> None:
         if self._log is not None:
-            self._log.write({"t": kind, **line})
+            self._log.write(versioned("JournalLine", {"t": kind, **line}))
 
     async def _flush(self) -> None:
         if self._log is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.approvals import meant_by, misfit
-from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict
+from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict, versioned
 from toolcrib.code._journal import JournalEntry
 from toolcrib.code._program_tools import tools_in
 from toolcrib.errors import ApprovalError, PausedProgramError
@@ -124,7 +124,7 @@ class PausedProgram:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the program as JSON shapes, unsigned."""
-        return {
+        data: dict[str, Any] = {
             "code": self.code,
             "code_hash": self.code_hash,
             "engine": self.engine,
@@ -139,6 +139,7 @@ class PausedProgram:
             "files": {name: b64encode(data).decode() for name, data in self.files.items()},
             **({} if self.question is None else {"question": self.question.to_dict()}),
         }
+        return versioned("PausedProgram", data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PausedProgram:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from toolcrib.calls import StoredFields, versioned
+
 __all__ = ["Endpoints", "OAuthClient", "Settings", "Token"]
 
 
@@ -76,11 +78,12 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON shapes."""
-        return asdict(self)
+        return versioned("Settings", asdict(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
         """Return what `to_dict` described."""
+        data = StoredFields(cls, data)
         client, endpoints = data["client"], data["endpoints"]
         values: dict[str, Any] = {
             **data,
@@ -108,10 +111,11 @@ class Token:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON shapes."""
-        return asdict(self)
+        return versioned("Token", asdict(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Token:
         """Return what `to_dict` described."""
+        data = StoredFields(cls, data)
         client, endpoints = OAuthClient(**data["client"]), Endpoints.from_dict(data["endpoints"])
         return cls(data["access"], data["refresh"], data["expires_at"], endpoints, client)

@@ -31,6 +31,7 @@ from toolcrib.errors._calls import (
     ToolCancelled,
     ToolTimeoutError,
     exception_of,
+    message_of,
     register_signal,
 )
 from toolcrib.errors._code import CodeError, SandboxError, SandboxLost, SandboxUnavailable
@@ -63,6 +64,7 @@ from toolcrib.errors._schema import (
 from toolcrib.errors._turns import (
     CommitError,
     CompletionCheckReturnError,
+    NewerForm,
     NoResult,
     NotPortableError,
     RoundError,
@@ -102,6 +104,7 @@ __all__ = [
     "MissingExtraError",
     "MissingProvided",
     "ModelRetry",
+    "NewerForm",
     "NoResult",
     "NotAvailable",
     "NotCallable",
@@ -134,6 +137,7 @@ __all__ = [
     "WrongRunMethodError",
     "closest",
     "exception_of",
+    "message_of",
     "register_signal",
 ]
 

@@ -7,6 +7,7 @@ from toolcrib.errors._base import ToolcribError
 __all__ = [
     "CommitError",
     "CompletionCheckReturnError",
+    "NewerForm",
     "NoResult",
     "NotPortableError",
     "RoundError",
@@ -55,6 +56,28 @@ class NotPortableError(ToolcribError, TypeError):
         return (
             f"{self.owner} cannot be written down: {self.what} is of type {self.type_name}, which does not go to JSON "
             f"and back{reason}. Give JSON values, or something that the annotation of the parameter can restore."
+        )
+
+
+class NewerForm(ToolcribError, ValueError):
+    """Something stored is in a newer version of its form than this version of Toolcrib reads.
+
+    Attributes:
+        form: What is stored, such as `Call` or `PausedProgram`.
+        version: The version in which it was written.
+        known: The newest version that is read here.
+    """
+
+    code = "newer_form"
+
+    def __init__(self, form: str, version: int, known: int) -> None:
+        super().__init__(form, version, known)
+        self.form, self.version, self.known = form, version, known
+
+    def __str__(self) -> str:
+        return (
+            f"the stored {self.form} is of version {self.version}, and this version of toolcrib reads up to "
+            f"{self.known}: leave it as it is, and read it with the newer toolcrib that wrote it"
         )
 
 

@@ -23,8 +23,9 @@ from toolcrib.calls import (
     ToolCall,
     jsonable,
     lenient,
+    versioned,
 )
-from toolcrib.errors import CallStateError, SchemaError
+from toolcrib.errors import CallStateError, SchemaError, message_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
@@ -34,7 +35,7 @@ from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ask_approver
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["LiveCall"]
 
@@ -98,6 +99,10 @@ class LiveCall:
     @property
     def entry(self) -> ToolEntry:
         return self.plan.entry
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.plan.toolset
 
     @property
     def canonical_arguments(self) -> Mapping[str, Any]:
@@ -499,7 +504,7 @@ class LiveCall:
         first: LiveCall = history.original or self
         if not first.history.key:
             first.update_history(key=token_hex(8))
-        return {
+        data: dict[str, Any] = {
             "name": self.received.name,
             "id": self.received.id,
             "key": first.history.key,
@@ -525,9 +530,10 @@ class LiveCall:
             "begun": self.begun,
             **(self._result() if self.state == "executed" else {}),
         }
+        return versioned("Call", data)
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
-            return {"error": {"type": type(self.error).__name__, "message": str(self.error)}}
+            return {"error": {"type": type(self.error).__name__, "message": message_of(self.error)}}
         value = jsonable(self.value, self.plan.name, media=True)
         return {"value": value, "delivered": self.execution.delivered}

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
-from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader
+from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader, StoredFields, versioned
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import (
     DeliveryLike,
@@ -323,7 +323,7 @@ class Run:
 
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Take over what `counted` said of the run in another process; nothing that was counted is forgotten."""
-        state = self._state
+        state, counted = self._state, StoredFields("Run", counted)
         for kept, key in ((state.calls, "calls"), (state.retries, "retries")):
             for name, count in counted.get(key, {}).items():
                 kept[name] = max(kept.get(name, 0), count)
@@ -351,7 +351,7 @@ class Run:
         state = self._state
         features = {**state.stored_features, **{name: kept.to_dict() for name, kept in state.features.items()}}
         features = {name: data for name, data in features.items() if data}
-        return {
+        data: dict[str, Any] = {
             "id": self.id,
             "calls": dict(state.calls),
             "retries": dict(state.retries),
@@ -360,6 +360,7 @@ class Run:
             "used": sorted(state.used),
             **({"features": features} if features else {}),
         }
+        return versioned("Run", data)
 
     @property
     def is_executing(self) -> bool:

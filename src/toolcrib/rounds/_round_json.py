@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Self, cast
 
-from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict
+from toolcrib.calls import FORM_VERSIONS, Outcome, StoredFields, Suspended, outcome_from_dict, versioned
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply, read_stored, stored
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
@@ -17,8 +17,6 @@ from toolcrib.tools import checked_output
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["StoredRound", "run_from", "run_of"]
-
-_VERSION = 4
 
 
 class StoredRound:
@@ -74,8 +72,7 @@ def _saved(state: RoundState) -> dict[str, Any]:
     """Return a round as JSON shapes."""
     state.require_open()
     reply = state.reply
-    return {
-        "version": _VERSION,
+    data: dict[str, Any] = {
         "format": state.format.title,
         "reply": {
             "items": list(reply.items),
@@ -91,6 +88,7 @@ def _saved(state: RoundState) -> dict[str, Any]:
         "run": run_of(state.run),
         "calls": [_saved_call(call) for call in state.calls],
     }
+    return versioned("ToolRound", data)
 
 
 async def _loaded(
@@ -98,12 +96,12 @@ async def _loaded(
 ) -> RoundState:
     """Return the round that `_saved` described, with availability and approval asked again; no hook is."""
     data = StoredFields("ToolRound", data)
-    if data.get("version") != _VERSION:
-        raise ValueError(f"a saved round has the version {_VERSION}, and this has {data.get('version')!r}")
+    if data.version != (known := FORM_VERSIONS["ToolRound"]):
+        raise ValueError(f"a saved round has the version {known}, and this has {data.version}")
     rules = cast("Mapping[str, ProviderFormat]", PROVIDERS).get(data["format"], format)
     if rules is None:
         raise ValueError(f"the round is in the format {data['format']!r}, which is no provider's: give `format=`")
-    sent = StoredFields("ToolRound", data["reply"])
+    sent = StoredFields("WireReply", data["reply"])
     reply = WireReply(
         items=tuple(sent["items"]),
         text=sent["text"],

@@ -8,7 +8,7 @@ from copy import copy
 from typing import Any, Protocol, Self
 
 from toolcrib.approvals import Approver, require_approver
-from toolcrib.calls import ApprovalRequest, StoredFields
+from toolcrib.calls import ApprovalRequest, StoredFields, versioned
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -348,7 +348,7 @@ class Agent(Observed):
         """
         work, toolset = self._queue, self.toolset
         children = {child for tool in toolset.tools() for child in tool.subtools}
-        return {
+        data: dict[str, Any] = {
             "name": self._name,
             "description": self._description,
             "tool_names": [tool.__name__ for tool in toolset.tools() if tool not in children],
@@ -363,6 +363,7 @@ class Agent(Observed):
             "context_pool": self._context_pool.to_dict(),
             "guarded": any(_has_more_gates(entry) for entry in toolset),
         }
+        return versioned("Agent", data)
 
     @classmethod
     def from_dict(

@@ -10,7 +10,7 @@ from typing import Any, Generic, Self
 
 from typing_extensions import TypeVar
 
-from toolcrib.calls import StoredFields
+from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import closest
 from toolcrib.hooks import (
     ContextPoolHook,
@@ -47,7 +47,8 @@ class ContextItem(Generic[T]):
     def to_dict(self) -> dict[str, Any]:
         """Return the item as JSON shapes; raises NotPortableError for content without a JSON form."""
         owner = f"the context item `{self.id}`" if self.id else "a context item"
-        return {"content": pack(owner, "its content", self.content), "description": self.description, "id": self.id}
+        content = pack(owner, "its content", self.content)
+        return versioned("ContextItem", {"content": content, "description": self.description, "id": self.id})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -104,7 +105,8 @@ class _Store(Injectable, Observed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return limit, tags and items as JSON shapes; hooks are left out."""
-        return {"limit": self._limit, "tags": sorted(self.tags), "items": [item.to_dict() for item in self]}
+        items = [item.to_dict() for item in self]
+        return versioned(type(self), {"limit": self._limit, "tags": sorted(self.tags), "items": items})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -31,6 +31,7 @@ from toolcrib.calls import (
     Suspended,
     ToolCall,
     error_of,
+    versioned,
 )
 from toolcrib.errors import SafeExecutionError, TurnTimeoutError, WrongRunMethodError
 from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
@@ -444,7 +445,7 @@ class Turn(Observed, Generic[T, V]):
             "output": None if self._is_running else pack(owner, "the output", self.output),
             "tags": sorted(self.tags),
         }
-        return {**data, "typed": typed} if typed else data
+        return versioned("Turn", {**data, "typed": typed} if typed else data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], tools: Iterable[Tool[..., Any]] = ()) -> Turn[Any]:

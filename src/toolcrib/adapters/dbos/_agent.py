@@ -23,7 +23,7 @@ from toolcrib.adapters.dbos._turn_execution import PLACEMENT, TurnExecution, cur
 from toolcrib.adapters.dbos._turn_workflow import TurnWorkflow
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, workflow
-from toolcrib.calls import Failed, Suspended, error_of, outcome_from_dict
+from toolcrib.calls import Failed, StoredFields, Suspended, error_of, outcome_from_dict, versioned
 from toolcrib.errors import UnregisteredAgentError, UnregisteredToolError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.registry import Registry
@@ -155,7 +155,7 @@ class DurableAgent(Answers):
 
     def _described(self, turn: dict[str, Any]) -> dict[str, Any]:
         data: dict[str, Any] = {"agent": self.name, "queue": self.queue.name, "turn": turn}
-        return data if self._base is None else {**data, "of": self._base.name}
+        return versioned("TurnWork", data if self._base is None else {**data, "of": self._base.name})
 
     def handle(self, turn_id: str) -> TurnHandle:
         """Return the handle of a turn, by its id."""
@@ -318,6 +318,7 @@ def durable_agent(data: Mapping[str, Any]) -> DurableAgent:
 
 @workflow(TURN)
 async def _turn(data: dict[str, Any]) -> dict[str, Any]:
+    data = StoredFields("TurnWork", data)
     try:
         agent = durable_agent(data)
     except UnregisteredAgentError as error:

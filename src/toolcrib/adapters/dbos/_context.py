@@ -14,6 +14,7 @@ from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, current_execution
 from toolcrib.adapters.dbos._work_tables import applied_changes as _applied
 from toolcrib.adapters.dbos._work_tables import contexts as _contexts
+from toolcrib.calls import StoredFields, versioned
 from toolcrib.database import Database
 from toolcrib.turns import Agent, ContextItem, ContextPool, ContextQueue
 
@@ -53,7 +54,7 @@ class SharedContext:
             self._database, self._version = client.database, 0
         found = await asyncio.to_thread(self._read, client)
         if found is not None:
-            self._version, state = found
+            self._version, state = found[0], StoredFields("AgentContext", found[1])
             for other in self._running:  # what they did is not in the database yet
                 state = self._changed(state, other.changes)
             self._queue.replace(map(ContextItem[Any].from_dict, state["queue"]))
@@ -84,7 +85,8 @@ class SharedContext:
                 connection.execute(sa.insert(_applied).values(work_id=work_id, agent=self._key(client)))
                 query = sa.select(_contexts.c.version, _contexts.c.context).where(row).with_for_update()
                 version, text = connection.execute(query).one()
-                made = json.dumps(self._changed(json.loads(text), changes), ensure_ascii=False)
+                before = StoredFields("AgentContext", json.loads(text))
+                made = json.dumps(self._changed(before, changes), ensure_ascii=False)
                 connection.execute(sa.update(_contexts).where(row).values(version=version + 1, context=made))
         except IntegrityError:  # an earlier execution of the same turn made them
             return
@@ -126,11 +128,14 @@ class SharedContext:
                     pool.clear()
         kept, held = self._queue.limit, self._pool.limit
         items = list(pool.values())
-        return {"queue": queue[-kept:] if kept else queue, "pool": items[-held:] if held else items}
+        return versioned(
+            "AgentContext", {"queue": queue[-kept:] if kept else queue, "pool": items[-held:] if held else items}
+        )
 
 
 def _state(queue: ContextQueue, pool: ContextPool) -> dict[str, Any]:
-    return {"queue": [item.to_dict() for item in queue], "pool": [item.to_dict() for item in pool]}
+    items = {"queue": [item.to_dict() for item in queue], "pool": [item.to_dict() for item in pool]}
+    return versioned("AgentContext", items)
 
 
 def _watch(queue: ContextQueue, pool: ContextPool) -> None:

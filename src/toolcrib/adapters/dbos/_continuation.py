@@ -14,7 +14,8 @@ from dbos import WorkflowStatus
 from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement
 from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.approvals import ApprovalEntry, misfit
-from toolcrib.errors import ApprovalError
+from toolcrib.calls import StoredFields
+from toolcrib.errors import ApprovalError, NewerForm
 
 __all__ = [
     "CLOSED",
@@ -85,7 +86,10 @@ async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:
 
     Not those about a call in doubt: "always" was not said of making one twice.
     """
-    standing = await store.standing()
+    try:
+        standing = await store.standing()
+    except NewerForm:  # a newer worker reads them
+        return []
     if not standing:
         return []
     waiting = [entry for entry in await store.list(pending=True) if not entry.request.in_doubt]
@@ -140,7 +144,12 @@ async def deny_cancelled(client: Client, request_id: str, what: str) -> None:
 def _asked(status: WorkflowStatus) -> str | None:
     """Return the request that a workflow ended with, to be continued; None for another that ended, or has not."""
     result: Any = status.output
-    asked = cast("Mapping[str, Any]", result).get(WAITS_FOR) if isinstance(result, Mapping) else None
+    if not isinstance(result, Mapping):
+        return None
+    try:
+        asked = StoredFields("TurnRecord", cast("Mapping[str, Any]", result)).get(WAITS_FOR)
+    except NewerForm:  # a newer worker goes on with it
+        return None
     return asked if status.status == _DONE and isinstance(asked, str) else None
 
 

@@ -32,7 +32,7 @@ from toolcrib.adapters.dbos._program_journal import (
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workflow import UnknownHereError, unless_cancelled, workflow
 from toolcrib.approvals import ApprovalStore
-from toolcrib.calls import ApprovalRequest, lenient
+from toolcrib.calls import ApprovalRequest, StoredFields, lenient, versioned
 from toolcrib.code import (
     ExecutionResult,
     Finding,
@@ -310,7 +310,7 @@ async def enqueue_program(
         conversation_id = conversation_id or here.conversation_id
     asked_by = {"agent": here and here.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}
-    run = await client.enqueue(PROGRAM, queue, data, placement)
+    run = await client.enqueue(PROGRAM, queue, versioned("ProgramWork", data), placement)
     return DurableProgram(run, client)
 
 
@@ -352,6 +352,7 @@ def stretch_id(run: str, generation: int) -> str:
 @workflow(PROGRAM)
 async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     """Run a program as far as it comes: to its end, or to where it waits for a person."""
+    data = StoredFields("ProgramWork", data)
     engine, run = current_engine(), data["run"]
     try:
         toolkit = toolkits.get(data["toolkit"])
@@ -425,7 +426,7 @@ _PLAIN = ("output", "error_output", "return_value", "tool_calls", "success", "er
 
 def _result_to_dict(result: ExecutionResult) -> dict[str, Any]:
     """Return a result as JSON shapes: without records, and without what only its own process can use."""
-    return {
+    data: dict[str, Any] = {
         **{name: getattr(result, name) for name in _PLAIN},
         "return_value": lenient(result.return_value),  # of a table its summary
         "isolation": list(result.isolation),
@@ -433,10 +434,12 @@ def _result_to_dict(result: ExecutionResult) -> dict[str, Any]:
         "pending": [[call.request.to_dict(), call.in_doubt] for call in result.suspended_calls],
         "findings": [[finding.line, finding.kind, finding.message] for finding in result.findings],
     }
+    return versioned("ProgramResult", data)
 
 
 def _result_from_dict(data: Mapping[str, Any]) -> ExecutionResult:
     """Return the result that `_result_to_dict` described."""
+    data = StoredFields("ProgramResult", data)
     pending = tuple(
         SuspendedProgramCall(ApprovalRequest.from_dict(request), doubt) for request, doubt in data["pending"]
     )

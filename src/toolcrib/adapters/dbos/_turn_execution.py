@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.approvals import digest
-from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, versioned
 from toolcrib.pipeline import Call
 from toolcrib.tools import stopped_clocks
 from toolcrib.turns import Turn
@@ -56,7 +56,7 @@ class TurnExecution:
     async def begin(self, call: Call) -> None:
         """Hand over the call to be recorded, and wait until it is."""
         if not self.reached.done():
-            self.reached.set_result({"call": call.to_dict(), **began(self._worker_id)})
+            self.reached.set_result(versioned("TurnState", {"call": call.to_dict(), **began(self._worker_id)}))
         with stopped_clocks():  # a database that is waited for is no time of the tool
             await self.recorded.wait()
             await current_engine().may_begin()  # the run's fence, which asks the same, lets the clock go on

@@ -12,10 +12,9 @@ from toolcrib.adapters.dbos._context import SharedContext
 from toolcrib.adapters.dbos._continuation import WAITING, WAITS_FOR
 from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._handle import VALUES
-from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._turn_execution import TurnExecution, step_name
-from toolcrib.adapters.dbos._workflow import require_held, step, unless_cancelled
-from toolcrib.calls import Completed, Failed, Outcome, Suspended, lenient
+from toolcrib.adapters.dbos._workflow import readable, require_held, step, unless_cancelled
+from toolcrib.calls import Completed, Failed, Outcome, StoredFields, Suspended, lenient, versioned
 from toolcrib.errors import ToolcribError, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.turns import Agent, AgentRun, StopReason, Turn, TurnBinding, TurnQueue
@@ -66,9 +65,10 @@ class TurnWorkflow:
             return await self._result_of(self._begin(binding))
 
         try:
-            state = await step(step_name("admit", self._turn, self._data), admit)
+            state = StoredFields("TurnState", await step(step_name("admit", self._turn, self._data), admit))
             if "ended" in state:
                 return state["ended"]
+            StoredFields("Call", state["call"])  # a newer one is left, and its execution records nothing
             name = step_name("execute", self._turn, self._data)
             if self._task is None or self._values is not None:
                 return await step(name, execute)
@@ -102,7 +102,7 @@ class TurnWorkflow:
         run = AgentRun(self._agent, TurnQueue(), Run(), wait=False)
         try:
             if context is not None:
-                await outlast(lambda: context.enter(current_engine().client, execution))
+                await readable(lambda: context.enter(current_engine().client, execution))
             async for value in run.run_turn(turn, binding):
                 if self._values is None:
                     values.append(lenient(value, media=True))
@@ -133,7 +133,7 @@ class TurnWorkflow:
         }
         if isinstance(outcome, Suspended):
             record |= {WAITS_FOR: outcome.request.id, WAITING: outcome.to_dict()}
-        return {name: value for name, value in record.items() if value}
+        return versioned("TurnRecord", {name: value for name, value in record.items() if value})
 
 
 async def _pour(values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]) -> None:

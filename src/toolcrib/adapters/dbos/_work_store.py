@@ -9,9 +9,10 @@ from typing import Any
 
 from toolcrib._processes import this_process
 from toolcrib.adapters.dbos._client import AnswerStore
-from toolcrib.adapters.dbos._outage import WaitedTime, outlast
+from toolcrib.adapters.dbos._outage import WaitedTime
 from toolcrib.adapters.dbos._result_turns import result_with_turns
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
+from toolcrib.adapters.dbos._workflow import readable
 from toolcrib.approvals import ApprovalEntry, WrappedApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant
 from toolcrib.tools import Tool, stopped_clocks
@@ -51,18 +52,18 @@ class WorkStore(WrappedApprovalStore):
         with self._without_clock():
             if self._fence is not None:
                 await self._fence()
-            await outlast(lambda: self.store.put(request))
+            await readable(lambda: self.store.put(request))
 
     async def answer(self, answer: Grant | Denial) -> None:
         """Take a grant or a denial."""
-        await outlast(lambda: self.store.answer(answer))
+        await readable(lambda: self.store.answer(answer))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
         """Return the answer to this request; None for a call in doubt whose answer this work did not wait for."""
         if self._execution is not None and request.in_doubt and request.id != self._execution.asked:
             return None  # the workflow that goes on takes it, which records the call again before it begins
         with self._without_clock():
-            answer = await outlast(lambda: self.store.take(request))
+            answer = await readable(lambda: self.store.take(request))
         if isinstance(answer, Grant | Denial):
             self._note(request, answer)
         if (
@@ -78,7 +79,7 @@ class WorkStore(WrappedApprovalStore):
         """Keep an answer that came with the call."""
         self._note(request, answer)
         with self._without_clock():
-            return await outlast(lambda: self.store.use(request, answer))
+            return await readable(lambda: self.store.use(request, answer))
 
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
@@ -96,12 +97,12 @@ class WorkStore(WrappedApprovalStore):
             return begun
 
         with self._without_clock():
-            return await outlast(begin)
+            return await readable(begin)
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Note that a call has ended."""
         with self._without_clock():
-            await outlast(lambda: self.store.end(request, grant, result))
+            await readable(lambda: self.store.end(request, grant, result))
 
     def _without_clock(self) -> AbstractContextManager[None]:
         if self._execution is not None:

@@ -19,9 +19,9 @@ from toolcrib.adapters.dbos._client import TIMEOUT, Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.database import is_outage
-from toolcrib.errors import register_signal
+from toolcrib.errors import NewerForm, register_signal
 
-__all__ = ["UnknownHereError", "holding", "require_held", "step", "unless_cancelled", "workflow"]
+__all__ = ["UnknownHereError", "holding", "readable", "require_held", "step", "unless_cancelled", "workflow"]
 
 R = TypeVar("R")
 
@@ -31,8 +31,14 @@ Body: TypeAlias = Callable[[dict[str, Any]], Awaitable[R]]
 _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: it may kill each worker that takes it
 
 
-class UnknownHereError(Exception):
-    """Work is of an agent, a tool or a toolkit that this worker does not have; it names what is missing."""
+class UnknownHereError(BaseException):
+    """Work needs an agent, a tool, a toolkit or a version of Toolcrib that this worker does not have; it names it.
+
+    It is no outcome of a call: it passes through the pipeline as it is.
+    """
+
+
+register_signal(UnknownHereError)
 
 
 def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
@@ -68,13 +74,30 @@ async def _run_here(body: Body[R], data: dict[str, Any]) -> R:
         raise asyncio.CancelledError
     try:
         return await body(data)
-    except UnknownHereError as error:
-        await engine.leave(str(DBOS.workflow_id), str(error))
+    except (UnknownHereError, NewerForm) as error:
+        missing = _newer_version(error) if isinstance(error, NewerForm) else str(error)
+        await engine.leave(str(DBOS.workflow_id), missing)
         raise asyncio.CancelledError from error
     except Exception as error:
         if is_outage(error) or (task is not None and task.cancelling()):
             raise asyncio.CancelledError from error
         raise
+
+
+async def readable(ask: Callable[[], Awaitable[R]]) -> R:
+    """Wait for what a store or the database says; a newer form in it ends no call, and the work is left.
+
+    Raises:
+        UnknownHereError: It holds a newer form.
+    """
+    try:
+        return await outlast(ask)
+    except NewerForm as error:
+        raise UnknownHereError(_newer_version(error)) from error
+
+
+def _newer_version(error: NewerForm) -> str:
+    return f"a newer version of toolcrib, since the stored {error.form} is of version {error.version}"
 
 
 async def unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
