@@ -124,6 +124,13 @@ RESULTS_GATES: tuple[Gate, ...] = (
         _KEEP,
     ),
     Gate(
+        "result that is removed while it is read",
+        "results/_read_result.py",
+        "            else:\n                if self._store.find(handle, principal) is not None:",
+        "            else:\n                if True:",
+        _KEEP,
+    ),
+    Gate(
         "what reads results keeps none",
         "toolsets/_members.py",
         "if entry.results is not None or isinstance(entry.tool.source, _results.ReadResult):",

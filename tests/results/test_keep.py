@@ -438,6 +438,14 @@ async def test_what_a_program_prints_is_kept_whole() -> None:
     assert "500 xxx" in page.text()
 
 
+LONG: Mapping[str, Any] = {
+    "text": "x" * 50_000,
+    "rows": [{"a": "x"}] * 20_000,
+    "members": {"a": "x" * 50_000},
+    "table": pd.DataFrame({"a": ["x"] * 20_000}),
+}
+
+
 class Removing(MemoryResultStore):
     """A store that has no more room for a result while it is read."""
 
@@ -449,17 +457,13 @@ class Removing(MemoryResultStore):
 @pytest.mark.parametrize(
     "query", [{}, {"offset": 3}, {"search": "x"}, {"path": "$[3]"}, {"path": "$[3:].a"}, {"path": "$.a"}], ids=str
 )
-@pytest.mark.parametrize(
-    "value",
-    ["x" * 50_000, [{"a": "x"}] * 20_000, {"a": "x" * 50_000}, pd.DataFrame({"a": ["x"] * 20_000})],
-    ids=["text", "rows", "members", "table"],
-)
+@pytest.mark.parametrize("form", LONG)
 @pytest.mark.parametrize("reader", [MODEL, ResultReader(value_chars=10_000_000)], ids=["model", "program"])
 async def test_a_result_that_is_removed_while_it_is_read_is_said_to_be(
-    value: Any, query: dict[str, Any], reader: ResultReader
+    form: str, query: dict[str, Any], reader: ResultReader
 ) -> None:
     store, run = Removing(), Run()
-    tools = Toolset([tool_of(value)], results=store)
+    tools = Toolset([tool_of(LONG[form])], results=store)
     handle = kept_in(await call(tools, run=run))
 
     outcome = await call(tools, "read_result", run.view(reader=reader), handle=handle, **query)
