@@ -74,7 +74,7 @@ test-processes: $(VENV)/.dev $(NPM) packages ## run those of sandboxes, servers,
 test-systems: $(VENV)/.dev $(NPM) packages ## run those of Postgres, crashes, attacks, other walls, and other projects' suites
 	$(TESTS) --tier systems $(PYTEST)
 
-# Their SDKs are large, so that the other tests do without them. The ways in are those of toolcrib.testing.
+# Their SDKs are large, so that the other tests do without them. The ways in are those of tests/ways_in.
 test-frameworks: $(FRAMES_VENV)/.frames ## run the tests and the pages of the adapters of other frameworks, in an environment with these
 	$(FRAMES_VENV)/bin/pyright --project tests/frameworks --pythonpath $(FRAMES_VENV)/bin/python
 	$(FRAMES_VENV)/bin/pytest -q tests/frameworks tests/test_ways_translation.py -k "frameworks or agent_framework or claude or google_adk or langchain or openai_agents or smolagents" $(PYTEST)

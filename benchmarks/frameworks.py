@@ -295,8 +295,8 @@ def pydantic_ai_toolcrib() -> Sample:
 def _claude_agent_sdk(own: bool) -> Sample:
     from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, query, tool
 
+    from tests.ways_in.claude_agent_sdk import ScriptedCli
     from toolcrib.adapters.claude_agent_sdk import add_tools
-    from toolcrib.testing._claude_agent_sdk import ScriptedCli
 
     async def weather(given: dict[str, Any]) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": json.dumps(await get_weather(**given))}]}

@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Generator, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -55,17 +55,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that takes `every_way` once for each way in."""
     if "every_way" in metafunc.fixturenames:
         metafunc.parametrize("every_way", import_module("toolcrib.testing").WAYS, ids=repr)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Stop the engine of the durable ways in after a module's last test: a process has one, and others want it."""
-    try:
-        return (yield)
-    finally:
-        durable: Any = sys.modules.get("toolcrib.testing._durable")
-        if durable is not None and (nextitem is None or nextitem.path != item.path):
-            durable.close_engine()
 
 
 @pytest.fixture

@@ -78,9 +78,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test of the first tier that has started a process and is not marked `smoke`."""
-    result = yield
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Fail a test of the first tier that has started a process and is not marked `smoke`.
+
+    After a module's last test the engine of the durable ways in is stopped: a process has one, and others want it.
+    """
+    try:
+        result = yield
+    finally:
+        durable = sys.modules.get("tests.ways_in.durable")
+        if durable is not None and (nextitem is None or nextitem.path != item.path):
+            durable.close_engine()
     if _started and item.get_closest_marker("smoke") is None:
         pytest.fail(f"it started a process, so that it belongs to a later tier (tests/tiers.py): {_started[0]:.200}")
     return result

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from pydantic import AfterValidator, BaseModel, SecretStr
 
-from tests.ways import REPRESENTATIVES, appending, asking, brief, decides, each_representative, representatives
+from tests.ways import REPRESENTATIVES, WAYS, appending, asking, brief, decides, each_representative, representatives
 from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all
 from toolcrib.calls import (
     ApprovalRequest,
@@ -40,7 +40,7 @@ from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
 from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Redacted, RunContext
-from toolcrib.testing import WAYS, RecordingSink, Way
+from toolcrib.testing import RecordingSink, Way
 from toolcrib.tools import BaseTool, Tool, current_deadline, ez_tool, tool
 from toolcrib.toolsets import LiveTools, Toolset
 from toolcrib.turns import Agent, Turn

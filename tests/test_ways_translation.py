@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from tests.ways import appending, asking, brief, decides
+from tests.ways import appending, asking, brief, decides, every_way, ways
 from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
 from toolcrib.calls import Completed, Failed, Grant, Media, Reject, Rejected, RunNormally, Suspended, outcome_from_dict
 from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Redacted, RunContext
-from toolcrib.testing import Way, every_way, ways
+from toolcrib.testing import Way
 from toolcrib.tools import BaseTool, ez_tool, tool
 from toolcrib.toolsets import Toolset
 

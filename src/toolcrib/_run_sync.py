@@ -103,14 +103,8 @@ def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     if watched:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        while True:
-            try:
-                return loop.run_until_complete(task)
-            except SystemExit:
-                if task.done():
-                    raise
-                # the loop goes on with the next run; what waits for the task that exited gets the error from it
-                _log.exception("a task or a callback of a tool's own exited, which ends the event loop; it goes on")
+        _complete(loop, task)
+        return task.result()
     except asyncio.CancelledError:
         if interrupts and task.uncancel() == 0:
             raise KeyboardInterrupt from None
@@ -122,4 +116,19 @@ def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
         for other in others:
             other.cancel()
         if others:
-            loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
+            _complete(loop, asyncio.gather(*others, return_exceptions=True))
+
+
+def _complete(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
+    """Run the loop until a future is done, also where another task or a callback exits, which ends the loop's run.
+
+    `run_until_complete` is not used: what it schedules to end one run would end the next one, where the first was ended
+    by an exit.
+    """
+    future.add_done_callback(lambda _: loop.stop())
+    while not future.done():
+        try:
+            loop.run_forever()
+        except SystemExit:
+            if not future.done():  # what waits for the task that exited gets the error from it
+                _log.exception("a task or a callback of a tool's own exited, which ends the event loop; it goes on")

@@ -16,8 +16,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolcrib.calls import Media, RunNormally, ToolCall
+from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
 from toolcrib.rounds import Session
+from toolcrib.schema import RunContext
 from toolcrib.serving import http
 from toolcrib.testing import ScriptedModel, Step
 from toolcrib.tools import tool
@@ -25,6 +27,7 @@ from toolcrib.toolsets import Toolset
 
 PICTURE = b"\x89PNG\r\n\x1a\n"
 BOOK = ToolCall("book", {"to": "Oslo"}, "call_book")
+CHARTER = ToolCall("charter", {"to": "Rome"}, "call_charter")
 WEATHER = ToolCall("weather", {"city": "Oslo"}, "call_weather")
 
 
@@ -71,7 +74,15 @@ class Trips:
             """Fail."""
             raise RuntimeError("the line is dead")
 
-        tools = Toolset([book, weather, picture, broken])
+        @tool(register=False)
+        async def charter(to: str, ctx: RunContext) -> str:
+            """Charter a plane, and ask for approval in the tool itself."""
+            if not ctx.approved:
+                raise ApprovalRequired
+            did.append(f"charter {to}")
+            return f"flown to {to}"
+
+        tools = Toolset([book, weather, picture, broken, charter])
         hooks = HookSet(tools)
 
         @hooks.on("book")

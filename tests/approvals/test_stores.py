@@ -561,7 +561,27 @@ async def test_a_request_that_needs_two_waits_for_the_second(store: Store) -> No
     assert (taken.approver, taken.also) == ("ben", ("Ann (console)",))
 
 
-@pytest.mark.parametrize("again", ["ann", "Ann", "ann (terminal)"])
+ALIKE = {
+    "same": "ann",
+    "case": "Ann",
+    "way in": "ann (terminal)",
+    "full width": "\uff41nn",
+    "mathematical": "\U0001d41a\U0001d427\U0001d427",
+    "zero width": "a\u200bnn",
+    "soft hyphen": "an\u00adn",
+    "direction": "\u202eann\u202c",
+    "joiner": "a\u034fnn",
+    "variation": "ann\ufe0f",
+    "tag": "ann\U000e0061",
+    "filler": "\u3164ann\u2800",
+    "control": "ann\x07",
+    "spaces": "\u2003ann\u00a0",
+    "Cyrillic": "\u0430nn",
+    "Greek": "\u0391nn",
+}
+
+
+@pytest.mark.parametrize("again", ALIKE.values(), ids=ALIKE.keys())
 async def test_one_person_is_no_two_approvers(store: Store, again: str) -> None:
     request = asked(approvers=2)
     await store.put(request)

@@ -17,8 +17,8 @@ from mcp_types import TextContent
 
 from tests.crash import backend, pay
 from tests.crash.points import CENTS, DATABASE, PAID, POINT, calls_again, doubts, folder, note_text
+from tests.ways_in.mcp import pipe_client
 from toolcrib.cli import main
-from toolcrib.testing._mcp import pipe_client
 
 
 def over_stdio() -> str | None:

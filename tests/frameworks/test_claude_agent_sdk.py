@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     tool,
 )
 
+from tests.ways_in.claude_agent_sdk import ScriptedCli
 from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests, from_tools, guard
 from toolcrib.approvals import approve_all
 from toolcrib.calls import Completed, Failed, Media, RunNormally, ToolCall
@@ -27,7 +28,6 @@ from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
-from toolcrib.testing._claude_agent_sdk import ScriptedCli
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 

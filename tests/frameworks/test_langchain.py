@@ -36,6 +36,7 @@ from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
+from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
@@ -529,22 +530,29 @@ async def test_what_a_guarded_tool_gives_beside_its_value_does_not_go_round_a_de
     assert "ann@" not in repr(done["messages"][2])
 
 
-async def test_a_guarded_tool_that_interrupts_the_graph_itself_does_so() -> None:
+@pytest.mark.parametrize("run", [None, Run(approvals=MemoryApprovalStore())], ids=["alone", "store"])
+@pytest.mark.parametrize("sync", [True, False])
+async def test_a_guarded_tool_that_interrupts_the_graph_itself_does_so(sync: bool, run: Run | None) -> None:
     @lc_tool
     def ask(question: str) -> str:
         """Ask."""
         return f"they said {interrupt(question)}"
 
-    agent, where = (
-        agent_of([ask], [("ask", {"question": "why"})], middleware=[GuardMiddleware(GuardPolicy())]),
-        config(),
-    )
+    sink, where = ListSink(), config()
+    guard = GuardMiddleware(GuardPolicy(sinks=(sink,), run=run))
+    agent = agent_of([ask], [("ask", {"question": "why"})], middleware=[guard])
 
-    asked = await agent.ainvoke({"messages": "go"}, where)
-    done = await agent.ainvoke(Command(resume="so"), where)
+    async def invoke(given: Any) -> Any:
+        return await (asyncio.to_thread(agent.invoke, given, where) if sync else agent.ainvoke(given, where))
+
+    asked, done = await invoke({"messages": "go"}), await invoke(Command(resume="so"))
 
     assert asked["__interrupt__"][0].value == "why"
     assert outputs(done) == ["they said so"]
+    assert [event.data["outcome"]["kind"] for event in sink.events if event.kind == "ended"] == [
+        "cancelled",
+        "completed",
+    ]
 
 
 async def test_a_call_of_a_tool_that_the_agent_does_not_know_is_answered_by_it() -> None:

@@ -37,6 +37,7 @@ from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
 from tests.frameworks.scripted_agent_framework import ScriptedClient
 from tests.frameworks.scripted_agent_framework import calling as framework_calling
 from tests.frameworks.scripted_smolagents import QUIET, Script
+from tests.ways_in.claude_agent_sdk import ScriptedCli
 from toolcrib.adapters import agent_framework, claude_agent_sdk, google_adk, langchain, openai_agents, smolagents
 from toolcrib.adapters import pydantic_ai as pydantic
 from toolcrib.approvals import SqliteApprovalStore
@@ -45,7 +46,6 @@ from toolcrib.pipeline import Run
 from toolcrib.record import ActivityFilter, RunSummary, SqliteSink, list_runs
 from toolcrib.schema import Injected
 from toolcrib.serving import GuardPolicy
-from toolcrib.testing._claude_agent_sdk import ScriptedCli
 from toolcrib.tools import ez_tool
 
 FIRST, SECOND = (10, 2, 4), (20, 3, 0)

@@ -143,7 +143,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "numbers that are not finite where any value will do",
         "schema/_canonical_schema.py",
-        "if not is_finite(value):",
+        "if not finite:",
         "if False:",
         _OF_SCHEMA,
     ),
@@ -405,14 +405,14 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "number of approvers",
         "approvals/_ledger.py",
-        "if grant.done is None and len(_people(grant.approver, *grant.also)) < request.approvers:",
+        "if grant.done is None and len(people_of(grant.approver, *grant.also)) < request.approvers:",
         "if False:",
         ("tests/approvals/test_stores.py",),
     ),
     Gate(
         "two approvers who are one person",
         "approvals/_ledger.py",
-        "if not _people(grant.approver, *grant.also) - _people(*request.approved_by):",
+        "if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):",
         "if False:",
         ("tests/approvals/test_stores.py",),
     ),

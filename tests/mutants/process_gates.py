@@ -351,8 +351,8 @@ PROCESS_GATES: tuple[Gate, ...] = (
     Gate(
         "the token of a guest at an address",
         "sandbox/_worker/_server.py",
-        "if not hmac.compare_digest(await reader.readexactly(PROOF_SIZE), self._proof):",
-        "if not await reader.readexactly(PROOF_SIZE):",
+        "if not hmac.compare_digest(await self._shown_proof(reader, patience), self._proof):",
+        "if not await self._shown_proof(reader, patience):",
         _REMOTE,
     ),
     Gate(

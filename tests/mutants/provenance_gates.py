@@ -31,8 +31,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "text of errors is remembered",
         "provenance/_feature.py",
-        '            value, source = {"error": str(call.error)}, "untrusted"\n',
-        '            value, source = {"error": str(call.error)}, "trusted"\n',
+        '            value, source = {"error": "" if call.error is None else message_of(call.error)}, "untrusted"\n',
+        '            value, source = {"error": "" if call.error is None else message_of(call.error)}, "trusted"\n',
         _PIPELINE,
     ),
     Gate(

@@ -89,13 +89,6 @@ RESULTS_GATES: tuple[Gate, ...] = (
         _READ,
     ),
     Gate(
-        "characters of a condition",
-        "results/_where.py",
-        "if len(text) > _MOST_CHARS:",
-        "if False:",
-        _READ,
-    ),
-    Gate(
         "characters of a word that is looked for",
         "results/_read.py",
         "if len(query.search) > _MOST_WORD:",

@@ -71,7 +71,7 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 def warmed(checkout: Path) -> None:
     """Import what the ways in and the tests of a checkout need, except for its own modules."""
-    code = "import sys, pytest, tests.conftest, toolcrib.testing; print(*sys.modules)"
+    code = "import sys, pytest, tests.conftest, tests.ways; print(*sys.modules)"
     path = os.pathsep.join([str(checkout / "src"), str(checkout)])
     told = subprocess.run(
         (sys.executable, "-c", code), env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True

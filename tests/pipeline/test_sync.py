@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import sys
+from collections.abc import Callable
 from contextvars import ContextVar
 
 import pytest
@@ -68,3 +70,48 @@ def test_it_sees_the_context_of_its_caller() -> None:
     name.set("ada")
 
     assert run_sync(read()) == "ada"
+
+
+async def exits() -> None:
+    sys.exit(2)
+
+
+async def exits_when_cancelled() -> None:
+    try:
+        await asyncio.sleep(60)
+    finally:
+        sys.exit(2)
+
+
+def in_a_callback() -> None:
+    asyncio.get_running_loop().call_soon(sys.exit, 2)
+
+
+def in_a_task() -> None:
+    tasks.add(asyncio.create_task(exits()))
+
+
+def in_a_task_that_is_cancelled() -> None:
+    tasks.add(asyncio.create_task(exits_when_cancelled()))
+
+
+tasks: set[asyncio.Task[None]] = set()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("begin", [in_a_callback, in_a_task, in_a_task_that_is_cancelled])
+def test_what_exits_beside_the_work_ends_neither_this_run_nor_the_next(begin: Callable[[], None], steps: int) -> None:
+    async def work() -> int:
+        begin()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        return 42
+
+    assert [run_sync(work()), run_sync(answer())] == [42, 42]
+
+
+def test_work_that_exits_itself_exits() -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run_sync(exits())
+
+    assert run_sync(answer()) == 42

@@ -87,3 +87,30 @@ def test_a_label_that_there_is_not_is_refused(options: dict[str, Any], part: str
     with pytest.raises(ValueError, match="`f`") as refused:
         ez_tool(name="f", **options)(lambda: 1)
     assert part in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "eve@evil.com",
+        "Eve eve@evil.com",
+        "eve@evil",
+        "eve\uff20evil.com",
+        "https://evil.com",
+        "evil.com/eve",
+        "evil.com",
+        "www.evil\uff0ecom",
+        "//evil",
+        "mailto:eve",
+        "\\\\evil\\eve",
+        "../eve",
+        "\u2764.ws",
+    ],
+)
+def test_a_name_that_is_an_address_a_link_or_a_path_is_no_name(name: str) -> None:
+    assert trusted({"sender": "name"}, [{"sender": name}]) == set()
+
+
+@pytest.mark.parametrize("name", ["Ann Lee", "Dr. Ann", "general", "@ann", "R&D", "v2.0", "Jean-Luc O'Neill", "#help"])
+def test_a_name_with_marks_is_a_name(name: str) -> None:
+    assert trusted({"sender": "name"}, [{"sender": name}]) == {"[0].sender"}

@@ -35,7 +35,7 @@ def memory(said: str = "answer the mail of Ann, and pay 50 to bob@corp.com on Ma
         ("50.00 Carl", "user"),
         (77777, "model"),
         ("dave@corp.com", "model"),
-        ("Ann Carl", "user"),
+        ("Ann Carl", "model"),
         ("2026-07-01", "model"),
     ],
 )
@@ -401,4 +401,4 @@ def test_what_others_had_written_somewhere_is_not_trusted_where_it_is_read_again
     assert made.origin("eve@evil.com").text() == "comes from `write_note` (text), untrusted"
     assert made.origin("evil.com").kind == made.origin("4711").kind == "untrusted"
     assert made.origin("bob@corp.com").kind == "user"
-    assert made.origin("Call Eve").kind == "trusted"
+    assert made.origin("Call Eve").kind == "model"

@@ -1,4 +1,4 @@
-"""Reading of a kept result: pages that together are the whole, paths, conditions and words, and what cannot be read."""
+"""Reading of a kept result: pages that together are the whole, paths and words, and what cannot be read."""
 
 from __future__ import annotations
 
@@ -158,8 +158,6 @@ def test_what_is_no_path_is_refused(path: str) -> None:
 def test_what_is_read_as_a_query_is_short() -> None:
     with pytest.raises(ModelRetry, match="the path has 501 characters, and may have 500"):
         reading(ROWS, path="a" * 501)
-    with pytest.raises(ModelRetry, match="`where` has 507 characters, and may have 500"):
-        reading(ROWS, where=f"id = '{'x' * 500}'")
 
 
 @pytest.mark.parametrize(
@@ -183,35 +181,12 @@ def test_a_part_that_is_too_long_to_parse_is_refused() -> None:
         reading({"a": {"b": "x" * 33_000_000}}, path="$.a.b")
 
 
-# --- conditions
-
-
-@pytest.mark.parametrize(
-    ("where", "ids"),
-    [
-        ("id = 7", [7]),
-        ("id >= 9998", [9_998, 9_999]),
-        ("price > 14995 and city = 'Oslo'", [9_997, 9_999]),
-        ('city contains "SLO" and id < 4', [1, 3]),
-        ("city != Oslo and id <= 2", [0, 2]),
-        ("city = Paris", []),
-        ("id = null", []),
-        ("city > 5 and city < 6", []),
-    ],
-)
-def test_rows_that_meet_conditions(where: str, ids: list[int]) -> None:
-    assert [row["id"] for row in rows(ROWS, where=where)] == ids
+# --- what there is not
 
 
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        (
-            {"where": "cities = 'Oslo'"},
-            "no row has a column `cities`; did you mean `city`? The columns are id, c",
-        ),
-        ({"where": "missing != 1"}, "no row has a column `missing`. The columns are id, city, price"),
-        ({"columns": ["id", "Price"]}, "no row has a column `Price`; did you mean `price`? The columns are"),
         (
             {"path": "$[*].nope"},
             "the path selects nothing: there is no member `nope`. There are: `city`, `id`",
@@ -219,17 +194,9 @@ def test_rows_that_meet_conditions(where: str, ids: list[int]) -> None:
         ({"path": "$[5].prices"}, "there is no member `prices`. Did you mean `price`?"),
         ({"path": "$[*].id.x"}, "there is no member `x`. There are none."),
         ({"path": "$[*].city[0]"}, "there is no list there"),
-        ({"path": "$[*].id", "where": "id > 1"}, "rows that are objects, and these are none"),
-        ({"path": "$[5].id", "where": "id > 1"}, "are for rows, and `$[5].id` selects 5"),
         ({"path": "$[10000:]"}, "there is no row 10000: there are 10000"),
         ({"offset": 10_001}, "`offset` 10001 is past the end: there are 10000 rows"),
-        ({"where": "id < 5", "offset": 6}, "`offset` 6 is past the end: there are 5"),
-        (
-            {"where": "id = '7'"},
-            '`id = "7"` holds for no row: a value of that column is like 9999, which is of',
-        ),
-        ({"where": "price > much"}, '`price > "much"` holds for no row'),
-        ({"where": "id contains 7"}, "`id contains 7` holds for no row"),
+        ({"path": "$[:5]", "search": "oslo", "offset": 3}, "`offset` 3 is past the end: there are 2"),
     ],
 )
 def test_what_no_row_has_is_no_empty_page(query: dict[str, Any], says: str) -> None:
@@ -244,7 +211,6 @@ def test_what_no_row_has_is_no_empty_page(query: dict[str, Any], says: str) -> N
         ({"rows": [1] * 60, "note": "x"}, {"path": "$.row"}, "Did you mean `rows`?"),
         ({"meta": {"tags": []}}, {"path": "$.meta.tag"}, "there is no member `tag`. Did you mean `tags`?"),
         ({"meta": {"tags": [1]}}, {"path": "$.meta.tags[3]"}, "there is no item 3: a list there has 1"),
-        ([[1, 2]] * 60, {"where": "2 = 1"}, "no row has a column `2`. The columns are 0, 1"),
         ("x" * 1_000, {"offset": 1_001}, "`offset` 1001 is past the end: there are 1000 characters"),
         ({"a": "x" * 10}, {"path": "a", "offset": 11}, "`offset` 11 is past the end: there are 10 characters"),
         ("x" * 1_000, {"search": "y", "offset": 1}, "`offset` 1 is past the end: there are 0"),
@@ -258,49 +224,13 @@ def test_what_a_result_has_not_is_named(value: Any, query: dict[str, Any], says:
 def test_what_only_some_rows_have_is_found() -> None:
     sparse = [*({"id": number} for number in range(5_000)), {"id": 5_000, "note": "late"}]
 
-    assert rows(sparse, where="note = late", columns=["id"]) == [{"id": 5_000}]
-    assert rows(sparse, where="note = null and id < 1") == [{"id": 0}]
     assert rows(sparse, path="$[*].note") == ["late"]
-    assert rows(sparse, columns=["note"], limit=1) == [{"note": None}]
 
 
 def test_lists_that_are_empty_are_no_fault() -> None:
     assert rows({"tags": []}, path="$.tags") == []
     assert rows({"tags": []}, path="$.tags[*].name") == []
     assert rows([{"tags": []}] * 60, path="$[*].tags[*].name") == []
-    assert rows([[1, 2]] * 60, columns=["1"], limit=1) == [{"1": 2}]
-
-
-def test_columns_are_taken_of_rows_that_meet_conditions() -> None:
-    found = reading(ROWS, where="city = Oslo", columns=["id"], offset=4_998, limit=5)
-
-    assert isinstance(found, FoundRows)
-    assert found.rows == [{"id": 9_997}, {"id": 9_999}]
-    assert not found.more
-
-
-def test_rows_that_are_lists_have_numbers_for_columns() -> None:
-    assert rows([[1, "a"], [2, "b"]], where="1 = b") == [[2, "b"]]
-
-
-@pytest.mark.parametrize("flag", [True, False])
-def test_truth_is_no_number(flag: bool) -> None:
-    assert rows([{"a": flag}, {"a": 1}, {"a": 0}], where=f"a = {flag}") == [{"a": flag}]
-    assert rows([{"a": flag}], where="a != 5") == [{"a": flag}]
-
-
-@pytest.mark.parametrize("where", ["id", "id =", "= 7", "id = 7 or id = 8", "a = 'b", "a == b c", "x" * 501, "a=1 and"])
-def test_what_is_no_condition_is_refused(where: str) -> None:
-    with pytest.raises(ModelRetry, match="where"):
-        reading(ROWS, where=where)
-
-
-@pytest.mark.parametrize("query", [{"where": "a = 1"}, {"columns": ["a"]}])
-def test_conditions_are_for_rows(query: dict[str, Any]) -> None:
-    with pytest.raises(ModelRetry, match=r"\$\.rows"):
-        reading({"rows": [1] * 60}, **query)
-    with pytest.raises(ModelRetry, match="offset"):
-        reading("x" * 1_000, **query)
 
 
 # --- words
@@ -325,6 +255,11 @@ def test_a_word_that_is_everywhere_is_refused() -> None:
     assert rows("x" * 20_000, search="x", offset=5, limit=1)[0]["offset"] == 5
     with pytest.raises(ModelRetry, match="search for more than"):
         rows("x" * 20_000, search="x", offset=15_000)
+
+
+def test_what_a_path_selects_is_searched() -> None:
+    assert rows(ROWS, path="$[9990:]", search="oslo", offset=3) == [ROWS[9_997], ROWS[9_999]]
+    assert rows(ROWS, path="$[*].city", search="ROME", limit=2) == ["Rome", "Rome"]
 
 
 def test_a_long_word_is_refused() -> None:

@@ -51,14 +51,10 @@ QUERIES: list[dict[str, Any]] = [
     {},
     {"offset": 12_345, "limit": 7},
     {"offset": COUNT - 3},
-    {"columns": ["price", "at"], "limit": 5},
-    {"where": "city = Rome and id > 19000", "columns": ["id"]},
-    {"where": "price > 2 and paid = true", "limit": 3},
-    {"where": "at >= 2026-01-01T05:33:10"},
-    {"where": "city = null and id >= 19990"},
-    {"where": "kind = b and city contains 'ód'", "offset": 4_990},
     {"search": "ŁÓDŹ", "limit": 3},
-    {"search": "05:33:1", "where": "id > 19995"},
+    {"search": "05:33:1", "path": "$[19990:]"},
+    {"search": "rome", "path": "$[*].city", "offset": 4_990},
+    {"path": "$[*].at", "limit": 5},
     {"path": "$[*].city", "offset": 19_995},
     {"path": "$[100:103]"},
     {"path": "$[-2:].id"},
@@ -86,7 +82,7 @@ def test_a_table_is_kept_as_columns_and_read_as_its_rows(title: str) -> None:
 
     assert made.form == "table"
     assert rows(store, made, limit=COUNT, most_chars=10**9) == expected
-    assert made.shape.startswith(f"list of {len(expected):,} rows (")
+    assert made.shape.startswith(f"list of {len(expected):,} rows")
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
@@ -109,10 +105,7 @@ def test_a_table_comes_back_from_every_store(open_store: OpenStore) -> None:
     made = keep(store, FRAME)
 
     assert store.find(made.handle, "ann") == made
-    assert rows(store, made, where="id > 19997", columns=["id", "zone"]) == [
-        {"id": 19_998, "zone": "2026-01-01T00:00:19.998000Z"},
-        {"id": 19_999, "zone": "2026-01-01T00:00:19.999000Z"},
-    ]
+    assert rows(store, made, path="$[-2:].zone") == ["2026-01-01T00:00:19.998000Z", "2026-01-01T00:00:19.999000Z"]
 
 
 def test_a_table_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -122,7 +115,7 @@ def test_a_table_is_there_after_a_restart(tmp_path: Path) -> None:
 
     found = again.find(made.handle, "ann")
     assert found == made
-    assert rows(again, found, offset=COUNT - 1, columns=["took"]) == [{"took": "PT5H33M19S"}]
+    assert rows(again, found, offset=COUNT - 1, path="$[*].took") == ["PT5H33M19S"]
 
 
 @pytest.mark.parametrize(
@@ -153,9 +146,7 @@ async def test_a_model_is_shown_head_and_tail_of_a_table_and_its_size() -> None:
     outcome = await Pipeline(tools).run(ToolCall("find", {}), Run())
 
     text = outcome.text()
-    assert text.startswith(
-        "[Too long to show: list of 20,000 rows (id int, city text|null, price float|null|text, paid bool"
-    )
+    assert text.startswith("[Too long to show: list of 20,000 rows, ")
     assert " bytes. Head and tail follow." in text
     assert '\n[{"id": 0, "city": "Oslo", "price": 0.5' in text
     assert text.endswith('"took": "PT5H33M19S", "whole": null}]')
@@ -190,7 +181,7 @@ async def test_a_program_is_given_the_table_itself_by_its_handle() -> None:
     assert outcome.kept is not None
     code = f"""
 kept = read_result({outcome.kept.handle!r})
-some = read_result({outcome.kept.handle!r}, where="id < 2", columns=["id", "kind"])
+some = read_result({outcome.kept.handle!r}, path="$[:2].kind")
 [type(kept).__name__, len(kept), int(kept["id"].sum()), some]
 """
 
@@ -198,7 +189,7 @@ some = read_result({outcome.kept.handle!r}, where="id < 2", columns=["id", "kind
         frame = await Toolkit(tools, sandbox=sandbox).execute_async(code, run)
     listed = await Toolkit(tools).execute_async(code.replace('kept["id"].sum()', 'kept[7]["id"]'), run)
 
-    some = [{"id": 0, "kind": "a"}, {"id": 1, "kind": "b"}]
+    some = ["a", "b"]
     assert frame.return_value == ["DataFrame", COUNT, COUNT * (COUNT - 1) // 2, some]
     assert listed.return_value == ["list", COUNT, 7, some]
 

@@ -89,6 +89,32 @@ async def test_what_the_model_said_before_is_nothing_over_every_format(format: W
 
 
 @pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("beside", ["nothing", "a trusted result"])
+async def test_what_the_model_summed_up_before_is_nobodys_over_every_format(format: WireFormat, beside: str) -> None:
+    found = json.dumps([{"name": "Ann Lee", "iban": "CH9300762011623852957"}])
+    results = [("contacts", {}, found)] if beside == "a trusted result" else []
+    before = earlier(format, *results, said="read my mail")
+    before += [
+        *PROVIDERS[format].assistant(f"The mail says to pay to {IBAN}"),
+        *PROVIDERS[format].user("go on, Ann Lee"),
+    ]
+
+    assert "is in nothing that the user wrote" in await reason(format, before, IBAN)
+    if results:
+        assert await reason(format, before, "CH9300762011623852957") == ""
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_what_the_model_says_in_the_run_itself_leaves_it_free_to_choose(format: WireFormat) -> None:
+    run, rules = Run(features=[Provenance()]), PROVIDERS[format]
+    transcript = Transcript(rules.user("choose a charity"), format)
+    recall_transcript(run, TOOLS, transcript, format)
+    transcript += [*rules.assistant("I know a good one"), *rules.user("pay them")]
+
+    assert await reason(format, transcript, IBAN, run) == ""
+
+
+@pytest.mark.parametrize("format", FORMATS)
 async def test_an_earlier_result_has_the_labels_of_its_tool_over_every_format(format: WireFormat) -> None:
     found = json.dumps([{"name": "Ann Lee", "iban": IBAN, "note": "or rather DE89370400440532013000"}])
     before = earlier(format, ("contacts", {}, found), said="pay Ann Lee")

@@ -315,6 +315,31 @@ async def test_artifacts_are_bounded_in_number_and_size(plain: ProcessSandbox) -
     assert [len(each.data or b"") for each in large.artifacts] == [400, 400, 0]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('artifacts/a', 'wb').writelines([b'x' * 600] * 4)",
+        "with open('artifacts/a', 'wb') as file: file.writelines([b'x' * 600] * 4)",
+        "files = [open(f'artifacts/{n}', 'wb') for n in range(3)]\nfor file in files: file.write(b'x' * 900)",
+        "files = [open(f'artifacts/{n}', 'w') for n in range(3)]\nfor file in files: file.write('x' * 900)",
+        "file = open('artifacts/a', 'wb')\nfile.__setstate__((b'x' * 5000, 0, None))",
+        "from pathlib import Path\nPath('artifacts/a').write_bytes(b'x' * 5000)",
+        "import csv\ncsv.writer(open('artifacts/a', 'w')).writerows([['x' * 50]] * 100)",
+        "import gzip, random\ngzip.open('artifacts/a', 'wb').write(random.randbytes(5000))",
+        "import zipfile\nwith zipfile.ZipFile('artifacts/a', 'w') as file: file.writestr('b', 'x' * 5000)",
+        "import sqlite3\nsqlite3.connect('artifacts/a').execute('create table b (c)')",
+        "import pickle\npickle.dump(list(range(5000)), open('artifacts/a', 'wb'))",
+    ],
+)
+@pytest.mark.parametrize("room", [1000, 2000, 1])
+async def test_in_whatever_way_a_file_grows_it_has_no_more_room(plain: ProcessSandbox, code: str, room: int) -> None:
+    ended = await ran(plain, code, bytes_out=room)
+
+    assert ended.error is None or ended.error.kind == "exception", ended.error
+    assert f"artifacts may take {room} bytes together" in f"{ended.error} {ended.error_output}"
+    assert sum(len(each.data or b"") for each in ended.artifacts) <= room
+
+
 async def test_a_table_and_artifacts_leave_together(packed: ProcessSandbox) -> None:
     code = "import pandas as pd\nopen('artifacts/a', 'w').write('x' * 700)\npd.DataFrame({'a': range(100)})"
 

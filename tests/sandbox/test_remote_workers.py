@@ -118,11 +118,23 @@ async def test_what_is_no_message_ends_the_connection(
     assert await works(address)
 
 
-async def test_connections_that_say_nothing_keep_no_place(knock: Callable[[], socket.socket], address: str) -> None:
-    for _ in range(20):
-        knock().sendall(b"half a tok")
+@pytest.mark.parametrize("said", [b"", b"half a tok"])
+@pytest.mark.parametrize("number", [20, 64, 200])
+async def test_connections_that_say_nothing_keep_no_place(
+    knock: Callable[[], socket.socket], address: str, number: int, said: bytes
+) -> None:
+    for _ in range(number):
+        knock().sendall(said)
 
     assert await works(address)
+
+
+async def test_the_connection_that_was_silent_for_longest_makes_room(knock: Callable[[], socket.socket]) -> None:
+    first, *others = [knock() for _ in range(65)]
+
+    assert ended(first)
+    others[0].sendall(proof_of(TOKEN))
+    assert read_message(others[0], 20)["version"] == version()
 
 
 async def test_no_more_workers_than_may_be(knock: Callable[[], socket.socket], address: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.ways import WAYS as ALL_WAYS
 from toolcrib.calls import Completed, Outcome, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Pipeline
@@ -96,9 +97,16 @@ def test_ways_are_chosen_by_what_they_can_do() -> None:
     assert len({way.title for way in WAYS}) == len(WAYS)
 
 
+def test_what_users_test_over_is_a_part_of_what_is_tested_here() -> None:
+    titles = [way.title for way in ALL_WAYS]
+
+    assert len(set(titles)) == len(titles)
+    assert {way.title for way in WAYS} < set(titles)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes of ProcessSandbox need Linux")
 def test_each_way_of_running_a_program_is_listed() -> None:
-    titles = {way.title for way in WAYS}
+    titles = {way.title for way in ALL_WAYS}
 
     assert {"code", "code session", "code events", "program tool", "resumed program in process"} <= titles
     assert {"code in monty", "resumed program in monty"} <= titles

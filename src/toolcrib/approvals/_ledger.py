@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from toolcrib._processes import this_process
 from toolcrib.approvals._executions import Execution, ExecutionState
+from toolcrib.approvals._people import people_of
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
 from toolcrib.errors import ApprovalError
@@ -183,7 +184,7 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return "it was given for the tool, and not for values that others wrote; answer the call's own request"
     if grant.done is not None and not request.in_doubt:
         return "it says what the call came to, and the call is not in doubt: it was not executed"
-    if grant.done is None and len(_people(grant.approver, *grant.also)) < request.approvers:
+    if grant.done is None and len(people_of(grant.approver, *grant.also)) < request.approvers:
         return f"it needs {request.approvers} approvers, each of whom approves it as it is"
     if grant.scope == "once" and grant.call_id != request.call_id:
         return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
@@ -296,7 +297,7 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
         raise _answered(entry)
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:
         answer = _with_others(answer, entry.request)
-        if len(_people(answer.approver, *answer.also)) < entry.request.approvers:
+        if len(people_of(answer.approver, *answer.also)) < entry.request.approvers:
             so_far = (*answer.also, answer.approver)
             ledger.write(ApprovalEntry(replace(entry.request, approved_by=so_far)))
             return
@@ -319,14 +320,9 @@ def _with_others(grant: Grant, request: ApprovalRequest) -> Grant:
         raise ApprovalError(grant.tool, f"it needs {request.approvers} approvers, each of whom approves it as it is")
     if why := misfit(grant, replace(request, approvers=1)):
         raise ApprovalError(grant.tool, why)
-    if not _people(grant.approver, *grant.also) - _people(*request.approved_by):
+    if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):
         raise ApprovalError(grant.tool, f"{grant.approver} approved it before; it needs another approver")
     return replace(grant, also=tuple(dict.fromkeys((*request.approved_by, *grant.also))))
-
-
-def _people(*approvers: str) -> set[str]:
-    """Return the people behind approvers' names, which may say in brackets by what way an answer came."""
-    return {(name.rpartition(" (")[0] or name).strip().casefold() for name in approvers}
 
 
 def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:

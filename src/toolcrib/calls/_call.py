@@ -101,6 +101,7 @@ class ToolCall:
             program of the model's. A call with a caller that its tool does not allow is refused.
         fault: Why it runs with no arguments at all: it did not come whole. Empty for nearly all; `fault_text` makes the
             sentence for a model.
+        is_repaired: Whether its arguments came as what is nearly JSON; for the record.
     """
 
     name: str
@@ -109,6 +110,7 @@ class ToolCall:
     origin: Literal["model", "host"] = "model"
     fault: str = ""
     caller: str = ""
+    is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

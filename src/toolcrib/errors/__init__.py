@@ -31,6 +31,7 @@ from toolcrib.errors._calls import (
     ToolCancelled,
     ToolTimeoutError,
     exception_of,
+    message_of,
     register_signal,
 )
 from toolcrib.errors._code import CodeError, SandboxError, SandboxLost, SandboxUnavailable
@@ -136,6 +137,7 @@ __all__ = [
     "WrongRunMethodError",
     "closest",
     "exception_of",
+    "message_of",
     "register_signal",
 ]
 

@@ -22,6 +22,7 @@ __all__ = [
     "ToolCancelled",
     "ToolTimeoutError",
     "exception_of",
+    "message_of",
     "register_signal",
 ]
 
@@ -146,9 +147,20 @@ def exception_of(error: BaseException) -> Exception:
         and cast("BaseExceptionGroup[BaseException]", error).subgroup(_signals) is not None
     ):
         raise error
-    exit_error = ExitError(type(cast("object", error)).__name__, str(cast("object", error)))
+    exit_error = ExitError(
+        type(cast("object", error)).__name__, message_of(cast("BaseException", error)) if error.args else ""
+    )
     exit_error.__cause__ = error
     return exit_error
+
+
+def message_of(error: BaseException) -> str:
+    """Return an exception's message, also when its class makes none."""
+    try:
+        text = str(error)
+    except Exception as broken:  # the exception is the user's class, and so is its __str__
+        return f"{type(error).__name__}, whose message cannot be shown ({type(broken).__name__})"
+    return text or type(error).__name__
 
 
 def register_signal(kind: type[BaseException]) -> None:

@@ -48,6 +48,7 @@ ANTHROPIC_STRICT = StrictRules(
     plain_patterns=True,
 )
 ANTHROPIC_NAMES = r"[a-zA-Z0-9_.-]{1,64}"
+_CACHE_MARK = {"cache_control": {"type": "ephemeral"}}
 _TOOLS, _OPTIONAL, _UNIONS = 20, 24, 16
 _KINDS = {"text": str, "thinking": str, "signature": str, "data": str, "citations": list, "caller": Mapping}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -308,7 +309,27 @@ class _Anthropic(MessageBlocks, ProviderFormat):
 
     # --- requests
 
-    def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
+    def cached_system(self, text: str) -> Any:
+        return [{"type": "text", "text": text, **_CACHE_MARK}] if text else text
+
+    def cached_tools(self, tools: tuple[Item, ...]) -> tuple[Item, ...]:
+        if any("cache_control" in tool for tool in tools):
+            return tools
+        made = [*tools]
+        for at in range(len(made) - 1, -1, -1):
+            if not made[at].get("defer_loading"):  # what is not in the prompt takes no mark
+                made[at] = {**made[at], **_CACHE_MARK}
+                break
+        return tuple(made)
+
+    def cached_item(self, item: Item) -> Item:
+        content: object = item.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [*objects_in(content)]
+        if not blocks or is_blank(blocks[-1].get("text", "-")):
+            return item
+        return {**item, "content": [*blocks[:-1], {**_CACHE_MARK, **blocks[-1]}]}
+
+    def request(self, messages: Sequence[Item], system: Any, output: Mapping[str, Any] | None) -> Item:
         made: Item = {"messages": [*messages], **({"system": system} if system else {})}
         if output is None:
             return made

@@ -47,6 +47,7 @@ _FILES = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }  # fmt: skip
+_CACHE_POINT = {"cachePoint": {"type": "default"}}
 _CARRIED = (  # what goes back as it came, and waits for no answer of the client's
     "text", "image", "document", "video", "audio", "toolResult", "guardContent", "cachePoint", "reasoningContent",
     "citationsContent", "searchResult", "toolAddition", "toolRemoval",
@@ -277,6 +278,16 @@ class _Bedrock(MessageBlocks, ProviderFormat):
 
     def one_call(self, choice: Any) -> Item:
         raise ValueError(f"{self.title} cannot be held to one call at a time; leave `parallel` out")
+
+    def cached_system(self, text: str) -> Any:
+        return [{"text": text}, _CACHE_POINT] if text else []
+
+    def cached_tools(self, tools: tuple[Item, ...]) -> tuple[Item, ...]:
+        return (*tools, _CACHE_POINT) if tools and _CACHE_POINT not in tools else tools
+
+    def cached_item(self, item: Item) -> Item:
+        blocks = [*objects_in(item.get("content"))]
+        return {**item, "content": [*blocks, _CACHE_POINT]} if blocks and "cachePoint" not in blocks[-1] else item
 
     def user(self, text: str) -> list[Item]:
         return [{"role": "user", "content": [{"text": text}]}]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import are_unique, unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
 from toolcrib.formats._json_reading import json_shape
+from toolcrib.formats._nearly_json import repaired_arguments, with_arguments
 from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._reply_types import are_objects, reader_of
@@ -128,6 +130,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         client: The provider's own client; None where none is known.
         provider: The provider's name in OpenTelemetry's conventions.
         prices: The provider's name in the package `genai-prices`; empty for one without prices.
+        repairs: Whether arguments that are nearly JSON are read as what they nearly are; see `repairing`.
     """
 
     sdk: ClassVar[str] = ""
@@ -141,6 +144,13 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     client: ClassVar[ProviderClient | None] = None
     provider: ClassVar[str]
     prices: ClassVar[str] = ""
+    repairs: bool = False
+
+    def repairing(self) -> Self:
+        """Return these rules with arguments read that are nearly JSON, of replies that were finished."""
+        made = copy(self)
+        made.repairs = True
+        return made
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
         """Return whether a reply, or a chunk of a streamed one, has the shape of this format."""
@@ -228,6 +238,11 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             broken: Which of its calls may not run, by their place, and why.
         """
         items, calls, changed = self.with_own_ids(reply, taken)
+        if self.repairs and reply.stop_kind in FINISHED and reply.stop not in self.text_stops:
+            items, calls = self._repaired(items, calls, broken)
+            changed += [
+                f"the arguments of `{call.name}` ({call.id}) were repaired" for call in calls if call.is_repaired
+            ]
         if broken:
             calls = [replace(call, fault=broken.get(at, call.fault)) for at, call in enumerate(calls)]
         answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
@@ -257,6 +272,22 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             stop_kind=kind,
             is_ordered=self.unanswered(sent) == list(map(self.key_of, waiting)),
         )
+
+    def _repaired(
+        self, items: Sequence[Item], calls: Sequence[WireCall], broken: Collection[int]
+    ) -> tuple[Sequence[Item], Sequence[WireCall]]:
+        """Return items and calls with the arguments that are nearly JSON as JSON, of calls that came whole."""
+        texts, made = dict[str, str](), list[WireCall]()
+        for at, call in enumerate(calls):
+            raw, is_whole = call.arguments, call.kind == "function" and not call.fault and at not in broken
+            text = repaired_arguments(raw) if is_whole and isinstance(raw, str) else None
+            if text is not None:
+                texts[str(raw)] = text
+                call = replace(call, arguments=text, is_repaired=True)
+            made.append(call)
+        if texts:
+            items = [with_arguments(item, texts) if self.call_keys(item) else item for item in items]
+        return items, made
 
     def with_own_ids(
         self, reply: WireReply, taken: Collection[str]
@@ -325,12 +356,12 @@ class ProviderFormat(TranscriptRules, ToolFormat):
         """Return the parameters of a request with this choice, in which the model makes one call at a time."""
         return {"tool_choice": choice, "parallel_tool_calls": False}
 
-    def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
+    def request(self, messages: Sequence[Item], system: Any, output: Mapping[str, Any] | None) -> Item:
         """Return the parameters of a request with these messages, beside its tools.
 
         Args:
             messages: The transcript.
-            system: The instructions; empty for none.
+            system: The instructions, a text or what `cached_system` made of one; empty for none.
             output: The JSON schema of the answer, an object; None for text.
 
         Raises:
@@ -338,6 +369,28 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             NotImplementedError: No client of the provider is known.
         """
         raise NotImplementedError(self.title)
+
+    def cached_system(self, text: str) -> Any:
+        """Return what the provider's parameter for instructions takes, with a mark of the cache at their end.
+
+        The text itself where the provider has no such mark, and so it is for tools and messages.
+        """
+        return text
+
+    def cached_tools(self, tools: tuple[Item, ...]) -> tuple[Item, ...]:
+        """Return definitions with a mark of the provider's cache at their end."""
+        return tools
+
+    def cached_item(self, item: Item) -> Item:
+        """Return an item of the user's with a mark of the provider's cache at its end."""
+        return item
+
+    def cached_messages(self, messages: tuple[Item, ...]) -> tuple[Item, ...]:
+        """Return the messages of a request with a mark of the provider's cache at the end of the user's last one."""
+        for at in range(len(messages) - 1, -1, -1):
+            if messages[at].get("role") == "user":
+                return (*messages[:at], self.cached_item(messages[at]), *messages[at + 1 :])
+        return messages
 
     def refuse_among(self, among: Sequence[str]) -> None:
         """Raise ValueError for a choice among some of the tools."""

@@ -209,13 +209,17 @@ class TranscriptRules(ABC):
         of the assistant's before it says so.
         """
         for item in self.user(text):
-            before = json_shape(transcript[-1]) if transcript else None
-            if before is not None and (joined := self.joined(before, item)) is not None:
-                transcript[-1] = joined
-                continue
-            for _ in self.missing_turns(before, item):
-                transcript += self.assistant(_LEFT_OUT["assistant"])
-            transcript.append(item)
+            self.add_item(transcript, item)
+
+    def add_item(self, transcript: list[Any], item: Item) -> None:
+        """Add an item of the user's as `add_user` does; another one as it is, where no turn is missing before it."""
+        before = json_shape(transcript[-1]) if transcript else None
+        if before is not None and (joined := self.joined(before, item)) is not None:
+            transcript[-1] = joined
+            return
+        for speaker in self.missing_turns(before, item):
+            transcript += self._left_out(speaker)
+        transcript.append(item)
 
     def check(self, transcript: Sequence[Mapping[str, Any]]) -> list[TranscriptProblem]:
         """Return what the provider would refuse: results without a call, calls without a result, turns out of order.
@@ -314,11 +318,15 @@ class TranscriptRules(ABC):
         items, said, before = list[Item](), list[tuple[int, str]](), None
         for index, item in mended:
             for speaker in self.missing_turns(before, item):
-                items += self.user(_LEFT_OUT["user"]) if speaker == "user" else self.assistant(_LEFT_OUT["assistant"])
+                items += self._left_out(speaker)
                 said.append((index, f"added a turn of the {speaker}'s before item {index}, which says what is missing"))
             items.append(item)
             before = item
         return items, said
+
+    def _left_out(self, speaker: Speaker) -> list[Item]:
+        """Return the turn that stands for one that is missing."""
+        return self.user(_LEFT_OUT["user"]) if speaker == "user" else self.assistant(_LEFT_OUT["assistant"])
 
     def _renamed(self, pairing: Pairing) -> dict[CallSpot, str]:
         """Return new ids for the calls that need one."""

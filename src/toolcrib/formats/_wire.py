@@ -44,6 +44,7 @@ class WireCall:
         sent: The call as it came, where its kind is another, or the answer has to repeat some of it.
         caller: What made it: `direct` is the model itself, another word a program of the model's in the provider's
             sandbox, as in `ProviderOptions.allowed_callers`.
+        is_repaired: Whether its arguments came as what is nearly JSON, and were read so.
     """
 
     id: str
@@ -53,6 +54,7 @@ class WireCall:
     fault: str = ""
     sent: Mapping[str, Any] | None = field(default=None, repr=False)
     caller: str = "direct"
+    is_repaired: bool = False
 
     @property
     def namespace(self) -> str:

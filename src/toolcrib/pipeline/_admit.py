@@ -162,7 +162,8 @@ def describe_arrival(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
     received, run = call.received, call.run
     found: dict[str, Any] = _given(call) if fits else {}
     said = {"origin": "" if received.origin == "model" else received.origin, "caller": received.caller}
-    found |= {name: value for name, value in (*said.items(), ("fault", received.fault)) if value}
+    said |= {"fault": received.fault, "repaired": received.is_repaired}
+    found |= {name: value for name, value in said.items() if value}
     if run.available is not None or call.name in run.revealed:
         found["offered"] = call.name in run.revealed or (run.available is not None and call.name in run.available)
     if run.access is not None and call.plan.entry.scopes:

@@ -16,7 +16,7 @@ from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = [
     "NOT_ASKED",
@@ -84,6 +84,11 @@ class Call(Protocol):
     @property
     def entry(self) -> ToolEntry:
         """The tool in its toolset."""
+        ...
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools that it is one of."""
         ...
 
     @property

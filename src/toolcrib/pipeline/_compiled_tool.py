@@ -17,7 +17,7 @@ from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
 from toolcrib.pipeline._run import BodyWrapper, Execute
 from toolcrib.schema import RunContext
-from toolcrib.toolsets import ToolEntry, ToolRunner
+from toolcrib.toolsets import ToolEntry, ToolRunner, Toolset
 
 __all__ = ["CompiledTool", "GateList", "Reading", "RunnableTool"]
 
@@ -58,6 +58,7 @@ class CompiledTool:
     """One tool in one pipeline: its gates, and what is around its function.
 
     Attributes:
+        toolset: The tools that it is one of.
         steps: The gates of the tool itself; a run may have more.
         lists: Its gates with those of runs, by occasion and by the gates of the run.
         held: Post hooks that need the whole result, so that a stream's values wait for them.
@@ -75,12 +76,13 @@ class CompiledTool:
     def __init__(
         self,
         entry: ToolEntry,
+        toolset: Toolset,
         hooks: HookSet | None,
         executor: Executor | None,
         reader: ToolEntry | None = None,
         steps: tuple[GateStep, ...] = (),
     ) -> None:
-        tool = entry.tool
+        tool, self.toolset = entry.tool, toolset
         self._defaults: dict[str, Any] | None = None
         self.entry, self.tool, self.spec, self.name, self.off = entry, tool, tool.spec, entry.name, entry.off
         self.streaming = tool.is_streaming

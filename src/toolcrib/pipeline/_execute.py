@@ -20,6 +20,7 @@ from toolcrib.errors import (
     ResultNotSerializable,
     ToolCancelled,
     exception_of,
+    message_of,
 )
 from toolcrib.hooks import HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
@@ -378,7 +379,7 @@ async def forget_begin(call: LiveCall) -> None:
 def _result_of(call: LiveCall) -> Mapping[str, Any] | None:
     """Return what an executed call came to, as JSON shapes; None where it has no such form, or one that is too long."""
     if call.error is not None:
-        return {"error": {"type": type(call.error).__name__, "message": str(call.error)}}
+        return {"error": {"type": type(call.error).__name__, "message": message_of(call.error)}}
     try:
         result = {"value": jsonable(call.value, call.plan.name, media=True)}
     except ResultNotSerializable:

@@ -30,6 +30,7 @@ from toolcrib.errors import (
     ToolTimeoutError,
     UnknownTool,
     exception_of,
+    message_of,
 )
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._run import Run
@@ -165,15 +166,6 @@ def _outside(frames: TracebackType | None) -> TracebackType | None:
 def described(error: Exception) -> str:
     """Return an exception's class and message."""
     return f"{type(error).__name__}: {message_of(error)}"
-
-
-def message_of(error: Exception) -> str:
-    """Return an exception's message, also when its class makes none."""
-    try:
-        text = str(error)
-    except Exception as broken:  # the exception is the user's class, and so is its __str__
-        return f"{type(error).__name__}, whose message cannot be shown ({type(broken).__name__})"
-    return text or type(error).__name__
 
 
 # --- step 1

@@ -25,7 +25,7 @@ from toolcrib.calls import (
     lenient,
     versioned,
 )
-from toolcrib.errors import CallStateError, SchemaError
+from toolcrib.errors import CallStateError, SchemaError, message_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
@@ -35,7 +35,7 @@ from toolcrib.pipeline._run import Run
 from toolcrib.record import Trace
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, ask_approver
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["LiveCall"]
 
@@ -99,6 +99,10 @@ class LiveCall:
     @property
     def entry(self) -> ToolEntry:
         return self.plan.entry
+
+    @property
+    def toolset(self) -> Toolset:
+        return self.plan.toolset
 
     @property
     def canonical_arguments(self) -> Mapping[str, Any]:
@@ -530,6 +534,6 @@ class LiveCall:
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
-            return {"error": {"type": type(self.error).__name__, "message": str(self.error)}}
+            return {"error": {"type": type(self.error).__name__, "message": message_of(self.error)}}
         value = jsonable(self.value, self.plan.name, media=True)
         return {"value": value, "delivered": self.execution.delivered}

@@ -505,8 +505,8 @@ class Pipeline:
         plan = self._plans.get(name)
         if plan is None and name in self.toolset:
             entry = self.toolset[name]
-            reader = result_reader(self.toolset, entry)
-            plan = CompiledTool(entry, self._hooks, self._executor, reader, tool_steps(entry, self._hooks))
+            reader, steps = result_reader(self.toolset, entry), tool_steps(entry, self._hooks)
+            plan = CompiledTool(entry, self.toolset, self._hooks, self._executor, reader, steps)
             self._plans[name] = plan
         return plan
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import Ask, DecisionNote, Rejected, lenient
-from toolcrib.errors import SchemaError
+from toolcrib.errors import SchemaError, message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
 from toolcrib.pipeline import Call, Run
 from toolcrib.provenance._memory import Memory
@@ -19,7 +19,7 @@ from toolcrib.provenance._policy import ToolLabels
 from toolcrib.provenance._question import Origin, Question
 from toolcrib.schema import REDACTED, Content, Decides
 from toolcrib.tools import Source, Tool
-from toolcrib.toolsets import ToolEntry
+from toolcrib.toolsets import ToolEntry, Toolset
 
 if TYPE_CHECKING:
     from toolcrib.provenance._policy import Provenance
@@ -44,6 +44,7 @@ class RunProvenance(FeatureState):
 
     def __init__(self, policy: Provenance) -> None:
         self.policy, self.memory = policy, Memory()
+        self._listed: Toolset | None = None  # whose descriptions it has read
 
     def labels_of(self, call: Call) -> ToolLabels:
         """Return what the policy goes by for a call."""
@@ -55,6 +56,26 @@ class RunProvenance(FeatureState):
         return self.policy.labels(declared, name, toolsets, run.principal)
 
     # --- what the run reads
+
+    def read_descriptions(self, toolset: Toolset, run: Run) -> None:
+        """Have a run read what servers that the host does not trust say of their tools; of the same tools, once."""
+        if self._listed is toolset:
+            return
+        self._listed = toolset
+        toolset.listen_for_renewal(self)
+        for entry in toolset.entries.values():
+            listing = None if entry.tool.source is None else entry.tool.source.get_listing()
+            if listing is not None and entry.tool.options.source == "untrusted":
+                about = {
+                    "description": entry.description,
+                    "parameters": entry.parameters,
+                    "title": listing.get("title"),
+                }
+                run.read(ModelInput("description", about, entry=entry, key=f"description {entry.name} {about}"))
+
+    def renewed(self) -> None:
+        """Forget whose descriptions it has read: a server has other tools now."""
+        self._listed = None
 
     def read(self, given: ModelInput, run: Run) -> None:
         memory = self.memory
@@ -91,7 +112,9 @@ class RunProvenance(FeatureState):
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
         value, source = given.value, labels.source
         if given.origin == "error":
-            value, source = {"error": str(call.error)}, "untrusted"
+            value, source = {"error": "" if call.error is None else message_of(call.error)}, "untrusted"
+        elif given.origin == "hook":
+            source = "untrusted"  # it may be a copy of anybody's words
         kept = getattr(call.outcome, "kept", None)
         if kept is not None:
             memory.handles.add(kept.handle)
@@ -134,7 +157,7 @@ class RunProvenance(FeatureState):
             if is_table(value) and len(shapes) == _MOST_ROWS:
                 memory.lose()  # there may be more rows, which are not looked at
 
-        if memory.is_settled and _size(value, _SMALL) < _SMALL:
+        if memory.is_settled and _is_small(value):
             read()
         else:
             memory.wait(read)
@@ -224,6 +247,7 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
     is_program = labels.effect == "program"
     if labels.effect == "none" or (is_program and not policy.frozen):
         return None
+    state.read_descriptions(call.toolset, call.run)
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
     settled: list[Question] | None = [] if call.is_recorded else None
@@ -381,6 +405,14 @@ def _json_in(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+def _is_small(value: Any) -> bool:
+    """Return whether a value has few characters as JSON; not what contains itself, or is of any other type."""
+    try:
+        return _size(value, _SMALL) < _SMALL
+    except RecursionError:
+        return False
 
 
 def _size(value: Any, most: int) -> int:

@@ -12,11 +12,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["Component", "Kind", "components", "dates_in", "number_of", "numbers_in", "times_in", "without_moments"]
+__all__ = [
+    "Component",
+    "Kind",
+    "components",
+    "dates_in",
+    "measures_in",
+    "number_of",
+    "numbers_in",
+    "phrases",
+    "times_in",
+    "without_moments",
+]
 
-Kind: TypeAlias = Literal["word", "name", "number", "date", "time", "host", "unclear"]
+Kind: TypeAlias = Literal["word", "name", "number", "measure", "date", "time", "host", "unclear"]
 """What a component is: a word of letters, a name that stands as a whole (an address, an identifier, a file), a number,
-a date, a time of day, the host of a link, or what cannot be read with certainty."""
+a number with a unit, a date, a time of day, the host of a link, or what cannot be read with certainty."""
 
 _MOST: Final = 64  # components of one value
 _LONG: Final = 2_000  # characters of a value that is taken apart
@@ -41,15 +52,21 @@ _CLOCK: Final = re.compile(
 )
 _HALF_DAY: Final = re.compile(r"(?<![\w:.,+\-/])(\d{1,2})(?::(\d\d))? ?([ap])\.?m\b")
 
-_NUMBER: Final = re.compile(r"([$\u20ac\u00a3#]?)(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)([$\u20ac\u00a3%]?)")
+_NUMBER: Final = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+_MEASURES: Final = re.compile(
+    r"(?<![\w.,:/@\-$\u20ac\u00a3#])(?:([$\u20ac\u00a3#]) ?)?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+    r"(?: ?([$\u20ac\u00a3%]))?(?![\w/@]|[.,:]\d|-\w)"
+)
+_UNITS: Final = frozenset("$\u20ac\u00a3#%")
 _NUMBERS: Final = re.compile(r"(?<![\w.,:/@\-])-?(?:\d{1,3}(?:,\d{3})+(?![,\d])|\d+)(?:\.\d+)?(?![\w/@]|[.,:]\d|-\w)")
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
 _LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
 _AROUND: Final = ":.!?"
+_ADDRESS: Final = re.compile(r"<?[^\s<>,;()\"']+@[^\s<>,;()\"']+>?[,;]?")
 _FREE: Final = frozenset({"", "-", "\u2013", "\u2014"})  # between words, and deciding nothing
 _URL: Final = re.compile(
-    r"(?:https?://)?([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?"
+    r"(http://)?(?:https://)?([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?"
     r"(/[^\s?#\\@%]*)?(\?[^\s#\\@%]*)?(#[^\s\\@%]*)?"
 )
 
@@ -62,6 +79,7 @@ class Component:
         kind: What it is.
         text: The component as a flat text.
         number: The number, of a number.
+        unit: The marks of its unit, before and behind it.
         parts: Year, month and day of a date, hour and minute of a time; a year of 0 is left out.
     """
 
@@ -69,6 +87,7 @@ class Component:
     text: str
     number: float = 0.0
     parts: tuple[int, ...] = ()
+    unit: str = ""
 
 
 def components(value: str) -> list[Component]:
@@ -81,6 +100,27 @@ def components(value: str) -> list[Component]:
             return [Component("unclear", value)]
         found.append(component)
     return found or [Component("unclear", value)]
+
+
+def phrases(value: str) -> Iterator[str]:
+    """Yield the words of a flat text that stand side by side, with their marks.
+
+    Dates, times, numbers and addresses part them, which are components by themselves. A word without a mark that
+    stands by itself is none.
+    """
+    words: list[str] = []
+    for piece in [*without_moments(value, " \n ").split(" "), "\n"]:
+        is_end = piece == "\n" or _ADDRESS.fullmatch(piece) is not None or number_of(piece) is not None
+        if piece and not (is_end or measure_of(piece)):
+            words.append(piece)
+        elif words and piece:
+            if len(words) > 1 or (words[0] not in (*_FREE, ",") and _marked(words[0])):
+                yield " ".join(words)
+            words = []
+
+
+def _marked(piece: str) -> bool:
+    return piece.strip(_AROUND) != piece or _BETWEEN.search(piece) is not None
 
 
 def _scan(value: str) -> Iterator[Component]:
@@ -108,6 +148,8 @@ def _of_piece(piece: str) -> Iterator[Component]:
         yield Component("word", piece)
     elif (number := number_of(piece)) is not None:
         yield Component("number", piece, number)
+    elif (measure := measure_of(piece)) is not None:
+        yield Component("measure", piece, measure[0], unit=measure[1])
     elif "://" in piece or piece.startswith("www."):
         yield from _of_url(piece)
     elif "/" in piece or "\\" in piece:
@@ -119,11 +161,11 @@ def _of_piece(piece: str) -> Iterator[Component]:
 def _of_url(piece: str) -> Iterator[Component]:
     """Yield the components of a link that a browser and every other reader take apart in the same way."""
     match = _URL.fullmatch(piece)
-    if match is None or not match[1].rpartition(".")[2].isalpha():
+    if match is None or not match[2].rpartition(".")[2].isalpha():
         yield Component("unclear", piece)
         return
-    host, port, path, query, fragment = match.groups()
-    yield Component("host", host.removeprefix("www."))
+    scheme, host, port, path, query, fragment = match.groups()
+    yield Component("host", (scheme or "") + host.removeprefix("www."))
     for part in (port, query, fragment):
         for each in re.split(r"[:?#&=+]", part or ""):
             if each:
@@ -142,23 +184,23 @@ def _of_path(path: str) -> Iterator[Component]:
 
 
 def number_of(text: str) -> float | None:
-    """Return the number that a flat text is, with or without a currency; None when it is none or not exact."""
+    """Return the number that a flat text is; None when it is none, has a unit, or is not exact."""
     match = _NUMBER.fullmatch(text)
-    if match is None or sum(map(str.isdigit, text)) > _EXACT or (not text.isascii() and not text.strip("\u20ac\u00a3")):
+    if match is None or sum(map(str.isdigit, text)) > _EXACT or not text.isascii():
         return None
-    digits = match[2].replace(",", "")
+    digits = text.replace(",", "")
     if _TWO_WAYS.fullmatch(digits) is not None:
         return None
     if len(digits.lstrip("-")) > 1 and digits.lstrip("-").startswith("0") and "." not in digits:
         return None  # 007 is no 7
     try:
-        return round(float(digits), 4)
+        return float(digits)
     except ValueError:
         return None
 
 
 def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
-    """Yield the numbers of a flat text, rounded to what money and measures need.
+    """Yield the numbers of a flat text.
 
     Args:
         text: The text.
@@ -166,7 +208,20 @@ def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
     """
     for found in _LOOSE.findall(text) if is_loose else _NUMBERS.findall(without_moments(text)):
         if len(found) <= _EXACT + 8 and (is_loose or _TWO_WAYS.fullmatch(found) is None):
-            yield round(float(found.replace(",", "")), 4)
+            yield float(found.replace(",", ""))
+
+
+def measure_of(text: str) -> tuple[float, str] | None:
+    """Return the number that a flat text is, and the marks of its unit; None when it is none, or has no unit."""
+    number = number_of(text.strip("$\u20ac\u00a3#%")) if text and (text[0] in _UNITS or text[-1] in _UNITS) else None
+    return None if number is None else (number, "".join(char for char in text if char in _UNITS))
+
+
+def measures_in(text: str) -> Iterator[tuple[float, str]]:
+    """Yield the numbers of a flat text that have a unit as a mark, each with it: `$50`, `10%`, `#7`."""
+    for before, found, behind in _MEASURES.findall(text) if not _UNITS.isdisjoint(text) else ():
+        if (before or behind) and len(found) <= _EXACT + 8:
+            yield float(found.replace(",", "")), before + behind
 
 
 def dates_in(text: str) -> Iterator[tuple[int, int, int]]:
@@ -195,8 +250,8 @@ def times_in(text: str) -> Iterator[tuple[int, int]]:
         yield int(hour) % 12 + (12 if half == "p" else 0), int(minute or 0)
 
 
-def without_moments(text: str) -> str:
-    """Return a flat text without its dates and times."""
+def without_moments(text: str, by: str = " ") -> str:
+    """Return a flat text without its dates and times, with something else in the place of each."""
     for pattern in (_ISO, _MONTH_FIRST, _DAY_FIRST, _HALF_DAY, _CLOCK):
-        text = pattern.sub(" ", text)
+        text = pattern.sub(by, text)
     return text

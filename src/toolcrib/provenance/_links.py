@@ -11,17 +11,18 @@ from urllib.parse import unquote
 
 __all__ = ["hosts_in", "links_in", "pieces_of", "plain_text"]
 
-_BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+")
+_BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+|=(?=https?://)")
 _AROUND: Final = ":!?.=_~#"
 _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")
 _DOT: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", ".") | {"\\": "/"})
 _OUT_OF_SIGHT: Final = frozenset({"Cf", "Cc", "Mn", "Me"})
 _LINK: Final = re.compile(
     r"[a-z][a-z0-9+.-]*:/"  # a scheme, with one slash or two
-    r"|(?:mailto|javascript|data|tel|sms|ftp|ws|wss|file|xmpp|sip):"
-    r"|//+\w"
+    r"|(?<![\w.+-])[a-z][a-z0-9+.-]+[a-z0-9]:\S"  # a scheme of which a program opens what follows
+    r"|(?:data|ws):"
+    r"|//+[^\s/]"
     r"|\w@\w"
-    r"|[\w-]\.[^\W\d_][\w-]*\w"  # a name with a dot, such as a host has
+    r"|[^\s.]\.[^\W\d_][\w-]*\w"  # a name with a dot, such as a host has
     r"|\d{1,3}(?:\.\d{1,3}){3}(?![\w.])",
     re.IGNORECASE,
 )
@@ -57,7 +58,7 @@ def links_in(text: str) -> Iterator[str]:
 
 
 def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
-    """Yield the names of hosts in a flat text, and what looks like one.
+    """Yield the names of hosts in a flat text, and what looks like one; with the scheme, too, where it has one.
 
     Args:
         text: The text.
@@ -69,4 +70,9 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
         name = match[0]
         last = name.rpartition(".")[2]
         if (len(last) > 1 and last.isalpha()) or (last.isdigit() and name.count(".") == 3):
-            yield name.removeprefix("www.")
+            host = name.removeprefix("www.")
+            yield host
+            before = text[max(0, match.start() - len("https://")) : match.start()]
+            for scheme in ("http://", "https://"):
+                if before.endswith(scheme):
+                    yield scheme + host

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of, plain_text
-from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of
+from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of, number_text
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
 from toolcrib.provenance._texts import flat, words_in
@@ -23,6 +23,7 @@ __all__ = ["Memory"]
 
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _MOST_VALUES: Final = 2_000  # of one call
+_MOST_WORDS: Final = 100_000  # of what a run writes
 _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
@@ -38,6 +39,7 @@ class Memory(Origins):
         last_words: What the user wrote last, cut.
         is_whole: Whether all that it has read is results of the run's own calls, and words of the user.
         handles: The handles of kept results that it has read.
+        is_told: Whether the model has said something before, of what nobody knows where it is from.
     """
 
     def __init__(self) -> None:
@@ -160,7 +162,7 @@ class Memory(Origins):
         place = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
         for path, held, trust in labelled(result, labels):
-            text = held if isinstance(held, str) else f"{held:.15g}" if isinstance(held, float) else str(held)
+            text = held if isinstance(held, str) else number_text(held) if isinstance(held, float) else str(held)
             if written and trust != "untrusted" and not written.isdisjoint(words_in(flat(text))):
                 trust = "untrusted"
             self._left -= len(text)
@@ -170,6 +172,7 @@ class Memory(Origins):
             origin = Origin(kind, tool, call_id, about, path)
             self._sources.append(Piece(origin, text, arguments, is_beside=trust == "beside"))
             if trust != "untrusted":
+                self._find_washed(text)
                 self._trusted.add(text, number)
             else:
                 self._untrusted.add(text, number, own)
@@ -183,7 +186,7 @@ class Memory(Origins):
         """Note what a call with an effect writes: where it is read again, it is no more trusted than it is now.
 
         Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
-        what decides.
+        what decides. The words of what is said are unknown where they come back.
 
         Args:
             origin: The call, as the origin of what it writes.
@@ -192,6 +195,9 @@ class Memory(Origins):
         """
         for path, value in islice(_leaves(arguments), _MOST_VALUES) if self._reads_others else ():
             is_said = argument_of(path) in content
+            self._written.update(words_in(flat(str(value))))
+            if len(self._written) > _MOST_WORDS:
+                self.lose()
             if not isinstance(value, str):
                 named, unknown = 0, [str(value)] if self.origin(value).kind == "model" else list[str]()
             else:
@@ -238,10 +244,13 @@ class Memory(Origins):
         deciding = [each for each in leaves if argument_of(each[0]) not in content]
         said = [(path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)]
         questions: list[Question] = []
-        is_anchored, asked = not self._reads_others, ASKED_INSIDE if effect in INSIDE else ASKED
+        is_named = len(leaves) < 2 and self._names_tool(tool)
+        is_anchored = not self._reads_others or (is_named and not leaves)
+        whole, asked = self._whole_lists(effect, arguments), ASKED_INSIDE if effect in INSIDE else ASKED
         for path, value in deciding:
             shown, passed = _shown(value), list[Question]()
-            for origin in self._origins_for(effect, path, value):
+            is_wanted = argument_of(path) in whole or (is_named and value is True)
+            for origin in [Origin("user")] if is_wanted else self._origins_for(effect, path, value, tool):
                 mark = origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
                 question = Question.of(path, cut(shown), origin, mark)
                 is_passed = not mark or mark in self._approved
@@ -300,13 +309,18 @@ class Memory(Origins):
         read = ", ".join([*named, *([f"{more} more"] if more else [])]) or "in another process"
         return f"was written after text of others had been read: {read}"
 
-    def _origins_for(self, effect: Effect, path: str, value: Any) -> list[Origin]:
-        """Return where the components of a deciding value come from; what is paid may not be chosen by others."""
+    def _origins_for(self, effect: Effect, path: str, value: Any, tool: str = "") -> list[Origin]:
+        """Return where the components of a deciding value come from; what is paid may not be chosen by others.
+
+        The number of a record is chosen by nobody else where the user wrote what the tool does, such as "delete".
+        """
         if not self._reads_others:
             return [Origin("derived")] if not _has_words(value) else self.cover(value)
         if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
             return [Origin("user" if value is True and self._names_flag(path) else "flag")]
         found = self.cover(value)
+        if tool and effect != "spend" and found[0].kind == "chosen" and self._is_record_number(value):
+            return [replace(found[0], kind="trusted")] if self._names_tool(tool.partition("_")[0]) else found
         if effect != "spend":
             return found
         return [self._chosen(each, value) if each.kind == "trusted" and not each.is_meant else each for each in found]
@@ -317,6 +331,28 @@ class Memory(Origins):
         number = number_of(key) if isinstance(key, str) else key
         meant = self._find_meant(str(key)) if number is None else self._find_meant_number(number)
         return meant or replace(origin, kind="chosen")
+
+    def _names_tool(self, name: str) -> bool:
+        """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
+        verb, *rest = words_in(flat(name).replace("_", " ")) or [""]
+        if len(verb) < 2 or any(self._user.find(word) is None for word in rest):
+            return False
+        object = r"[^\w.?!]+(?:\w+[^\w.?!]+){0,3}".join(map(re.escape, ["", *rest]))
+        it = rf"(?:{object}|[^\w.?!]+(?:it|them))" if rest else ""
+        return self._user.matches(rf"(?<!not )(?<!n't )(?<!never )\b{re.escape(verb)}{it}\b")
+
+    def _whole_lists(self, effect: Effect, arguments: Mapping[str, Any]) -> set[str]:
+        """Return the arguments that are all the values of a field of a trusted result: nobody has chosen among them."""
+        found: set[str] = set()
+        for name, value in arguments.items() if effect != "spend" and self._reads_others and not self.is_full else ():
+            items = cast("list[Any]", value) if isinstance(value, list) else []
+            given = {flat(each) for each in items if isinstance(each, str)}
+            if len(given) < len(items):
+                continue
+            number, _ = next(self._trusted.places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
+            if number >= 0 and not self._sources[number].is_beside and given == set(self._column(number)):
+                found.add(name)
+        return found
 
     def _names_flag(self, path: str) -> bool:
         """Return whether the user wrote the name of what is true."""

@@ -6,15 +6,16 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
-from toolcrib.provenance._kinds import Component, components, number_of, without_moments
+from toolcrib.provenance._kinds import Component, components, number_of, phrases, without_moments
+from toolcrib.provenance._links import pieces_of
 from toolcrib.provenance._question import ASKED, Origin
-from toolcrib.provenance._texts import TextIndex, flat
+from toolcrib.provenance._texts import TextIndex, flat, words_in
 
-__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of"]
+__all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of", "number_text"]
 
 WORDS_OF_USER: Final = 0
 """Who wrote a text of the user's: the user."""
@@ -25,6 +26,7 @@ _MOST_TEXT: Final = 20_000_000  # characters of results that one run keeps
 _MOST_EXACT: Final = 2**53  # the whole numbers that a float holds
 _SHORT: Final = 3  # characters
 _IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
+_MOST_OF_RESULT: Final = 5_000  # values of one result, for what all its records have
 _NEAR: Final = 32  # values of one record that are looked through
 _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
@@ -33,6 +35,7 @@ _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "ch
 _PATHS: Final = re.compile(r"[^\s/]+\.[^\s/]+/([^\s]+)")  # what follows the host of a link
 _SEGMENTS: Final = re.compile(r"[/?&=#+]")
 _PLAIN: Final = re.compile(r"[a-z]+")
+_INDEX: Final = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,9 @@ class Origins:
         self._user, self._trusted, self._untrusted = TextIndex(), TextIndex(), TextIndex(is_loose=True)
         self._sources: list[Piece] = []
         self._left = _MOST_TEXT
+        self.is_told = False
+        self._written: set[str] = set()  # words that the run wrote, and has not read again
+        self._washed: set[str] = set()  # words that only the model knew when it wrote them
         self._echoes: dict[int, set[str | float]] = {}  # of pieces: what their calls were given, and not by others
 
     @property
@@ -80,7 +86,7 @@ class Origins:
 
     @property
     def _reads_others(self) -> bool:
-        return len(self._untrusted) > 0 or self.is_full
+        return len(self._untrusted) > 0 or self.is_full or self.is_told
 
     def origin(self, value: Any) -> Origin:
         """Return where a text or a number comes from: of several components the one that is trusted least."""
@@ -103,8 +109,33 @@ class Origins:
         found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts] if whole is None else [whole]
         if len(parts) > 1 and any(each.kind in ASKED for each in found):
             found = self._cover_phrases(text) or found
-        unclear = None if any(each.kind in ASKED for each in found) else _spelling(str(value), self._has_cased)
+        if any(each.kind in ASKED for each in found):
+            return found
+        unclear = _spelling(str(value), self._has_cased)
+        if unclear is None and parts:
+            unclear = (
+                text if _is_joined(parts, found) else next((p for p in phrases(text) if not self._is_one(p)), None)
+            )
         return found if unclear is None else [Origin("model", part=flat(unclear))]
+
+    def _is_one(self, phrase: str) -> bool:
+        """Return whether words stand side by side, with the same marks, in a text of the user's or a trusted one."""
+        if self._user.find(phrase) is not None:
+            return True
+        found = self._find_trusted(phrase)
+        return found is not None and found.kind == "trusted"
+
+    def _find_washed(self, text: str) -> None:
+        """Note the words of a trusted text that come back from where the model had written them, and are new."""
+        if self._written.isdisjoint(words_in(flat(text))):
+            return
+        for piece in filter(self._is_new, dict.fromkeys(pieces_of(flat(text)))):
+            back = self._written.intersection(words_in(piece))
+            self._written -= back
+            self._washed.update(filter(self._is_new, back))
+
+    def _is_new(self, word: str) -> bool:
+        return self._user.find(word) is None and self._trusted.find(word) is None
 
     def _has_cased(self, segment: str) -> bool:
         return self._user.has_cased(segment) or (not self.is_full and self._trusted.has_cased(segment))
@@ -144,8 +175,7 @@ class Origins:
             return self._user.find(text) is not None
         words = [part.text for part in components(without_moments(text)) if part.kind in ("word", "name", "host")]
         return bool(words) and all(
-            self._user.find(word) is not None or (not self.is_full and self._trusted.find(word) is not None)
-            for word in words
+            self._user.find(word) is not None or self._find_trusted(word) is not None for word in words
         )
 
     # --- one component
@@ -159,8 +189,12 @@ class Origins:
                 return replace(self._origin_of_date(part.parts), part=name)
             case "time":
                 return replace(self._origin_of_key("times", part.parts), part=name)
+            case "measure":
+                origin = self._origin_of_key("measures", (part.number, part.unit))
+                of_others = self._untrusted.numbers.get(part.number) if origin.kind == "model" else None
+                return replace(origin if of_others is None else self._sources[of_others].located(), part=name)
             case "host":
-                return replace(self._origin_of_key("hosts", part.text), part=name)
+                return replace(self._origin_of_host(part.text), part=name)
             case "word":
                 origin = self._origin_of_text(part.text, is_part=True) or Origin("model")
                 return replace(Origin("model") if origin.kind == "untrusted" else origin, part=name)
@@ -184,7 +218,7 @@ class Origins:
     def _find_trusted(self, text: str) -> Origin | None:
         """Return where a trusted result has a text; `chosen` where a stranger may have brought all that have it."""
         number, line = next(self._trusted.places(text), (-1, 0)) if not self.is_full else (-1, 0)
-        if number < 0:
+        if number < 0 or (self._washed and not self._washed.isdisjoint(words_in(text))):
             return None
         if self._sources[number].is_beside:
             of_its_own = (at for at in self._trusted.places(text) if not self._sources[at[0]].is_beside)
@@ -207,7 +241,7 @@ class Origins:
 
     def _origin_of_number(self, value: float) -> Origin:
         others, is_users = self._untrusted.numbers.get(value), value in self._user.numbers
-        is_either = others is not None and self._is_ambiguous(f"{value:.15g}")
+        is_either = others is not None and self._is_ambiguous(number_text(value))
         if is_users and not is_either:
             return Origin("user")
         trusted = None if self.is_full else self._trusted.numbers.get(value)
@@ -224,7 +258,7 @@ class Origins:
         return Origin("model" if self._reads_others else "derived")
 
     def _find_meant_number(self, value: float) -> Origin | None:
-        places = (at for at, _ in self._trusted.places(f"{value:.15g}"))
+        places = (at for at, _ in self._trusted.places(number_text(value)))
         of_value = (at for at in places if number_of(flat(self._sources[at].text)) == value)
         number = next((at for at in of_value if self._is_meant(at)), None)
         return None if number is None else replace(self._sources[number].located(), is_meant=True)
@@ -236,8 +270,19 @@ class Origins:
         """
         return len(text) <= _SHORT and not self._user.has_name(text)
 
-    def _origin_of_key(self, index: Literal["times", "hosts"], key: Any) -> Origin:
-        """Return where a time of day or a host comes from."""
+    def _origin_of_host(self, host: str) -> Origin:
+        """Return where the host of a link comes from; one that is known by `https` alone is unknown by `http`."""
+        bare = host.removeprefix("http://")
+        origin = self._origin_of_key("hosts", bare)
+        is_open = bare != host and origin.kind in ("user", "trusted")
+        if is_open and any(
+            f"https://{bare}" in each.hosts and host not in each.hosts for each in (self._user, self._trusted)
+        ):
+            return Origin("model")
+        return origin
+
+    def _origin_of_key(self, index: Literal["times", "hosts", "measures"], key: Any) -> Origin:
+        """Return where a time of day, a host or a number with its unit comes from."""
         indexes = (self._user, self._trusted, self._untrusted)
         user, trusted, others = (cast("Mapping[Any, int]", getattr(each, index)) for each in indexes)
         if key in user:
@@ -287,6 +332,24 @@ class Origins:
         same = (each for each in nearby if each.origin.call_id == origin.call_id)
         return [each for each in same if _record_of(each.origin.path) == record]
 
+    def _column(self, number: int) -> list[str]:
+        """Return the trusted values that a result has in the field of a value; nothing of a large result."""
+        origin = self._sources[number].origin
+        first, last = max(0, number - _MOST_OF_RESULT), number + _MOST_OF_RESULT
+        pieces = [each for each in self._sources[first:last] if each.origin.call_id == origin.call_id]
+        field = _INDEX.sub("[]", origin.path)
+        trusted = (each for each in pieces if each.origin.kind == "trusted")
+        column = [flat(each.text) for each in trusted if _INDEX.sub("[]", each.origin.path) == field]
+        return column if len(pieces) < _MOST_OF_RESULT else []
+
+    def _is_record_number(self, value: Any) -> bool:
+        """Return whether a whole number tells the records of a trusted result apart, and no stranger wrote it."""
+        number = None if self.is_full or not isinstance(value, int) else self._trusted.numbers.get(value)
+        if number is None or value in self._untrusted.numbers:
+            return False
+        column = self._column(number)
+        return len(set(column)) == len(column) > 1 and all(each.isdecimal() for each in column)
+
     def _is_pointer(self, piece: Piece) -> bool:
         """Return whether a trusted value of a record says which record the user means.
 
@@ -296,7 +359,7 @@ class Origins:
         number = number_of(text)
         if number is not None:
             return number in self._user.numbers and len(text) > 1 and self._is_single(text)
-        if self._is_ambiguous(text) or self._user.find(text) is None:
+        if self._user.find(text) is None or (self._is_ambiguous(text) and self._find_of_others(text) is not None):
             return False
         return not piece.is_beside or _PLAIN.fullmatch(text) is None
 
@@ -320,11 +383,21 @@ class Origins:
         return len(set(found)) == 1 and value.text in found[0]
 
 
+def _is_joined(parts: Sequence[Component], found: Sequence[Origin]) -> bool:
+    """Return whether a link or a path was put together of values of several records, or of one with the user's host."""
+    places = {(each.call_id, each.path) for each in found if each.kind == "trusted"}
+    hosts = [each for part, each in zip(parts, found, strict=False) if part.kind == "host"]
+    is_path = hosts or all(part.kind == "name" for part in parts)
+    return bool(is_path) and (len(places) > 1 or (bool(places) and any(each.kind == "user" for each in hosts)))
+
+
 def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:
     """Return the part of a text that another program may read in another way than we compare it; None for none.
 
-    That is a text with compatible characters, and a segment of a link in other capitals.
+    That is a text with compatible characters, one of several lines, and a segment of a link in other capitals.
     """
+    if (len(value.strip().splitlines()) > 1 or "\t" in value.strip()) and not has_cased(value.strip()):
+        return value
     if not value.isascii() and unicodedata.normalize("NFKC", value) != value:
         return value
     segments = (part for path in _PATHS.findall(value) for part in _SEGMENTS.split(path.rstrip(".,:;!?")))
@@ -335,7 +408,12 @@ def key_of(value: Any) -> str | float:
     """Return a text or a number as it is looked up."""
     if isinstance(value, int) and abs(value) >= _MOST_EXACT:
         return str(value) if abs(value) < 10**4_000 else hex(value)
-    return round(float(value), 4) if isinstance(value, int | float) else flat(str(value))
+    return float(value) if isinstance(value, int | float) else flat(str(value))
+
+
+def number_text(value: float) -> str:
+    """Return a number as the shortest text that stands for it and no other."""
+    return f"{value:.15g}" if float(f"{value:.15g}") == value else repr(value)
 
 
 def _field_of(path: str) -> str:

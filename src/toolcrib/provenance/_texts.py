@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from toolcrib.provenance._kinds import dates_in, numbers_in, times_in
+from toolcrib.provenance._kinds import dates_in, measures_in, numbers_in, times_in
 from toolcrib.provenance._links import hosts_in
 
 __all__ = ["TextIndex", "flat", "words_in"]
@@ -65,6 +65,7 @@ class TextIndex:
         "_texts",
         "dates",
         "hosts",
+        "measures",
         "numbers",
         "times",
         "years",
@@ -82,6 +83,7 @@ class TextIndex:
         self.times: dict[tuple[int, int], int] = {}
         self.years: dict[int, int] = {}
         self.hosts: dict[str, int] = {}
+        self.measures: dict[tuple[float, str], int] = {}
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -123,6 +125,8 @@ class TextIndex:
         for found in numbers_in(plain, is_loose=self._is_loose):
             if found not in but:
                 self.numbers.setdefault(found, number)
+        for measure in measures_in(plain):
+            self.measures.setdefault(measure, number)
         for year, month, day in dates_in(plain):
             self.dates.setdefault((month, day), {}).setdefault(year, number)
             if year:
@@ -164,8 +168,12 @@ class TextIndex:
         letters = _GAP.sub("", value)
         if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or _DIGIT.search(letters) is None:
             return False
-        grouped = re.compile(rf"(?<!\w){'[ -]?'.join(map(re.escape, letters))}(?!\w)")
-        return any(grouped.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
+        return self.matches(rf"(?<!\w){'[ -]?'.join(map(re.escape, letters))}(?!\w)")
+
+    def matches(self, pattern: str) -> bool:
+        """Return whether a text has what a pattern fits, of flat texts."""
+        found = re.compile(pattern)
+        return any(found.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""

@@ -107,5 +107,5 @@ def _for_model(stored: StoredResult, ends: _Ends, tool: str) -> str:
 def _for_program(stored: StoredResult, tool: str) -> str:
     return (
         f"the result is too long for a program: {stored.shape}, {size_of(stored)}. Read parts of it with "
-        f'{tool}(handle="{stored.handle}"), with offset and limit, path, where or columns'
+        f'{tool}(handle="{stored.handle}"), with offset and limit, path or search'
     )

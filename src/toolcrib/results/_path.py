@@ -20,7 +20,7 @@ _STEP = re.compile(
     | \[(?P<start>-?[0-9]{0,15}):(?P<stop>-?[0-9]{0,15})\] | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\]""",
     re.VERBOSE,
 )
-_FORMS = "a path is like $.orders[0].items[*].price, $[10:20] or $['a name']; filter rows with `where`"
+_FORMS = "a path is like $.orders[0].items[*].price, $[10:20] or $['a name']"
 
 
 def parse_path(path: str) -> tuple[Step, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 from toolcrib._arrow import is_table, part_columns, plain_table, table_facts, table_parts, table_rows
 from toolcrib.calls import Media, json_text, jsonable, shapes_and_text, value_class
 
-__all__ = ["Form", "Piece", "pieces_of", "table_rows_in"]
+__all__ = ["Form", "Piece", "members_in", "pieces_of", "rows_in", "table_rows_in"]
 
 Form: TypeAlias = Literal["text", "rows", "table", "members", "glue", "more"]
 """What a piece holds.
@@ -92,11 +93,21 @@ def _pieces(value: Any, tool: str, media: list[Media]) -> Iterator[Piece]:
         yield Piece(json_text(value, tool, media))
 
 
+def rows_in(text: str) -> list[Any]:
+    """Return the rows in the text of a piece."""
+    return json.loads(f"[{text.removeprefix(', ')}]")
+
+
+def members_in(text: str) -> dict[str, Any]:
+    """Return the members in the text of a piece."""
+    return json.loads(f"{{{text.removeprefix(', ')}}}")
+
+
 def table_rows_in(
-    piece: Piece, start: int = 0, stop: int | None = None, wanted: Sequence[str] | None = None
+    piece: Piece, start: int = 0, stop: int | None = None, column: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return rows of a piece of a table as JSON shapes, with all columns or those that are wanted."""
-    columns = part_columns(piece.data, start, stop, wanted)
+    """Return rows of a piece of a table as JSON shapes, with all columns or the one that is named."""
+    columns = part_columns(piece.data, start, stop, None if column is None else [column])
     values = [own if is_json else jsonable(own) for _, own, is_json in columns]
     names = [name for name, _, _ in columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]

@@ -1,4 +1,4 @@
-"""Reading of a stored result: parts of its text, rows that a path and conditions select, and places of a word."""
+"""Reading of a stored result: parts of its text, what a path selects, and places of a word."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from toolcrib._arrow import joined_parts
 from toolcrib.calls import json_text
 from toolcrib.errors import ModelRetry, closest
 from toolcrib.results._path import Step, parse_path, require_selected, select, selects_several
-from toolcrib.results._pieces import Piece, table_rows_in
-from toolcrib.results._shape import members_in, rows_in
+from toolcrib.results._pieces import members_in, rows_in, table_rows_in
 from toolcrib.results._store import ResultStore, StoredResult
-from toolcrib.results._where import Condition, columns_of, parse_where, require_columns, require_kinds
 
 __all__ = ["FoundRows", "FoundTable", "FoundText", "ResultQuery", "read"]
 
@@ -37,8 +35,6 @@ class ResultQuery:
     """
 
     path: str = ""
-    where: str = ""
-    columns: Sequence[str] = ()
     search: str = ""
     offset: int = 0
     limit: int | None = None
@@ -48,7 +44,7 @@ class ResultQuery:
     @property
     def is_for_all(self) -> bool:
         """Whether it asks for all of the result as it is."""
-        part = self.path or self.where or self.columns or self.search or self.offset
+        part = self.path or self.search or self.offset
         return self.whole and self.limit is None and not part
 
 
@@ -115,26 +111,18 @@ def read(store: ResultStore, stored: StoredResult, query: ResultQuery) -> FoundR
     if len(query.search) > _MOST_WORD:
         raise ModelRetry(f"`search` has {len(query.search)} characters, and may have {_MOST_WORD}")
     steps = parse_path(query.path)
-    by_rows = bool(query.where or query.columns)
     if stored.form == "table" and query.is_for_all:
         return FoundTable(joined_parts(found.piece.data for found in store.pieces(stored.handle)))
     if stored.form == "text":
-        if steps or by_rows:
+        if steps:
             raise ModelRetry(f"the result is a {stored.shape}: read it with `offset` and `limit`, or `search`")
         return _text(store, stored, query)
     if not steps and stored.form == "members":
-        if by_rows:
-            lists = ", ".join(f"$.{key}" for key in stored.counts)
-            raise ModelRetry(f"`where` and `columns` are for rows; name them with `path`{lists and f': {lists}'}")
         return _text(store, stored, query)
     found = _selected(store, stored, steps)
-    if not isinstance(found, _Rows):
-        if not isinstance(found, list) and not (isinstance(found, dict) and by_rows):
-            if by_rows:
-                raise ModelRetry(f"`where` and `columns` are for rows, and `{query.path}` selects {_json(found):.80}")
-            return _value(found, query)
-        found = _Rows(cast("list[Any]", found if isinstance(found, list) else [found]))
-    return _page(store, stored, found, query)
+    if isinstance(found, list):
+        found = _Rows(cast("list[Any]", found))
+    return _page(store, stored, found, query) if isinstance(found, _Rows) else _value(found, query)
 
 
 # --- what a path selects
@@ -159,10 +147,14 @@ def _selected(store: ResultStore, stored: StoredResult, steps: Sequence[Step]) -
             raise ModelRetry(f"there is no row {step.start}: there are {total}")
         return _Rows(range(total)[step], rest, key)
     if not isinstance(step, int):
-        raise ModelRetry(f"the result is a {stored.shape}: take members of its rows with [*].{step} or `columns`")
+        raise ModelRetry(f"the result is a {stored.shape}: take members of its rows with [*].{step}")
     if not -total <= step < total:
         raise ModelRetry(f"there is no row {step}: there are {total}")
-    return _in_value(next(_rows(store, stored, key, range(total)[step]))[1], rest)
+    at = range(total)[step]
+    row = next(_rows(store, stored, key, range(at, at + 1)), _NOTHING)
+    if row is _NOTHING:
+        raise ModelRetry(f"row {at} was removed")
+    return _in_value(row, rest)
 
 
 def _in_value(value: Any, steps: Sequence[Step]) -> Any:
@@ -182,51 +174,34 @@ def _member(store: ResultStore, stored: StoredResult, name: str) -> Any:
     raise ModelRetry(f"the result has no member `{name}`: it is an {stored.shape}. {closest(name, names)}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What is looked for in rows: others may be left out where that saves reading them.
-
-    Attributes:
-        columns: The columns that are looked at; None for all.
-    """
-
-    word: str = ""
-    conditions: Sequence[Condition] = ()
-    columns: Sequence[str] | None = None
-
-    def meets(self, row: Any) -> bool:
-        """Return whether a row meets the conditions."""
-        return all(one.holds(row) for one in self.conditions)
-
-
-_ALL = _Wanted()
-
-
 def _rows(
-    store: ResultStore, stored: StoredResult, key: str | None, first: int, wanted: _Wanted = _ALL
-) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a list from a number on; those of pieces that have nothing that is wanted are left out."""
+    store: ResultStore, stored: StoredResult, key: str | None, numbers: range, word: str = "", column: str | None = None
+) -> Iterator[Any]:
+    """Yield the rows of a list that have these numbers.
+
+    Args:
+        word: Rows of pieces without this text may be left out.
+        column: Of the rows of a table this column is enough; None for all.
+    """
+    if not numbers:
+        return
+    first, stop = numbers.start, numbers.stop
     number = store.piece_of_row(stored.handle, key, first)
     if stored.form == "table":
         for found in store.pieces(stored.handle, number):
-            yield from _table_rows(found.piece, first, wanted)
+            piece = found.piece
+            for start in range(max(first - piece.first, 0), min(piece.count, stop - piece.first), _AT_ONCE):
+                rows = table_rows_in(piece, start, min(start + _AT_ONCE, piece.count, stop - piece.first), column)
+                if not word or word in json_text(rows).lower():
+                    yield from rows
+            if piece.first + piece.count >= stop:
+                return
         return
     for text, start in _whole_pieces(store, stored, "rows", key, number):
-        if not wanted.word or wanted.word in text.lower():
-            for index, row in enumerate(rows_in(text), start):
-                if index >= first:
-                    yield index, row
-
-
-def _table_rows(piece: Piece, first: int, wanted: _Wanted) -> Iterator[tuple[int, Any]]:
-    tested = [one.column for one in wanted.conditions]
-    for start in range(max(first - piece.first, 0), piece.count, _AT_ONCE):
-        stop = min(start + _AT_ONCE, piece.count)
-        if tested and not any(map(wanted.meets, table_rows_in(piece, start, stop, tested))):
-            continue
-        rows = table_rows_in(piece, start, stop, wanted.columns)
-        if not wanted.word or wanted.word in json_text(rows).lower():
-            yield from enumerate(rows, piece.first + start)
+        if start >= stop:
+            return
+        if not word or word in text.lower():
+            yield from rows_in(text)[max(first - start, 0) : stop - start]
 
 
 def _whole_pieces(
@@ -256,34 +231,24 @@ def _whole_pieces(
 
 
 def _page(store: ResultStore, stored: StoredResult, rows: _Rows, query: ResultQuery) -> FoundRows:
-    """Return the rows that meet the conditions, as many as fit."""
-    wanted = _Wanted(_json(query.search)[1:-1].lower(), parse_where(query.where))
+    """Return the rows that have the text which is searched for, as many as fit."""
+    word = _json(query.search)[1:-1].lower()
+    column = rows.steps[0] if rows.steps and isinstance(rows.steps[0], str) else None
 
-    def is_wanted(row: Any) -> bool:
-        return wanted.meets(row) and (not wanted.word or wanted.word in _json(row).lower())
-
-    def values(source: list[Any] | range, wanted: _Wanted = _ALL) -> Iterator[Any]:
-        if rows.steps:
-            first = rows.steps[0]
-            wanted = _Wanted(wanted.word, columns=[first] if isinstance(first, str) else None)
-        found = _in_range(store, stored, rows.key, source, wanted) if isinstance(source, range) else iter(source)
+    def values(source: list[Any] | range, word: str = "") -> Iterator[Any]:
+        found = _rows(store, stored, rows.key, source, word, column) if isinstance(source, range) else source
         return (row for value in found for row in select(value, rows.steps))
 
     if rows.steps and rows.source and next(values(rows.source), _NOTHING) is _NOTHING:
         first = rows.source[:_SAMPLE]
-        some = _in_range(store, stored, rows.key, first) if isinstance(first, range) else first
+        some = _rows(store, stored, rows.key, first) if isinstance(first, range) else first
         require_selected(list(some), rows.steps)
-    all_alike = rows.source[:1] if stored.form == "table" else rows.source
-    require_columns(values(all_alike), [*(one.column for one in wanted.conditions), *query.columns])
-    if not (wanted.conditions or wanted.word or rows.steps):
+    if not (word or rows.steps):
         if query.offset > len(rows.source):
             raise ModelRetry(f"`offset` {query.offset} is past the end: there are {len(rows.source)} rows")
         return _fitting(values(rows.source[query.offset :]), query, len(rows.source))
-    found = _after((row for row in values(rows.source, wanted) if is_wanted(row)), query.offset)
-    page = _fitting(found, query, None)
-    if not page.rows:
-        require_kinds(values(rows.source), wanted.conditions)
-    return page
+    matching = (row for row in values(rows.source, word) if not word or word in _json(row).lower())
+    return _fitting(_after(matching, query.offset), query, None)
 
 
 def _after(found: Iterator[Any], offset: int) -> Iterator[Any]:
@@ -294,24 +259,6 @@ def _after(found: Iterator[Any], offset: int) -> Iterator[Any]:
     return found
 
 
-def _in_range(
-    store: ResultStore, stored: StoredResult, key: str | None, numbers: range, wanted: _Wanted = _ALL
-) -> Iterator[Any]:
-    if not numbers:
-        return
-    for index, row in _rows(store, stored, key, numbers.start, wanted):
-        if index >= numbers.stop:
-            return
-        yield row
-
-
-def _with_columns(row: Any, columns: Sequence[str]) -> Any:
-    if not columns:
-        return row
-    own = columns_of(row)
-    return {name: own.get(name) for name in columns}
-
-
 def _json(value: Any) -> str:
     return json_text([value])[1:-1]
 
@@ -319,8 +266,7 @@ def _json(value: Any) -> str:
 def _fitting(matching: Iterator[Any], query: ResultQuery, total: int | None) -> FoundRows:
     rows, texts, chars, more = list[Any](), list[str](), 0, False
     limit = query.limit if query.limit is not None or query.whole else _ROWS
-    for found in matching:
-        row = _with_columns(found, query.columns)
+    for row in matching:
         text = _json(row)
         chars += len(text) + 1
         if len(rows) == limit or (rows and chars > query.most_chars):

@@ -27,7 +27,7 @@ class ReadResult(BaseTool):
 
     effect = "none"
     source = None
-    max_retries = 100  # reading is trying: a column that is not there, an offset past the end
+    max_retries = 100  # reading is trying: a member that is not there, an offset past the end
 
     def __init__(self, store: ResultStore) -> None:
         self._store = store
@@ -37,8 +37,6 @@ class ReadResult(BaseTool):
         ctx: RunContext[Any],
         handle: str,
         path: Annotated[str, Field(description="JSONPath, such as $.orders[10:20].id")] = "",
-        where: Annotated[str, Field(description="Rows to take, such as price > 10 and city = 'Oslo'")] = "",
-        columns: tuple[str, ...] = (),
         search: Annotated[str, Field(description="Text to find: gives the rows that have it, or its places")] = "",
         offset: Annotated[int, Field(description="Rows to skip, or characters of a text")] = 0,
         limit: int = 0,
@@ -52,8 +50,6 @@ class ReadResult(BaseTool):
             )
         query = ResultQuery(
             path,
-            where,
-            columns,
             search,
             offset=min(offset, _MOST_ROWS),
             limit=min(limit, _MOST_ROWS) or None,
@@ -68,10 +64,18 @@ class ReadResult(BaseTool):
     def _read(
         self, handle: str, principal: str | None, query: ResultQuery
     ) -> tuple[StoredResult, FoundRows | FoundText | FoundTable]:
-        stored = self._store.find(handle[:_HANDLE_CHARS], principal)
-        if stored is None:
-            raise ModelRetry("there is no result with this handle: it has expired or was removed; call the tool again")
-        return stored, read(self._store, stored, query)
+        handle = handle[:_HANDLE_CHARS]
+        stored = self._store.find(handle, principal)
+        if stored is not None:
+            try:
+                found = read(self._store, stored, query)
+            except (ModelRetry, ValueError):  # what is left of a result may be no JSON
+                if self._store.find(handle, principal) is not None:
+                    raise
+            else:
+                if self._store.find(handle, principal) is not None:
+                    return stored, found
+        raise ModelRetry("there is no result with this handle: it has expired or was removed; call the tool again")
 
 
 def reader_of(store: ResultStore) -> Tool[..., Any]:
@@ -112,5 +116,5 @@ def _value_of(stored: StoredResult, found: FoundRows | FoundText, query: ResultQ
             return json.loads(found.text) if whole_object else found.value if found.is_value else found.text
     raise ModelRetry(
         f"it is too long for a program, which takes {query.most_chars:,} characters at a time: it is a {stored.shape} "
-        f"of {size_of(stored)}. Read parts of it with offset and limit, path, where or columns"
+        f"of {size_of(stored)}. Read parts of it with offset and limit, path or search"
     )

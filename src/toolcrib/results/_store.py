@@ -134,10 +134,12 @@ class ResultStore:
             What was kept; None where it is too long for the store.
         """
         handle, shape, digest = f"res_{secrets.token_urlsafe(12)}", Shape(), hashlib.sha256()
-        principal, form = json.dumps(owner.principal), None
+        principal, form, now = json.dumps(owner.principal), None, time.time()
         with self._transaction(write=True) as execute:
             self._remove_expired(execute)
-            _begin(execute, handle, principal, owner.tool, self.expires)
+            values = (handle, principal, owner.tool, now, now + self.expires.total_seconds())
+            columns = "handle, principal, tool, created, expires, chars, size, form, counts, shape"
+            execute(f"INSERT INTO {_RESULTS} ({columns}) VALUES (?, ?, ?, ?, ?, 0, 0, '', '', '')", values)
         try:
             for batch in _batches(pieces):
                 with self._transaction(write=True) as execute:
@@ -251,13 +253,6 @@ class ResultStore:
         query = f"SELECT COALESCE(MAX(number), 0) FROM {_PIECES} WHERE handle = ? AND {where}"
         with self._transaction(write=False) as execute:
             return int(execute(query, (handle, *values)).fetchone()[0])
-
-
-def _begin(execute: Execute, handle: str, principal: str, tool: str, expires: timedelta) -> None:
-    now = time.time()
-    values = (handle, principal, tool, now, now + expires.total_seconds())
-    columns = "handle, principal, tool, created, expires, chars, size, form, counts, shape"
-    execute(f"INSERT INTO {_RESULTS} ({columns}) VALUES (?, ?, ?, ?, ?, 0, 0, '', '', '')", values)
 
 
 def _delete(execute: Execute, handle: str) -> None:

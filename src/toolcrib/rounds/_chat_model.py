@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from inspect import isawaitable
+from typing import Any, Protocol, runtime_checkable
 
 from toolcrib.formats import Item, WireFormat
 
-__all__ = ["ChatModel", "ChatRequest", "joined_tools"]
+__all__ = ["ChatModel", "ChatRequest", "closed_stream", "joined_tools"]
+
+
+@runtime_checkable
+class _ClosedByAclose(Protocol):
+    """A stream that closes as an async generator does."""
+
+    def aclose(self) -> Awaitable[object]: ...
+
+
+@runtime_checkable
+class _ClosedByClose(Protocol):
+    """A stream that closes as those of the providers' clients do."""
+
+    def close(self) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +42,8 @@ class ChatRequest:
             the answer stands in one, under `value`; a reply without that object is read, too.
         parallel: Whether the model may make several calls in its answer.
         container: The id of the provider's sandbox to go on in; empty for none. Anthropic's parameter `container`.
+        cache: Whether the provider is to cache the instructions, too, in the form that `ProviderFormat.cached_system`
+            has for them. Tools and messages have their marks already.
     """
 
     format: WireFormat
@@ -36,6 +54,7 @@ class ChatRequest:
     output: Mapping[str, Any] | None = None
     parallel: bool = True
     container: str = ""
+    cache: bool = False
 
     def output_text(self) -> str:
         """Return the text that asks the model for `output`, where the provider cannot hold it to a schema."""
@@ -59,6 +78,19 @@ def _key(tool: Mapping[str, Any]) -> object:
     function: Mapping[str, Any] = tool.get("function") or {}
     name = tool.get("name") or function.get("name")
     return ("name", name) if name else ("type", tool["type"]) if "type" in tool else tool
+
+
+@asynccontextmanager
+async def closed_stream(stream: object) -> AsyncGenerator[None]:
+    """Close a stream of a model's chunks at the end, also where it was not read to its own: its connection is open."""
+    try:
+        yield
+    finally:
+        closes = stream.aclose() if isinstance(stream, _ClosedByAclose) else None
+        if closes is None and isinstance(stream, _ClosedByClose):
+            closes = stream.close()
+        if isawaitable(closes):
+            await closes
 
 
 class ChatModel(Protocol):

@@ -106,10 +106,12 @@ class ClientModel:
 
     def _parameters(self, request: ChatRequest) -> Item:
         rules = PROVIDERS[self.format]
+        system = rules.cached_system if request.cache else str
         try:
-            made = rules.request(request.messages, request.system, request.output)
+            made = rules.request(request.messages, system(request.system), request.output)
         except FormatError:  # the provider cannot be held to this schema: the model is shown it
-            made = rules.request(request.messages, f"{request.system}\n\n{request.output_text()}".strip(), None)
+            text = f"{request.system}\n\n{request.output_text()}".strip()
+            made = rules.request(request.messages, system(text), None)
         if tools := joined_tools(request.tools, self._provider_tools):
             made |= {"tools": [*tools]}
         if (choice := request.tool_choice) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from toolcrib.calls import ToolCall
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, json_shape, provider_parts
@@ -12,7 +12,7 @@ from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run
 from toolcrib.provenance import provenance_of
 from toolcrib.rounds._transcript import recalled_of
-from toolcrib.toolsets import ToolEntry, Toolset
+from toolcrib.toolsets import Toolset
 
 __all__ = ["read_provider_parts", "recall_transcript"]
 
@@ -24,7 +24,9 @@ def recall_transcript(
 
     What the user says in it are the user's words. What a tool of the provider's own brought is a stranger's, and so are
     the descriptions of tools that other servers list. A result is labelled as its tool's, and one of a tool that is not
-    among `tools` is untrusted, as is what is attached to a message. What the model says is nothing. Each item counts
+    among `tools` is untrusted, as is what is attached to a message. What the model says is nobody's; where it stands
+    before the user's last words in the first transcript that a run reads, it may be a summary of what is not there, and
+    from then on the model does not choose freely. Each item counts
     once, and so do the results of calls that the run makes itself; of a `Transcript` each item is read once, too, as
     long as it stands there.
 
@@ -38,14 +40,14 @@ def recall_transcript(
     if provenance is None:
         return
     memory, rules = provenance.memory, PROVIDERS[format] if isinstance(format, str) else format
-    for entry in tools.entries.values():
-        if entry.tool.source is not None and entry.tool.source.get_listing() is not None and _is_foreign(entry):
-            about = {"description": entry.description, "parameters": entry.parameters}
-            run.read(ModelInput("description", about, entry=entry, key=f"description {entry.name} {entry.description}"))
-    recalled = recalled_of(transcript)
+    provenance.read_descriptions(tools, run)
+    recalled, is_first, has_said = recalled_of(transcript), memory.expect("transcript"), False
     for item in recalled.rest_for(memory, transcript):
         shape = json_shape(item)
         words = rules.words_of(shape)
+        has_said = has_said or _says_something(shape)
+        if words.texts and is_first and has_said:
+            memory.is_told = True
         for text in words.texts:
             run.add_user_message(text)
         for text in words.attached:
@@ -62,9 +64,14 @@ def recall_transcript(
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
 
 
-def _is_foreign(entry: ToolEntry) -> bool:
-    """Return whether a tool's description is that of a server that the host does not trust."""
-    return entry.tool.options.source == "untrusted"
+def _says_something(item: Mapping[str, Any]) -> bool:
+    """Return whether the model says something in an item, besides calls and thoughts."""
+    if item.get("role") not in ("assistant", "model") and item.get("kind") != "response":
+        return False
+    held: Any = item.get("content") or item.get("parts") or ()
+    parts: list[Any] = [{"text": held}] if isinstance(held, str) else [*held]
+    own = [cast("Mapping[str, Any]", part) for part in parts if isinstance(part, Mapping)]
+    return any(part.get("text") or part.get("part_kind") == "text" for part in own if not part.get("thought"))
 
 
 def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:

@@ -210,6 +210,7 @@ def decode(
     run: Run | None = None,
     transcript: Sequence[Any] = (),
     strict: bool = False,
+    repair: bool = False,
 ) -> ToolRound:
     """Return the calls in a provider's reply, read and checked against a toolset. No tool is run and no gate asked.
 
@@ -221,13 +222,14 @@ def decode(
         run: The run that the calls belong to; a new one when None.
         transcript: What came before. A call whose id is in it gets another.
         strict: Whether the tools were defined with `strict=True`: a null in the place of what is optional is left out.
+        repair: Whether arguments that are nearly JSON are read as what they nearly are, of calls that came whole.
 
     Raises:
         TypeError: The reply is neither a dict nor an SDK's object.
         ValueError: It is in no known format, or plainly in another one than `format`.
         ToolConstraintError: `available` names a tool that is not in the toolset.
     """
-    return ToolRound(_state_of(tools, reply, available, format, run, transcript, strict))
+    return ToolRound(_state_of(tools, reply, available, format, run, transcript, strict, repair))
 
 
 def _state_of(
@@ -238,11 +240,13 @@ def _state_of(
     run: Run | None = None,
     transcript: Sequence[Any] = (),
     strict: bool = False,
+    repair: bool = False,
 ) -> RoundState:
     name = format or detected(_sample(reply))
     rules = PROVIDERS[name] if isinstance(name, str) else name
     taken = taken_ids(rules, transcript)
-    wire = reply if isinstance(reply, WireReply) else _read(rules, reply, taken)
+    reader = rules.repairing() if repair else rules
+    wire = reply if isinstance(reply, WireReply) else _read(reader, reply, taken)
     if not wire.items and isinstance(format, str):
         _require_format(format, reply)
     pipeline = pipeline_of(tools)
@@ -260,6 +264,7 @@ class DecodeKeywords(TypedDict, total=False):
     run: Run | None
     transcript: Sequence[Any]
     strict: bool
+    repair: bool
 
 
 async def decode_stream(

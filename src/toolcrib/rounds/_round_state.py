@@ -79,7 +79,8 @@ class RoundState:
 def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:
     """Return a call of a tool in a reply, read; no gate is asked."""
     arguments, fault = reader.arguments_of(call), reply.fault_of(call)
-    return received_call(call, ToolCall(call.name, arguments, call.id, "model", fault, call.caller), pipeline, run)
+    asked = ToolCall(call.name, arguments, call.id, "model", fault, call.caller, call.is_repaired)
+    return received_call(call, asked, pipeline, run)
 
 
 def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from contextlib import aclosing
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, cast, overload
@@ -13,13 +14,14 @@ from toolcrib.calls import StoredFields
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import (
     FINISHED,
+    PROVIDERS,
     WireFormat,
     read_stored,
 )
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import RoundHooks
 from toolcrib.rounds._call_progress import CallListener
-from toolcrib.rounds._chat_model import ChatModel, ChatRequest, joined_tools
+from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, joined_tools
 from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._plan import ToolRoundPlan
 from toolcrib.rounds._retry import Retry
@@ -43,6 +45,7 @@ from toolcrib.rounds._step import (
 )
 from toolcrib.rounds._transcript import Transcript
 from toolcrib.rounds._typed_answer import answer_schema, typed_answer
+from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage, UsageCounter
 from toolcrib.toolsets import ToolRequirement
 
@@ -129,6 +132,7 @@ class Session(SessionState):
 
     async def _step(self, keywords: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         self._require_settled()
+        self._unkept.require_question(self.transcript)
         require_known(keywords)
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
@@ -185,7 +189,11 @@ class Session(SessionState):
     ) -> ToolRound:
         available, (on_chunk, on_call) = asked.get("available"), listeners
         reading = DecodeKeywords(
-            format=self.format, run=self._activity.run, transcript=self.transcript, strict=asked.get("strict", False)
+            format=self.format,
+            run=self._activity.run,
+            transcript=self.transcript,
+            strict=asked.get("strict", False),
+            repair=asked.get("repair", False),
         )
         reply: object = self.model.reply(request)
         if isawaitable(reply):  # an async generator is a stream as it is
@@ -193,8 +201,9 @@ class Session(SessionState):
         if not isinstance(reply, AsyncIterable):
             counter.count(reply)
             return decode(pipeline, reply, available, **reading)
-        chunks = counter.counted(cast("AsyncIterable[object]", reply))
-        return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
+        stream = cast("AsyncIterable[object]", reply)
+        async with closed_stream(stream), aclosing(counter.counted(stream)) as chunks:
+            return await decode_stream(pipeline, chunks, available, on_chunk=on_chunk, on_call=on_call, **reading)
 
     async def _read(self, round: ToolRound, asked: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         """Return what a reply wants."""
@@ -214,6 +223,7 @@ class Session(SessionState):
             raise
         self._activity.close("completed")
         self._unanswered.clear()
+        self._unkept.turns.clear()
         if asked.get("commit", True):
             await made.commit()
         else:
@@ -378,6 +388,7 @@ class Session(SessionState):
             **self.defaults,
         )
         made._container, made.usage = self._container, self.usage
+        made._unkept = UnkeptTurns(self._unkept.turns)
         return made
 
     # --- another process
@@ -427,14 +438,22 @@ class Session(SessionState):
             describe=describe,
             revealed=self.host_run.revealed,
         )
-        output = asked.get("output")
+        output, rounds = asked.get("output"), asked.get("full_results")
+        messages = self._sent.messages(self.transcript)
+        if rounds is not None:
+            messages = self._old_results.sent(messages, rounds)
+        rules, cache = PROVIDERS[self.format], asked.get("cache", False)
+        messages, offered = self._unkept.sent(messages, rules), joined_tools(tools, asked.get("provider_tools", ()))
+        if cache:
+            messages, offered = rules.cached_messages(messages), rules.cached_tools(offered)
         return ChatRequest(
             format=self.format,
-            messages=self._sent.messages(self.transcript),
+            messages=messages,
             system=self.system,
-            tools=joined_tools(tools, asked.get("provider_tools", ())),
+            tools=offered,
             tool_choice=require.tool_choice(self.format) if tools else None,
             output=answer_schema(output),
             parallel=require.parallel,
             container=self._container,
+            cache=cache,
         )

@@ -11,6 +11,7 @@ from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, WireFormat, json_shape, read_stored, stored
 from toolcrib.pipeline import Run
 from toolcrib.rounds._chat_model import ChatModel
+from toolcrib.rounds._old_results import OldResults
 from toolcrib.rounds._recalled import recall_transcript
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._round_json import run_from, run_of
@@ -19,6 +20,7 @@ from toolcrib.rounds._session_activity import SessionActivity
 from toolcrib.rounds._session_keeper import SessionKeeper
 from toolcrib.rounds._step import StepKeywords
 from toolcrib.rounds._transcript import SentItems, Transcript
+from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage
 
 __all__ = ["SessionState", "asks"]
@@ -43,21 +45,32 @@ class SessionState:
         self.usage = Usage()
         self._activity = SessionActivity(model, self.format, run)
         self._staged: ToolRound | None = None
-        self._sent = SentItems()
+        self._sent, self._old_results = SentItems(), OldResults(PROVIDERS[self.format])
         self._container = ""
         self._is_at_work = False
         self._unanswered: list[str] = []  # what the user said since the last answer
-        self._waiting: list[str] = []  # what the user said before the session was loaded
+        self._waiting: list[tuple[str, bool]] = []  # what the user said before the session was loaded, and `keep`
+        self._unkept = UnkeptTurns()
         self._repeated: list[str] = []  # what may be said again, after it was loaded, and is in the transcript
 
-    def say(self, text: str) -> Self:
+    def say(self, text: str, *, keep: bool = True) -> Self:
         """Add what the user says to the transcript, and return the session.
 
         Of a session in a store it is added when that is loaded, by the next step or run; what was said before, and has
         no answer yet, is not added again: a process that comes back says the same.
+
+        Args:
+            text: What the user says.
+            keep: Whether it is kept in the transcript. What is not kept is sent with each request until the model has
+                answered, in the place where it was said, and with a question that is kept. In a process that comes
+                back, what is said so takes the place of what was.
         """
         if self._keeper is not None and not self._keeper.is_loaded:
-            self._waiting.append(text)
+            self._waiting.append((text, keep))
+            return self
+        if not keep:
+            self._unkept.add(self.transcript, text)
+            self.host_run.add_user_message(text)
             return self
         if self._repeated and self._repeated.pop(0) == text:
             return self
@@ -99,6 +112,7 @@ class SessionState:
             "round": None if open_round is None else open_round.to_json(),
             "activity": None if open_round is None else self._activity.pause(is_over=is_over),
             "unanswered": self._unanswered,
+            "unkept": self._unkept.turns,
         }
         return stored(versioned("Session", data))
 
@@ -111,6 +125,9 @@ class SessionState:
         self.usage = Usage.from_dict(data["usage"]) if "usage" in data else Usage()
         self._unanswered = list(data.get("unanswered", ()))
         self._repeated = [] if self._keeper is None else list(self._unanswered)
+        self._unkept = UnkeptTurns(data.get("unkept", ()))
+        for _, text in self._unkept.turns:
+            self.host_run.add_user_message(text)
         pipeline = pipeline_of(self.defaults.get("tools", ()))
         recall_transcript(self.host_run, pipeline.toolset, self.transcript, self.format)
         if data["round"] is not None:
@@ -146,8 +163,14 @@ class SessionState:
         if keeper is not None:
             keeper.is_loaded = True
         said, self._waiting = self._waiting, []
-        for text in said:
-            self.say(text)
+        unkept = [text for text, keep in said if not keep]
+        if unkept and self._unkept.turns:
+            self._unkept.replace(unkept)
+            said = [(text, keep) for text, keep in said if keep]
+            for text in unkept:
+                self.host_run.add_user_message(text)
+        for text, keep in said:
+            self.say(text, keep=keep)
         return self
 
     async def save(self) -> None:

@@ -48,6 +48,12 @@ class StepOptions(TypedDict, total=False):
         strict: Whether the provider holds the model to the tools' schemas; a FormatError where it has no such mode.
         return_schemas: Whether the model is shown what the tools return.
         commit: Whether an answer is added to the transcript at once; it is unless this is False.
+        full_results: Of how many of the last rounds the results are sent as they are. In the place of older ones a line
+            is sent that names the tool; the transcript keeps them. Of all rounds when left out.
+        cache: Whether the provider is to cache what is sent, up to the end of the user's last message. It marks tools,
+            instructions and that message where the format has marks for it: Anthropic's and Bedrock's.
+        repair: Whether arguments that are nearly JSON are read as what they nearly are, of calls that came whole: with
+            single quotes, trailing commas, or `True`, `False` and `None`. The record says so.
         retry: How often the model is asked again after an error of the server's; not at all when left out.
         on_text: Is given each piece of the answer of a reply that is streamed.
         on_call: Is given what came so far of each call of a reply that is streamed; see `CallProgress`.
@@ -62,6 +68,9 @@ class StepOptions(TypedDict, total=False):
     strict: bool
     return_schemas: bool
     commit: bool
+    full_results: int
+    cache: bool
+    repair: bool
     retry: Retry
     on_text: Callable[[str], None] | None
     on_call: CallListener | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from importlib.util import find_spec
@@ -84,7 +84,7 @@ class UsageCounter:
         self.counted_any = True
         self._tokens = tokens_in(shape, self._format, self._tokens) or self._tokens
 
-    async def counted(self, chunks: AsyncIterable[object]) -> AsyncIterator[object]:
+    async def counted(self, chunks: AsyncIterable[object]) -> AsyncGenerator[object]:
         """Pass a reply's chunks on, and count them."""
         async for chunk in chunks:
             self.count(chunk)

@@ -108,7 +108,11 @@ def _refuse(classes: tuple[type, ...], value: Any) -> Any:
 
 
 def _require_finite(value: Any) -> Any:
-    if not is_finite(value):
+    try:
+        finite = is_finite(value)
+    except RecursionError:
+        raise ValueError("it is nested too deeply, or contains itself") from None
+    if not finite:
         raise PydanticKnownError("finite_number")
     return value
 

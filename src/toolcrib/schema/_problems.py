@@ -247,11 +247,11 @@ def _choose_branches(misfits: list[_Misfit]) -> list[_Misfit]:
 
 
 def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
-    detail = misfits[0].detail
+    detail, secret = misfits[0].detail, _is_secret(path, asked)
     match detail["type"]:
         case "missing" | "missing_argument":
             walk = SchemaWalk(asked.schema)
-            return _missing(part_at(walk, path)) + _unknown_beside(path, detail["input"], walk)
+            return _missing(part_at(walk, path)) + ("" if secret else _unknown_beside(path, detail["input"], walk))
         case "extra_forbidden" | "unexpected_keyword_argument":
             return unknown_argument(path, asked)
         case "json_invalid":
@@ -262,14 +262,15 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
             return f"must have the key {detail['ctx']['discriminator']}, which tells the kinds of object apart"
         case "union_tag_invalid":
             key, tags = detail["ctx"]["discriminator"], detail["ctx"]["expected_tags"]
-            return f"the key {key} must be one of {tags}; got {brief(detail['ctx']['tag'])}"
+            got = "" if secret else f"; got {brief(detail['ctx']['tag'])}"
+            return f"the key {key} must be one of {tags}{got}"
         case _:
             pass
     if not path and detail["type"] in ("model_type", "model_attributes_type", "dict_type"):
         if holds_json(detail["input"], "{"):
             return "must be a JSON object with the arguments by name; got a text that holds one. Send the object itself"
-        return f"must be a JSON object with the arguments by name; got {brief(detail['input'])}"
-    secret = _is_secret(path, asked)
+        got = "" if secret else f"; got {brief(detail['input'])}"
+        return f"must be a JSON object with the arguments by name{got}"
     expected = list(dict.fromkeys(text for misfit in misfits if (text := _expected(misfit.detail)) is not None))
     text = f"must be {' or '.join(expected)}" if expected else _own_words(detail, secret)
     for kind, begin in (("an array", "["), ("an object", "{")):
@@ -346,7 +347,10 @@ def _leaves(value: Any) -> list[str]:
 def brief(value: Any) -> str:
     """Return a wrong value for a message: short ones as JSON, long text cut, containers by their kind."""
     if value is None or isinstance(value, str | bool | int | float):
-        text = json.dumps(value, ensure_ascii=False)
+        try:
+            text = json.dumps(value, ensure_ascii=False)
+        except ValueError:  # more digits than Python writes
+            return "an integer of thousands of digits"
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
     if isinstance(value, Mapping):
         return "an object"

@@ -1,6 +1,6 @@
-"""Public fakes, recorded runs, and every way of calling a tool as one parametrised test.
+"""Public fakes, recorded runs, and ways of calling a tool as one parametrised test.
 
-`Recording` is a run as it was recorded; `Way` is a way of calling; `every_way` runs a test over all of them.
+`Recording` is a run as it was recorded; `Way` is a way of calling; `every_way` runs a test over one of each kind.
 The one package that imports pytest.
 """
 
@@ -45,7 +45,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs pytest when it is asked for: the ways in, with every adapter behind them, take seconds."""
+    """Import what needs pytest, or many modules, when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import aclosing, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, fields, replace
-from io import BytesIO, StringIO, TextIOWrapper
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import ModuleType
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
-from uuid import uuid4
 
-import pytest
-
-from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import (
     CallEvent,
     Denial,
@@ -32,25 +22,28 @@ from toolcrib.calls import (
     outcome_from_dict,
     render,
 )
-from toolcrib.cli import app
+from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Pipeline, Run, is_call
+from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Sink
+from toolcrib.sandbox import sandbox_named
+from toolcrib.testing._fakes import RecordingSink
 from toolcrib.toolsets import Toolset, ToolsetLike
-from toolcrib.turns import Agent, Turn
+from toolcrib.turns import Turn
 
 __all__ = [
     "Ability",
-    "AgentWay",
     "Caller",
-    "CommandLineWay",
+    "CodeWay",
     "RunWay",
-    "StepsWay",
     "StreamWay",
     "TurnWay",
     "Way",
     "WayRequest",
+    "outcome_of",
+    "program_of",
+    "turn_outcome",
     "unknown_of",
 ]
 
@@ -67,9 +60,6 @@ Ability: TypeAlias = Literal["model", "json", "run", "id", "answer", "stored", "
 - `cancel`: a call can be cancelled.
 - `media`: the caller is sent an image itself, and not a placeholder.
 """
-
-
-_GRANT_OPTIONS = {field.name for field in fields(Grant)} - {"tool", "approver"}  # of `Agent.approve`
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,21 +192,6 @@ class RunWay(Way):
         return request.ended(await request.pipeline.run(request.call, request.run, grant=request.answer))
 
 
-class StepsWay(Way):
-    """The pipeline's three steps by hand, as a round takes them."""
-
-    title = "steps"
-    abilities = RunWay.abilities
-
-    async def carry(self, request: WayRequest) -> Outcome:
-        pipeline, run = request.pipeline, request.run
-        admitted = await pipeline.admit(request.call, run, grant=request.answer)
-        if not is_call(admitted):
-            return request.ended(admitted)
-        executed = await pipeline.execute(admitted)
-        return request.ended(await pipeline.finish(executed) if is_call(executed) else executed)
-
-
 class StreamWay(Way):
     """The pipeline's stream, values as they come."""
 
@@ -229,48 +204,6 @@ class StreamWay(Way):
                 if not isinstance(item, Yielded):
                     return request.ended(item)
         raise AssertionError("the stream ended without an outcome")
-
-
-class CommandLineWay(Way):
-    """`toolcrib call`, in this process."""
-
-    title = "command line"
-    abilities = frozenset({"model", "json", "media"})
-
-    async def carry(self, request: WayRequest) -> Outcome:
-        answers: dict[object, list[str]] = {
-            None: ["--suspend"],
-            approve_all: ["--yes"],
-            deny_all: ["--deny", request.new.name],
-        }
-        raw = request.new.arguments
-        text = raw if isinstance(raw, str) else json.dumps(raw) if isinstance(raw, Mapping) else raw.decode()
-        options = ["--json", *answers[request.run.approver]]
-        return await asyncio.to_thread(self._run, request, [request.new.name, text, *options])
-
-    def _run(self, request: WayRequest, arguments: list[str]) -> Outcome:
-        if app is None:  # pyright: ignore[reportUnnecessaryComparison] -- without the extra there is none
-            pytest.skip("the command line needs the extra `cli`")
-        module = ModuleType(f"toolcrib_way_{uuid4().hex}")
-        setattr(module, "tools", request.toolset)  # noqa: B010 -- a module has no attributes that a type checker knows
-        sys.modules[module.__name__] = module
-        try:
-            with (
-                TemporaryDirectory() as folder,
-                redirect_stdout(TextIOWrapper(BytesIO(), "utf-8", write_through=True)) as out,
-                redirect_stderr(StringIO()) as err,
-            ):
-                record = Path(folder) / "records"
-                app(["call", f"{module.__name__}:tools", *arguments, "--record", str(record)], standalone_mode=False)
-                lines = record.read_text("utf-8").splitlines()
-        finally:
-            del sys.modules[module.__name__]
-        request.records.extend(map(json.loads, lines))
-        out.seek(0)
-        said = out.read()
-        if not said:
-            raise AssertionError(f"the command wrote nothing but {err.getvalue()!r}")
-        return request.ended(outcome_from_dict(json.loads(said)))
 
 
 class TurnWay(Way):
@@ -294,66 +227,36 @@ class TurnWay(Way):
         except Exception:
             if turn.outcome is None:  # a hook's error, of which there is no outcome
                 raise
-        return request.ended(_outcome_of(turn))
+        return request.ended(turn_outcome(turn))
 
 
-class AgentWay(Way):
-    """A turn that an agent runs; one that is suspended goes on in a new agent, from JSON.
+class CodeWay(Way):
+    """A program of one line, which calls the tool.
 
     Args:
-        most: How many turns the agent runs at a time.
+        sandbox: Where it runs, by name; the process's own when None.
     """
 
-    abilities = frozenset({"run", "answer", "stored", "concurrent", "cancel", "media"})
+    abilities = frozenset({"model", "run", "concurrent", "cancel"})
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._stopped: dict[str, Agent] = {}  # by request: the agent that keeps its turn
-        self.title = "agent" if most == 1 else "concurrent agent"
+    def __init__(self, sandbox: str | None = None) -> None:
+        self._sandbox = sandbox
+        self.title = "code" if sandbox is None else f"code in {sandbox}"
 
     async def carry(self, request: WayRequest) -> Outcome:
-        if isinstance(request.call, Suspended):
-            agent = self._take_up(request, request.call)
-            turn = next(iter(agent.turns), None)
-            return request.call if turn is None else await self._run(request, agent, turn)
-        agent = Agent(f"way_{uuid4().hex}", "Makes one call.", request.toolset, register=False)
-        try:
-            turn = request.turn()
-            await agent.put(turn)
-        except UnknownTool as error:
-            return unknown_of(request, error)
-        return await self._run(request, agent, turn)
+        watch = RecordingSink()
+        run = request.run.with_sinks(watch)
+        sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
+        result = await self._execute(Toolkit(request.toolset, sandbox=sandbox), program_of(request), run)
+        return outcome_of(request, watch, result)
 
-    def _take_up(self, request: WayRequest, waiting: Suspended) -> Agent:
-        """Return the agent that keeps the turn of a suspended call, with the call as it is given, and its answer."""
-        saved = json.loads(json.dumps(self._stopped[waiting.request.id].to_dict()))
-        [kept] = saved["suspended"]
-        kept["outcome"] = waiting.to_dict()
-        agent = Agent.from_dict(saved, tools=request.toolset, register=False)
-        match request.answer:
-            case Grant() as grant:
-                options = {name: getattr(grant, name) for name in _GRANT_OPTIONS}
-                agent.approve(replace(waiting.request, tool=grant.tool), grant.approver, **options)
-            case Denial() as denial:
-                agent.deny(waiting.request, denial.message, denial.approver)
-            case None:
-                pass
-        return agent
-
-    async def _run(self, request: WayRequest, agent: Agent, turn: Turn[Any]) -> Outcome:
-        try:
-            async for _ in agent.run(run=request.run, max_concurrency=self._most):
-                pass
-        except Exception:
-            if turn.outcome is None:
-                raise
-        outcome = request.ended(_outcome_of(turn))
-        if isinstance(outcome, Suspended):
-            self._stopped[outcome.request.id] = agent
-        return outcome
+    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> ExecutionResult:
+        """Run the program as this way in runs one."""
+        return await toolkit.execute_async(code, run)
 
 
-def _outcome_of(turn: Turn[Any]) -> Outcome:
+def turn_outcome(turn: Turn[Any]) -> Outcome:
+    """Return what came of the call of a turn."""
     if turn.outcome is None:
         raise AssertionError(f"the turn of `{turn.tool_name}` came to no outcome")
     return turn.outcome
@@ -362,3 +265,21 @@ def _outcome_of(turn: Turn[Any]) -> Outcome:
 def unknown_of(request: WayRequest, error: UnknownTool) -> Failed:
     """Return the outcome of a call that names no tool, for a way in whose turns cannot be made then."""
     return Failed(error.tool, request.new.id, error.code, str(error), "UnknownTool", exception=error)
+
+
+def program_of(request: WayRequest) -> str:
+    """Return the program that makes the call."""
+    call = request.new
+    code = f"{call.name}(**{request.arguments!r})"
+    streams = call.name in request.toolset and request.toolset[call.name].tool.is_streaming
+    return f"list({code})" if streams else code
+
+
+def outcome_of(request: WayRequest, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
+    """Return what became of the call, as its record says."""
+    shown = result if isinstance(result, str) else result.text()
+    request.shown.append(shown)
+    if watch.records:
+        return outcome_from_dict(watch.records[-1].outcome)
+    # Python itself said no: a tool that is not offered is a name that does not exist
+    return Failed(request.new.name, request.new.id, "unknown_tool", shown, "NameError")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
@@ -25,7 +27,8 @@ Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
 """How far a text can be trusted.
 
 `trusted` is the host's or the user's own, `untrusted` may be a stranger's. A `name` is one that people choose, such as
-that of a channel: it is trusted as long as it is short, since a longer one may be an instruction.
+that of a channel: it is trusted as long as it is short, since a longer one may be an instruction, and as long as it is
+no address, link, path or name of a host.
 """
 
 Labels: TypeAlias = Trust | Mapping[str, Trust]
@@ -40,6 +43,7 @@ Source: TypeAlias = Labels | Callable[[Mapping[str, Any], Any], Labels]
 
 _NAME_CHARS: Final = 64
 _NAME_WORDS: Final = 4
+_NO_NAME: Final = re.compile(r"[^\s@]@[^\s@]|[:/\\]|[^\s.]\.[^\W\d_]{2}")  # an address, a link or a host
 _TRUSTS: Final = frozenset(get_args(Trust))
 
 
@@ -143,4 +147,6 @@ def _judged(held: Any, trust: Trust) -> Literal["trusted", "untrusted"]:
     if trust != "name":
         return trust
     is_name = not isinstance(held, str) or (len(held) <= _NAME_CHARS and len(held.split()) <= _NAME_WORDS)
+    if isinstance(held, str) and _NO_NAME.search(unicodedata.normalize("NFKC", held)) is not None:
+        return "untrusted"
     return "trusted" if is_name else "untrusted"

@@ -12,8 +12,8 @@ from mcp.client.client import Client
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from tests.ways_in.mcp import piped
 from toolcrib.adapters.mcp_server import McpServer
-from toolcrib.testing._mcp import piped
 from toolcrib.tools import Tool, ez_tool
 
 OLD, NEW = "legacy", LATEST_MODERN_VERSION

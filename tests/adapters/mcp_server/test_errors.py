@@ -6,9 +6,9 @@ import pytest
 from mcp.client.client import Client
 from mcp_types import TextContent
 
+from tests.ways_in.mcp import over_http, piped
 from toolcrib.adapters.mcp_server import ServerOptions, build_server, http_app
 from toolcrib.pipeline import ErrorPolicy, Run
-from toolcrib.testing._mcp import over_http, piped
 from toolcrib.tools import ez_tool
 
 

@@ -1,4 +1,4 @@
-"""Without the extra `models`: the message names it, and `toolcrib.testing` does without its ways in."""
+"""Without the extra `models`: the message names it."""
 
 import subprocess
 import sys
@@ -14,7 +14,3 @@ def test_a_missing_extra_is_named() -> None:
     code = "try:\n    import toolcrib.adapters.pydantic_ai\nexcept ImportError as error:\n    print(error)"
 
     assert "pip install 'toolcrib[models]'" in said(code)
-
-
-def test_the_other_ways_in_are_there() -> None:
-    assert said("from toolcrib.testing import WAYS\nprint(WAYS)").startswith("[run, steps,")

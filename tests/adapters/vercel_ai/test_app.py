@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.adapters.front_ends import BOOK, WEATHER, Trips, who
+from tests.adapters.front_ends import BOOK, CHARTER, WEATHER, Trips, who
 from toolcrib.adapters.vercel_ai import vercel_ai_app
 from toolcrib.adapters.vercel_ai._chunks import ChunkWriter
 from toolcrib.adapters.vercel_ai._requests import request_in
@@ -75,6 +75,50 @@ def test_a_suspended_call_is_a_request_for_approval_and_runs_as_it_was_asked() -
 
     assert kinds(chunks)[:2] == ["start", "tool-output-available"]
     assert trips.did == ["book Oslo"]
+
+
+STATES = {
+    "tool-input-available": "input-available",
+    "tool-output-available": "output-available",
+    "tool-output-error": "output-error",
+    "tool-output-denied": "output-denied",
+    "tool-approval-request": "approval-requested",
+}
+BESIDE = {
+    "after it": [BOOK, WEATHER],
+    "before it": [WEATHER, BOOK],
+    "several": [WEATHER, BOOK, ToolCall("picture", {}, "c1"), ToolCall("broken", {}, "c2")],
+    "unknown": [BOOK, ToolCall("nothing", {}, "c1")],
+    "with wrong arguments": [BOOK, ToolCall("weather", {"town": "Oslo"}, "c1")],
+    "that ask, too": [BOOK, ToolCall("book", {"to": "Rome"}, "c1")],
+    "of a tool that asks itself": [WEATHER, CHARTER],
+    "of two that ask": [WEATHER, CHARTER, BOOK],
+}
+
+
+def states(chunks: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the state of each part of a message, as `useChat` reads it from the chunks."""
+    return {chunk["toolCallId"]: STATES[chunk["type"]] for chunk in chunks if chunk["type"] in STATES}
+
+
+@pytest.mark.parametrize("calls", BESIDE.values(), ids=BESIDE)
+def test_calls_beside_one_that_needs_approval_keep_no_answer_from_being_sent(calls: list[ToolCall]) -> None:
+    # `lastAssistantMessageIsCompleteWithApprovalResponses` of the SDK waits until no call of the message is open
+    trips = Trips(calls, "So.")
+    client, parts, message = Client(trips), dict[str, str](), list[dict[str, Any]]()
+
+    for _ in range(3):  # messages, until the model was told the results
+        if len(trips.model.requests) == 2:
+            break
+        chunks = client.send(*message)
+        parts |= states(chunks)
+        asked = [chunk["approvalId"] for chunk in chunks if chunk["type"] == "tool-approval-request"]
+        assert set(parts.values()) <= {"approval-requested", "output-available", "output-error", "output-denied"}
+        message = [answered({"id": id, "approved": True}) for id in asked]
+
+    assert set(parts) == {call.id for call in calls}
+    assert "approval-requested" not in parts.values()
+    assert parts[calls[0].id] == "output-available"
 
 
 def test_a_no_is_told() -> None:

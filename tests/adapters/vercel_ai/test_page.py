@@ -21,7 +21,8 @@ def script(bundle: Callable[[Path], str]) -> str:
 @pytest.fixture
 def trips() -> Trips:
     more = [ToolCall("picture", {}, "call_p"), ToolCall("broken", {}, "call_b")]
-    return Trips(WEATHER, "It is cold.", BOOK, "Booked.", more, BOOK, "Then not.")
+    beside = [WEATHER, BOOK]
+    return Trips(WEATHER, "It is cold.", BOOK, "Booked.", more, BOOK, "Then not.", beside, "Both done.")
 
 
 @pytest.fixture
@@ -60,5 +61,12 @@ def test_a_person_sees_a_run_and_answers_its_calls(browser: Browser, address: st
     expect(page.get_by_alt_text("file")).to_have_attribute("src", "data:image/png;base64,iVBORw0KGgo=")
     assert page.locator("[data-tool=book]").last.get_attribute("data-state") == "output-denied"
 
-    assert (trips.did, troubles) == (["weather Oslo", "book Oslo"], [])
+    message.fill("Look, and book.")
+    message.press("Enter")
+    expect(page.locator("[data-tool=weather] em")).to_contain_text("The result comes when")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Both done.")).to_be_visible()
+    expect(page.locator("[data-tool=weather] output").last).to_have_text('{"city":"Oslo","temp":4}')
+
+    assert (trips.did, troubles) == (["weather Oslo", "book Oslo", "weather Oslo", "book Oslo"], [])
     trips.model.finish()

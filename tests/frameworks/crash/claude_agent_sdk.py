@@ -9,9 +9,9 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, PAID, calls_again, folder, kill_at, note_text, write
+from tests.ways_in.claude_agent_sdk import ScriptedCli
 from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests
 from toolcrib.calls import ApprovalRequest
-from toolcrib.testing._claude_agent_sdk import ScriptedCli
 
 
 async def run() -> str | None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 from tests.frameworks.resumed.booking import booking, run_in
+from tests.ways_in.claude_agent_sdk import ScriptedCli
 from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests
 from toolcrib.calls import ApprovalRequest
-from toolcrib.testing._claude_agent_sdk import ScriptedCli
 
 
 async def main(step: str, folder: Path) -> None:

@@ -21,6 +21,7 @@ from toolcrib.adapters.langchain._members import Member, value_of
 from toolcrib.adapters.langchain._tools import GatedTool, result_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
+from toolcrib.errors import register_signal
 from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
 from toolcrib.tools import Tool
@@ -93,7 +94,11 @@ class GuardMiddleware(UsageMiddleware):
             return handler(request)
         handling = _Handling(request, handler)
         call = self._call(handling)
-        return handling.reply(call, call.outcome_now())
+        try:
+            return handling.reply(call, call.outcome_now())
+        except _InterruptError as error:
+            call.forget()
+            raise error.theirs from None
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -103,7 +108,11 @@ class GuardMiddleware(UsageMiddleware):
             return await handler(request)
         handling = _Handling(request, handler)
         call = self._call(handling)
-        return handling.reply(call, await call.outcome())
+        try:
+            return handling.reply(call, await call.outcome())
+        except _InterruptError as error:
+            call.forget()
+            raise error.theirs from None
 
     # --- inside
 
@@ -133,6 +142,17 @@ class GuardMiddleware(UsageMiddleware):
         return CallOfGraph(self.gated(made["name"], handling.request.tool), call, runtime, {_Handling: handling})
 
 
+class _InterruptError(BaseException):
+    """Passes a call whose tool interrupts the graph: that is no result, and no failure."""
+
+    def __init__(self, theirs: GraphBubbleUp) -> None:
+        super().__init__(theirs)
+        self.theirs = theirs
+
+
+register_signal(_InterruptError)
+
+
 class _Handling:
     """One call of a guarded tool: what makes it, and what came of that."""
 
@@ -142,7 +162,7 @@ class _Handling:
         self._value: Any = None
         self._error: Exception | None = None
 
-    async def make(self, arguments: dict[str, Any]) -> Any:
+    async def make(self, arguments: dict[str, Any], *, is_approved: bool = False) -> Any:
         """Have the tool run with these arguments, and return its value."""
         made = cast("Any", {**self.request.tool_call, "args": arguments})
         request = self.request.override(tool_call=made)
@@ -152,16 +172,21 @@ class _Handling:
             else:
                 self._result = await asyncio.to_thread(self._handler, request)
             self._value = value_of(self._result)
-        except (ToolException, GraphBubbleUp) as error:
+        except ToolException as error:
             self._error = error
             raise
+        except GraphBubbleUp as error:
+            self._error = error
+            if is_approved:  # it is not made anew: the grant of it is used
+                raise
+            raise _InterruptError(error) from error
         return self._value
 
     def reply(self, call: CallOfGraph, outcome: Outcome) -> ToolMessage | Command[Any]:
         """Return the message of the tool itself where nothing was made of it, or one that says what came of the call.
 
         Raises:
-            GraphBubbleUp: The tool itself interrupted the graph.
+            GraphBubbleUp: The tool, which a person had approved, interrupted the graph.
         """
         if isinstance(self._error, GraphBubbleUp):
             call.forget()
@@ -185,7 +210,7 @@ class _Handled(Member):
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         if _Handling in ctx.provided:
-            return await _handling(ctx).make(arguments)
+            return await _handling(ctx).make(arguments, is_approved=ctx.approved)
         return await super().make(ctx, arguments)
 
 

@@ -30,11 +30,15 @@ _FINISHES = {
 }
 
 
+_WAITS = "The result comes when the requests for approval beside this call are answered."
+
+
 class ChunkWriter:
-    """Writes the chunks of one stream; it knows which step and which text are open."""
+    """Writes the chunks of one stream; it knows which step, which text and which calls are open."""
 
     def __init__(self) -> None:
-        self._steps = self._texts = 0
+        self._texts = 0
+        self._calls: dict[str, None] = {}
         self._in_step = self._in_text = False
 
     def write(self, event: FrontEndEvent) -> Iterator[Chunk]:
@@ -53,10 +57,13 @@ class ChunkWriter:
                     yield {"type": "text-start", "id": self._text_id}
                 yield {"type": "text-delta", "id": self._text_id, "delta": text}
             case CallShown(id=id, tool=tool, arguments=arguments):
+                self._calls[id] = None
                 yield {"type": "tool-input-available", "toolCallId": id, "toolName": tool, "input": arguments}
             case CallEnded(id=id, outcome=outcome):
+                self._calls.pop(id, None)
                 yield from _result(id, outcome)
             case ApprovalAsked(request=request):
+                self._calls.pop(request.call_id, None)
                 yield from _request(request)
             case ExchangeEnded():
                 yield from self._end(event)
@@ -76,6 +83,9 @@ class ChunkWriter:
         if event.reason == "stopped":
             yield {"type": "abort"}
             return
+        if event.reason == "suspended":  # clients send answers when no other call of the message is open
+            for id in self._calls:
+                yield {"type": "tool-output-error", "toolCallId": id, "errorText": _WAITS}
         yield from self._end_step()
         took = event.usage
         usage = {"inputTokens": took.input_tokens, "outputTokens": took.output_tokens, "requests": took.requests}

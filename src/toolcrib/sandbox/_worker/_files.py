@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn, Protocol
 
 __all__ = ["FILES", "PACKAGE_DATA", "TEMPORARY", "FileReader", "Files"]
@@ -184,7 +184,6 @@ class Files:
         if there is not None and "x" in mode:
             self.refuse(path, errno.EEXIST)
         kept = b"" if "w" in mode else there or b""
-        self.check_room(path, len(kept))
         self.save(path, kept)
         return _Writer(self, path, mode, kept)
 
@@ -200,7 +199,8 @@ class Files:
             raise OSError(errno.EINVAL, why, _shown(path))
 
     def save(self, path: str, data: bytes) -> None:
-        """Keep the bytes of a file that may be written."""
+        """Keep the bytes of a file that may be written; raises OSError where there is no room for them."""
+        self.check_room(path, len(data))
         self._place(path)[path] = data
 
     def check_room(self, path: str, size: int) -> None:
@@ -311,10 +311,16 @@ class _Writer(_InMemory):
         self._files.check_room(self.name, max(self.tell() + memoryview(data).nbytes, self.getbuffer().nbytes))
         return super().write(data)
 
+    def writelines(self, lines: Iterable[Any], /) -> None:
+        for line in lines:
+            self.write(line)
+
     def flush(self) -> None:
         if not self.closed:
             self._files.save(self.name, self.getvalue())
 
     def close(self) -> None:
-        self.flush()
-        super().close()
+        try:
+            self.flush()
+        finally:
+            super().close()

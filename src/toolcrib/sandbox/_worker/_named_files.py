@@ -38,7 +38,6 @@ class _Database(sqlite3.Connection):
         if self.path is not None and not self.closed:
             self.rollback()
             data = self.serialize()
-            FILES.check_room(self.path, len(data))
             FILES.save(self.path, data)
 
     def close(self) -> None:

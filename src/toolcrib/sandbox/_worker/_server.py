@@ -28,7 +28,7 @@ __all__ = ["main"]
 
 _TOKEN_SIZE = 16
 _GREETING = 10.0  # seconds that a connection has until it has shown the token and its limits
-_GREETINGS = 64  # connections that have not, at a time
+_GREETINGS = 64  # connections that have not shown the token, at a time
 _START = 60.0
 _ANSWER = 10.0
 _MESSAGE = 4096
@@ -60,7 +60,8 @@ class _Server:
     def __init__(self, options: dict[str, Any], proof: bytes) -> None:
         self._proof = proof
         self._most, self._idle = options.get("most", 64), options.get("idle", 3600.0)
-        self._greetings = self._workers = 0
+        self._strangers: dict[asyncio.Timeout, None] = {}  # connections that have not shown the token, in order
+        self._workers = 0
         self._control, theirs = socket.socketpair()
         asked = {name: value for name, value in options.items() if name in ("skip", "packages", "folders")}
         self._zygote = subprocess.Popen(
@@ -100,24 +101,31 @@ class _Server:
 
     async def _greeted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[int, int] | None:
         """Return the limits that a host wants for its worker; None for a peer that may have none."""
-        if self._greetings >= _GREETINGS:
-            return None
-        self._greetings += 1
+        async with asyncio.timeout(_GREETING) as patience:
+            if not hmac.compare_digest(await self._shown_proof(reader, patience), self._proof):
+                return await _refuse(writer, "the token is another one than the server's")
+            if self._workers >= self._most:
+                return await _refuse(writer, f"all of its {self._most} workers are taken (`most`)")
+            writer.write(encoded_message(self._first))
+            await writer.drain()
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            if size > _MESSAGE:
+                return None
+            limits = json.loads(await reader.readexactly(size))
+            return int(limits["cpu"]), int(limits["memory"])
+
+    async def _shown_proof(self, reader: asyncio.StreamReader, patience: asyncio.Timeout) -> bytes:
+        """Return the proof that a peer shows; where too many have shown none yet, the one longest silent makes room."""
+        if len(self._strangers) >= _GREETINGS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            if not oldest.expired():
+                oldest.reschedule(asyncio.get_running_loop().time())
+        self._strangers[patience] = None
         try:
-            async with asyncio.timeout(_GREETING):
-                if not hmac.compare_digest(await reader.readexactly(PROOF_SIZE), self._proof):
-                    return await _refuse(writer, "the token is another one than the server's")
-                if self._workers >= self._most:
-                    return await _refuse(writer, f"all of its {self._most} workers are taken (`most`)")
-                writer.write(encoded_message(self._first))
-                await writer.drain()
-                size = int.from_bytes(await reader.readexactly(4), "big")
-                if size > _MESSAGE:
-                    return None
-                limits = json.loads(await reader.readexactly(size))
-                return int(limits["cpu"]), int(limits["memory"])
+            return await reader.readexactly(PROOF_SIZE)
         finally:
-            self._greetings -= 1
+            self._strangers.pop(patience, None)
 
     async def _run_worker(
         self, limits: tuple[int, int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -23,11 +23,11 @@ from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, 
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
-from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing import RecordingSink
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 from toolcrib.toolsets import Toolset
 
-__all__ = ["NestedPydanticWay", "PydanticWay", "pydantic_ways"]
+__all__ = ["NestedPydanticWay", "PydanticWay", "pydantic_ai_ways"]
 
 
 class PydanticWay(Way):
@@ -144,4 +144,4 @@ def _last_call(messages: list[ModelMessage]) -> ToolCallPart:
     return parts[-1]
 
 
-pydantic_ways: tuple[Way, ...] = (PydanticWay(), NestedPydanticWay())
+pydantic_ai_ways: tuple[Way, ...] = (PydanticWay(), NestedPydanticWay())

@@ -16,10 +16,10 @@ from agent_framework import (
     Message,
 )
 
+from tests.ways_in.framework import Conversation, FrameworkWay
 from toolcrib.adapters.agent_framework import ToolProvider, approval_requests
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.testing._framework_way import Conversation, FrameworkWay
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
 __all__ = ["agent_framework_ways"]

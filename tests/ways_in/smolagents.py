@@ -8,10 +8,10 @@ from smolagents import AgentError, CodeAgent, LogLevel, Model, MultiStepAgent, T
 from smolagents.memory import ActionStep
 from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
 
+from tests.ways_in.framework import Conversation, FrameworkWay
 from toolcrib.adapters.smolagents import add_tools, approval_requests, run_agent
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.testing._framework_way import Conversation, FrameworkWay
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
 __all__ = ["smolagents_ways"]

@@ -15,10 +15,10 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from pydantic import Field
 
+from tests.ways_in.framework import Conversation, FrameworkWay, NotOffered
 from toolcrib.adapters.google_adk import answers, approval_requests, as_tools
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.testing._framework_way import Conversation, FrameworkWay, NotOffered
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
 __all__ = ["google_adk_ways"]

@@ -20,7 +20,7 @@ from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
-from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing import RecordingSink
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
 __all__ = ["ScriptedCli", "claude_agent_sdk_ways"]

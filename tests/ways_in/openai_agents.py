@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from agents import Agent, ModelBehaviorError, RunConfig, RunContextWrapper, Runner, RunState
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from tests.ways_in.framework import Conversation, FrameworkWay, NotOffered
 from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.testing._framework_way import Conversation, FrameworkWay, NotOffered
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
 __all__ = ["openai_agents_ways"]

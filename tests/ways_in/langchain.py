@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from tests.ways_in.framework import Conversation, FrameworkWay
 from toolcrib.adapters.langchain import answers, approval_requests, as_tools
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
-from toolcrib.testing._framework_way import Conversation, FrameworkWay
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
 
 __all__ = ["langchain_ways"]

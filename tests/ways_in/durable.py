@@ -16,9 +16,8 @@ from toolcrib.adapters.dbos import Client, DurableAgent, DurableProgram, Durable
 from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended
 from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.errors import ApprovalError, UnknownTool
-from toolcrib.testing._code_ways import outcome_of, program_of
-from toolcrib.testing._fakes import RecordingSink
-from toolcrib.testing._ways import Ability, Way, WayRequest, unknown_of
+from toolcrib.testing import RecordingSink
+from toolcrib.testing._ways import Ability, Way, WayRequest, outcome_of, program_of, unknown_of
 from toolcrib.turns import Agent
 
 __all__ = ["close_engine", "durable_ways"]

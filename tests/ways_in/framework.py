@@ -10,7 +10,7 @@ from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.calls import ApprovalRequest, Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
-from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing import RecordingSink
 from toolcrib.testing._ways import Way, WayRequest
 
 __all__ = ["Conversation", "FrameworkWay", "NotOffered"]

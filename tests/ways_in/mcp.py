@@ -25,7 +25,7 @@ from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls, Suspen
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
-from toolcrib.testing._fakes import RecordingSink
+from toolcrib.testing import RecordingSink
 from toolcrib.testing._ways import Ability, Way, WayRequest
 from toolcrib.toolsets import Toolset
 

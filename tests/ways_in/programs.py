@@ -7,49 +7,21 @@ from contextlib import aclosing
 from importlib.util import find_spec
 from typing import Any
 
-from toolcrib.calls import Failed, Grant, Outcome, Suspended, outcome_from_dict
+from toolcrib.calls import Failed, Grant, Outcome, Suspended
 from toolcrib.code import ExecutionResult, PausedProgram, ProgramDone, Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Run
 from toolcrib.sandbox import sandbox_named
-from toolcrib.testing._fakes import RecordingSink
-from toolcrib.testing._ways import Way, WayRequest
+from toolcrib.testing import RecordingSink
+from toolcrib.testing._ways import CodeWay, Way, WayRequest, outcome_of, program_of
 
 __all__ = [
     "CodeEventsWay",
     "CodeSessionWay",
-    "CodeWay",
     "ProgramToolWay",
     "ResumedProgramWay",
-    "code_ways",
-    "outcome_of",
-    "program_of",
+    "program_ways",
 ]
-
-
-class CodeWay(Way):
-    """A program of one line, which calls the tool.
-
-    Args:
-        sandbox: Where it runs, by name; the process's own when None.
-    """
-
-    abilities = frozenset({"model", "run", "concurrent", "cancel"})
-
-    def __init__(self, sandbox: str | None = None) -> None:
-        self._sandbox = sandbox
-        self.title = "code" if sandbox is None else f"code in {sandbox}"
-
-    async def carry(self, request: WayRequest) -> Outcome:
-        watch = RecordingSink()
-        run = request.run.with_sinks(watch)
-        sandbox = None if self._sandbox is None else sandbox_named(self._sandbox)
-        result = await self._execute(Toolkit(request.toolset, sandbox=sandbox), program_of(request), run)
-        return outcome_of(request, watch, result)
-
-    async def _execute(self, toolkit: Toolkit, code: str, run: Run) -> ExecutionResult:
-        """Run the program as this way in runs one."""
-        return await toolkit.execute_async(code, run)
 
 
 class CodeEventsWay(CodeWay):
@@ -146,25 +118,7 @@ class ProgramToolWay(Way):
         return outcome_of(request, watch, said)
 
 
-def program_of(request: WayRequest) -> str:
-    """Return the program that makes the call."""
-    call = request.new
-    code = f"{call.name}(**{request.arguments!r})"
-    streams = call.name in request.toolset and request.toolset[call.name].tool.is_streaming
-    return f"list({code})" if streams else code
-
-
-def outcome_of(request: WayRequest, watch: RecordingSink, result: ExecutionResult | str) -> Outcome:
-    """Return what became of the call, as its record says."""
-    shown = result if isinstance(result, str) else result.text()
-    request.shown.append(shown)
-    if watch.records:
-        return outcome_from_dict(watch.records[-1].outcome)
-    # Python itself said no: a tool that is not offered is a name that does not exist
-    return Failed(request.new.name, request.new.id, "unknown_tool", shown, "NameError")
-
-
-code_ways: tuple[Way, ...] = (
+program_ways: tuple[Way, ...] = (
     CodeWay(),
     CodeEventsWay(),
     ProgramToolWay(),

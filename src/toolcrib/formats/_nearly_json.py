@@ -1,0 +1,85 @@
+"""Arguments that are nearly JSON: single quotes, trailing commas, and Python's words for true, false and null.
+
+Each is changed where it stands outside of a text, and what comes of it has to be one JSON object. Nothing is added, so
+that a text which was cut is never completed, and nothing is guessed: a quote too many, or a key that is there twice,
+leaves the arguments as they came.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolcrib.formats._canonical_json import raw_arguments
+
+__all__ = ["repaired_arguments", "with_arguments"]
+
+_PARTS = re.compile(
+    r"""
+    "(?:[^"\\]|\\.)*"               # a text as JSON has it
+    | '(?:[^'\\]|\\.)*'             # a text in single quotes
+    | \b(?:True|False|None)\b
+    | ,(?=\s*[}\]])                 # a trailing comma
+    | [{\[]\s*,                     # a comma after nothing
+    | ["']                          # a quote that nothing closes
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS = {"True": "true", "False": "false", "None": "null", ",": ""}
+_QUOTED = re.compile(r'\\.|"', re.DOTALL)
+_REQUOTED = {"\\'": "'", '"': '\\"'}
+_KEYS = ("arguments", "input")
+
+
+def repaired_arguments(text: str) -> str | None:
+    """Return the JSON object that a text nearly is, as text; None where it is JSON, or cannot be read so."""
+    if _is_object(text):
+        return None
+    try:
+        made = _PARTS.sub(_repaired_part, text)
+    except ValueError:
+        return None
+    return made if _is_object(made, unique=True) else None
+
+
+def with_arguments(value: Any, repaired: Mapping[str, str]) -> Any:
+    """Return an item of a reply with repaired texts in the place of the arguments that came."""
+    if isinstance(value, list):
+        return [with_arguments(part, repaired) for part in cast("list[Any]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    made = dict[str, Any]()
+    for key, part in cast("Mapping[str, Any]", value).items():
+        text = repaired.get(str(raw_arguments(part))) if key in _KEYS and isinstance(part, str) else None
+        made[key] = with_arguments(part, repaired) if text is None else text
+    return made
+
+
+def _repaired_part(found: re.Match[str]) -> str:
+    part = found[0]
+    if part[0] in "{[" or part in ('"', "'"):
+        raise ValueError(part)
+    if part[0] == "'":
+        return f'"{_QUOTED.sub(lambda one: _REQUOTED.get(one[0], one[0]), part[1:-1])}"'
+    return _WORDS.get(part, part)
+
+
+def _is_object(text: str, *, unique: bool = False) -> bool:
+    try:
+        read: object = json.loads(text, object_pairs_hook=_unique if unique else None, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(read, dict)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key is there twice")
+    return made
+
+
+def _refused(word: str) -> None:
+    raise ValueError(word)
