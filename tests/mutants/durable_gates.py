@@ -177,6 +177,20 @@ DURABLE_GATES: tuple[Gate, ...] = (
         _OF_AGENTS,
     ),
     Gate(
+        "newer form of durable work",
+        "adapters/dbos/_workflow.py",
+        "    except (UnknownHereError, NewerForm) as error:\n",
+        "    except UnknownHereError as error:\n",
+        ("tests/adapters/dbos/test_stored_forms.py",),
+    ),
+    Gate(
+        "version of a stored form",
+        "calls/_stored.py",
+        "        if version > FORM_VERSIONS[form]:\n",
+        "        if False:\n",
+        ("tests/stored/test_forms.py",),
+    ),
+    Gate(
         "a turn that this worker does not know is left to others",
         _AGENT,
         '        raise UnknownHereError(f"the agent `{error.name}`") from error\n',

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Self, cast
 
-from toolcrib.calls import FORM_VERSIONS, Outcome, StoredFields, Suspended, outcome_from_dict, versioned
+from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict, versioned
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply, read_stored, stored
 from toolcrib.pipeline import Call, Pipeline, Run, is_call
@@ -17,6 +17,8 @@ from toolcrib.tools import checked_output
 from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["StoredRound", "run_from", "run_of"]
+
+_OLDEST = 4
 
 
 class StoredRound:
@@ -96,8 +98,8 @@ async def _loaded(
 ) -> RoundState:
     """Return the round that `_saved` described, with availability and approval asked again; no hook is."""
     data = StoredFields("ToolRound", data)
-    if data.version != (known := FORM_VERSIONS["ToolRound"]):
-        raise ValueError(f"a saved round has the version {known}, and this has {data.version}")
+    if data.version < _OLDEST:
+        raise ValueError(f"a saved round has the version {_OLDEST} or a later one, and this has {data.version}")
     rules = cast("Mapping[str, ProviderFormat]", PROVIDERS).get(data["format"], format)
     if rules is None:
         raise ValueError(f"the round is in the format {data['format']!r}, which is no provider's: give `format=`")
