@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["ShortRepr"]
 
@@ -14,7 +17,8 @@ class ShortRepr:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        shown = [part for part in fields(self) if part.repr and not _is_default(part, getattr(self, part.name))]  # type: ignore[arg-type]
+        parts = fields(cast("DataclassInstance", self))
+        shown = [part for part in parts if part.repr and not _is_default(part, getattr(self, part.name))]
         return f"{type(self).__name__}({', '.join(f'{part.name}={getattr(self, part.name)!r}' for part in shown)})"
 
 

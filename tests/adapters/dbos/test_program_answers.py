@@ -218,7 +218,7 @@ async def test_a_program_that_a_tool_starts_late_waits_until_it_is_approved(file
         run=lambda: Run(features=[Provenance(frozen=True)]),
     )
 
-    @ez_tool
+    @ez_tool(effect="none")
     async def start() -> str:
         return (await toolkit.start("pay(3)")).id
 

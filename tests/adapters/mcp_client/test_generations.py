@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from mcp.client.streamable_http import StreamableHTTPTransport
+from mcp.server.mcpserver import MCPServer
 
 from tests.adapters.mcp_client import classic_server
-from tests.adapters.mcp_client.servers import free_port, serving
+from tests.adapters.mcp_client.servers import free_port, served, serving
 from tests.adapters.mcp_server.clients import Way, every_generation, text_of
-from toolcrib.adapters.mcp_client import connect, toolset_of_file
+from toolcrib.adapters.mcp_client import _connection, connect, toolset_of_file
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.errors import TargetError
 from toolcrib.toolsets import Toolset, sources_of
@@ -91,3 +94,21 @@ async def newest_alone(scope: Any, receive: Any, send: Any) -> None:
     said = {"jsonrpc": "2.0", "id": asked.get("id"), **({"result": told} if method in answers else unknown)}
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
     await send({"type": "http.response.body", "body": json.dumps(said).encode()})
+
+
+async def test_a_server_that_does_not_let_its_session_end_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = asyncio.Event()
+
+    async def never_ends(self: object, client: object) -> None:
+        ending.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(_connection, "_CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(StreamableHTTPTransport, "terminate_session", never_ends)
+
+    port = free_port()
+    calm = connect(f"http://127.0.0.1:{port}/mcp", mode="older")
+    async with asyncio.timeout(30), served(MCPServer("calm"), port), calm.open():
+        pass
+
+    assert ending.is_set()

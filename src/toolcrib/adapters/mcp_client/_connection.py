@@ -8,7 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 from urllib.request import getproxies
 
 import httpx2
@@ -39,6 +39,7 @@ _LIST_CHANGES = (
     types.ResourceListChangedNotification,
     types.PromptListChangedNotification,
 )
+_CLOSE_SECONDS: Final = 5.0  # that a server has to let its session end; a command has two of its own to stop in, twice
 
 
 class Announcements(Protocol):
@@ -125,10 +126,10 @@ class Connection:
         self._stop.set()
 
     async def close(self) -> None:
-        """Close it, and wait until it is closed."""
+        """Close it, and wait until it is closed; a server that does not let its session end is left after a while."""
         self.drop()
-        if self._task is not None:
-            await asyncio.wait({self._task})
+        if self._task is not None and not (await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS))[0]:
+            await self._cancel()
 
     async def last_lines(self) -> str:
         """Return why it ended, as part of a sentence: the fault, and the last lines of a command's error output."""
