@@ -12,9 +12,9 @@ import pytest
 
 from tests.docs.pages import ROOT, framework_pages
 from tests.docs.running import PageError, run_page
+from tests.ways import WAYS
 from toolcrib.calls import Completed, Failed, Rejected, Suspended
 from toolcrib.pipeline import CallLimits
-from toolcrib.testing import WAYS
 from toolcrib.tools import ez_tool
 
 FRAMEWORKS = ("openai_agents", "langchain", "google_adk", "agent_framework", "claude_agent_sdk", "smolagents")

@@ -22,9 +22,9 @@ from google.adk.sessions import InMemorySessionService
 from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
 from tests.frameworks.scripted_agent_framework import ScriptedClient
 from tests.frameworks.scripted_agent_framework import calling as framework_calling
+from tests.ways import WAYS
 from toolcrib.adapters import agent_framework, google_adk, openai_agents
 from toolcrib.record import SqliteSink, list_runs
-from toolcrib.testing import WAYS
 from toolcrib.tools import ez_tool
 
 FRAMEWORKS = {

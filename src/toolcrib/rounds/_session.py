@@ -115,7 +115,6 @@ class Session(SessionState):
         """Ask the model once, and return what it wants: tools, to go on, or to have answered; or why its reply ended.
 
         Args:
-            output: The type of the answer; text when left out.
             keywords: Options in the place of the session's defaults: see `StepOptions`.
 
         Raises:
