@@ -325,7 +325,7 @@ async def test_artifacts_are_bounded_in_number_and_size(plain: ProcessSandbox) -
         "file = open('artifacts/a', 'wb')\nfile.__setstate__((b'x' * 5000, 0, None))",
         "from pathlib import Path\nPath('artifacts/a').write_bytes(b'x' * 5000)",
         "import csv\ncsv.writer(open('artifacts/a', 'w')).writerows([['x' * 50]] * 100)",
-        "import gzip, random\ngzip.open('artifacts/a', 'wb').write(random.randbytes(5000))",
+        "import gzip, random\nwith gzip.open('artifacts/a', 'wb') as file:\n    file.write(random.randbytes(5000))",
         "import zipfile\nwith zipfile.ZipFile('artifacts/a', 'w') as file: file.writestr('b', 'x' * 5000)",
         "import sqlite3\nsqlite3.connect('artifacts/a').execute('create table b (c)')",
         "import pickle\npickle.dump(list(range(5000)), open('artifacts/a', 'wb'))",
