@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 from tests.docs.pages import ROOT, Block, Page
 from toolcrib.registry import registry_scope
@@ -35,7 +36,8 @@ def run_page(page: Page, folder: Path) -> None:
         PageError: A block fails, or shows something else than the page says.
     """
     shown: str | None = None
-    with registry_scope(), chdir(folder), _namespace() as names, asyncio.Runner() as runner:
+    environment = patch.dict(os.environ)  # what a page sets is its own, and is gone after it
+    with registry_scope(), environment, chdir(folder), _namespace() as names, asyncio.Runner() as runner:
         for block in page.blocks:
             _check_info(page, block)
             if "file" in block.options:

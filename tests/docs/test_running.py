@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ FILES = """
 
 ```python
 import json
+import os
 from pathlib import Path
 
 print(json.loads(Path("prices.json").read_text()))
@@ -125,3 +127,9 @@ def test_docstrings_are_pages_with_the_lines_of_their_file(tmp_path: Path) -> No
     (found,) = read_docstrings(module)
 
     assert (found.line, found.blocks[0].line, found.blocks[0].text) == (2, 5, "print(x)\n")
+
+
+def test_what_a_page_sets_in_the_environment_is_gone_after_it(tmp_path: Path) -> None:
+    run_page(page("```python\nimport os\n\nos.environ['TOOLCRIB_PAGE'] = 'set'\n```\n"), tmp_path)
+
+    assert "TOOLCRIB_PAGE" not in os.environ

@@ -154,9 +154,10 @@ async def test_nor_what_a_delivery_of_the_run_has_not_seen() -> None:
 
 
 async def test_nor_what_provenance_has_not_seen() -> None:
-    options = ServerOptions(run=lambda principal: Run(features=[Provenance()]))
+    def open_run(principal: Any) -> Run:
+        return Run(features=[Provenance()], approver=lambda request: request.grant("ann"))
 
-    async with Client(build_server(connect(shop()), options)) as client:
+    async with Client(build_server(connect(shop()), ServerOptions(run=open_run))) as client:
         result = await client.call_tool("order", {"phone": "1"})
 
     assert text_of(result) == '{"a": 1}'
