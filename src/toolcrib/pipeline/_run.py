@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -398,26 +398,27 @@ class Run:
 
     def feature(self, name: str) -> FeatureState | None:
         """Return what a feature keeps for the run, by the feature's name; None for a run without it."""
-        if not self.feature_parts:
-            return None
+        return next((self._feature_state(parts) for parts in self.feature_parts if parts.name == name), None)
+
+    def _feature_state(self, parts: FeatureParts) -> FeatureState:
         states = self._state.features
-        for parts in self.feature_parts:
-            if parts.name == name and name not in states:
-                states.setdefault(name, parts.open(self.run))  # of two threads the first one's is used by both
-        return states.get(name)
+        if parts.name not in states:
+            states.setdefault(parts.name, parts.open(self.run))  # of two threads the first one's is used by both
+        return states[parts.name]
+
+    def _feature_states(self) -> Iterator[FeatureState]:
+        return map(self._feature_state, self.feature_parts)
 
     def read(self, given: ModelInput) -> None:
         """Have the features read a value that a model or a program is about to read."""
-        for parts in self.feature_parts:
-            if (state := self.feature(parts.name)) is not None:
-                state.read(given, self)
+        for state in self._feature_states():
+            state.read(given, self)
 
     def describe(self, call: Any) -> dict[str, Any]:
         """Return what the features have the record keep of a call that arrives."""
         found: dict[str, Any] = {}
-        for parts in self.feature_parts:
-            if (state := self.feature(parts.name)) is not None:
-                found |= state.describe(call)
+        for state in self._feature_states():
+            found |= state.describe(call)
         return found
 
     def add_user_message(self, text: str) -> None:

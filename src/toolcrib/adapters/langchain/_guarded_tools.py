@@ -13,7 +13,7 @@ from langgraph.prebuilt import ToolNode, ToolRuntime
 from langgraph.types import Command
 
 from toolcrib.adapters.langchain._guard import GuardMiddleware
-from toolcrib.adapters.langchain._tools import GatedTool
+from toolcrib.adapters.langchain._tools import gated_tool
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.serving import GuardPolicy
 
@@ -58,19 +58,7 @@ def _guarded(tool: TheirTool, gates: GuardMiddleware) -> TheirTool:
         request = _request(tool, arguments, toolcrib_runtime)
         return _result_of(gates.wrap_tool_call(request, run), toolcrib_runtime)
 
-    for function in (call, call_now):  # LangChain keeps it from callbacks and traces by its type, and reads no text
-        function.__annotations__["toolcrib_runtime"] = ToolRuntime
-    tools = gates.gated(tool.name, tool)
-    return GatedTool(
-        tools=tools,
-        name=tool.name,
-        description=tool.description,
-        args_schema=tools.entries[tool.name].parameters,
-        func=call_now,
-        coroutine=call,
-        return_direct=tool.return_direct,
-        handle_tool_error=True,
-    )
+    return gated_tool(gates.gated(tool.name, tool), tool.name, call, call_now, return_direct=tool.return_direct)
 
 
 def _request(tool: TheirTool, arguments: dict[str, Any], runtime: ToolRuntime[Any, Any] | None) -> ToolCallRequest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -17,7 +17,7 @@ from toolcrib.record import Sink
 from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["GatedTool", "as_tools", "result_of"]
+__all__ = ["GatedTool", "as_tools", "gated_tool", "result_of"]
 
 
 def as_tools(
@@ -52,16 +52,30 @@ class GatedTool(StructuredTool):
 
 
 def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
-    entry = bridge.entries[name]
-
     async def call(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
         return result_of(await _call(bridge, name, arguments, toolcrib_runtime).outcome())
 
     def call_now(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
         return result_of(_call(bridge, name, arguments, toolcrib_runtime).outcome_now())
 
+    return gated_tool(bridge, name, call, call_now, response_format="content_and_artifact")
+
+
+def gated_tool(
+    bridge: FrameworkTools, name: str, call: Callable[..., Any], call_now: Callable[..., Any], **options: Any
+) -> BaseTool:
+    """Return one tool as LangChain calls it.
+
+    Args:
+        bridge: The tools that it is among.
+        name: Its name.
+        call: Makes a call of it in an event loop, given its arguments and `toolcrib_runtime`.
+        call_now: Does the same in a thread that runs no event loop.
+        options: Other fields of LangChain's tool.
+    """
     for function in (call, call_now):  # LangChain keeps it from callbacks and traces by its type, and reads no text
         function.__annotations__["toolcrib_runtime"] = ToolRuntime
+    entry = bridge.entries[name]
     return GatedTool(
         tools=bridge,
         name=name,
@@ -69,8 +83,8 @@ def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
         args_schema=entry.parameters,
         func=call_now,
         coroutine=call,
-        response_format="content_and_artifact",
         handle_tool_error=True,
+        **options,
     )
 
 
