@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
 from toolcrib.adapters.mcp_client import gateway_options, toolset_of_file
-from toolcrib.cli._run import is_file_of_servers
+from toolcrib.cli._find_toolset import is_file_of_servers
 from toolcrib.credentials import new_key
 from toolcrib.errors import TargetError
 
