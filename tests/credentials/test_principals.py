@@ -25,8 +25,8 @@ from toolcrib.pipeline import Run
 
 T = TypeVar("T")
 POPULATION = 1000
-PEOPLE = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=25)
-FEW = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=8)
+PEOPLE = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=12)
+FEW = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=5)
 
 
 class Principals(RuleBasedStateMachine):

@@ -388,7 +388,7 @@ async def test_a_fork_has_no_engine(tmp_path: Path) -> None:
     async with Engine(tmp_path / "work.db", worker_id="w1"):
         child = multiprocessing.get_context("fork").Process(target=_ask_for_the_engine, args=(tmp_path / "said",))
         child.start()
-        await asyncio.to_thread(child.join, 20)
+        await asyncio.to_thread(child.join, 60)
 
     assert child.exitcode == 0
     assert (tmp_path / "said").read_text().startswith("this process was forked while an engine ran")

@@ -84,7 +84,9 @@ async def serving(app: Any, port: int) -> AsyncIterator[None]:
     """Serve an ASGI application in this process."""
     http = _Http(uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=0))
     task = asyncio.create_task(http.serve())
-    await http.ready.wait()
+    ready = asyncio.create_task(http.ready.wait())
+    await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
+    assert ready.done(), "the server has not started"
     try:
         yield
     finally:
