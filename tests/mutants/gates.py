@@ -563,7 +563,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "clock that stands while a consumer holds a value",
         "tools/_deadline.py",
-        "        self.ends += monotonic() - self._since\n",
+        "        self.ends += self._loop.time() - self._since\n",
         "",
         ("tests/tools/test_deadline.py", "tests/pipeline/test_stream.py"),
     ),
