@@ -514,7 +514,7 @@ class Pipeline:
         logs = _logs_calls(logging.INFO)
         if not (logs or self._sinks or run.sinks):
             return None
-        sinks = merged_sinks(self._sinks, run.sinks)
+        sinks = merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
         return Trace(call, run, (*sinks, _LOG_SINK) if logs else sinks, "" if plan is None else plan.description)
 
 
