@@ -303,7 +303,7 @@ def render(
         return Rendered(f"{type(error).__name__}: {error}", is_error=True)
 
 
-def record_of(outcome: Outcome, limit: int | None = None) -> Any:
+def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any] | partial[dict[str, Any]]:
     """Return the outcome as a record keeps it, or a `partial` that returns it: see `late_fields`.
 
     It has the facts of media alone, and the traceback of a failure.
