@@ -1,12 +1,15 @@
-"""Passwords in texts that name a database: hidden before a person or a log sees them."""
+"""Passwords in texts that name a database, hidden before a person or a log sees them; what stands for a secret."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote, unquote_plus
 
-__all__ = ["hide_passwords"]
+__all__ = ["REDACTED", "STARS", "hide_passwords"]
 
+REDACTED = "[redacted]"
+"""What stands in the place of a secret."""
+STARS = "**********"  # as pydantic shows its secrets
 _HIDDEN = "***"
 _SECRET = {"password", "passwd", "pwd", "pgpassword", "sslpassword", "oauth_client_secret", "scram_client_key"}
 _SHORTEST = 3  # a shorter password is in many words by chance

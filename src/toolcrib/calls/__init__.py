@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
+    from toolcrib.calls._bounds import Bound, GrantUse
     from toolcrib.calls._call import (
         CallMetadata,
         RawArguments,
@@ -54,6 +55,7 @@ else:
         {
             "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
+            "._bounds": "Bound GrantUse",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
             "._call_event": "CallEvent CallRecord EventKind",
@@ -87,6 +89,7 @@ __all__ = [
     "ApprovalRequest",
     "Ask",
     "Blocks",
+    "Bound",
     "CallEvent",
     "CallMetadata",
     "CallRecord",
@@ -101,6 +104,7 @@ __all__ = [
     "Failed",
     "Grant",
     "GrantScope",
+    "GrantUse",
     "KeptResult",
     "Media",
     "Outcome",

@@ -34,13 +34,13 @@ __all__ = [
     "RunOptions",
     "Status",
     "exit_on_error",
-    "gateway_options_of",
     "is_file_of_servers",
     "is_servers",
     "listed_tools",
     "name_of",
     "open_run",
     "open_toolset",
+    "read_gateway",
     "recorder_of",
     "text_of",
     "tools_of",
@@ -123,10 +123,9 @@ def tools_of(target: str) -> Toolset:
     if is_api(target):
         return toolset_of_api(target)
     if is_servers(target):
-        servers: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
-        if Path(target).suffix in _SERVER_FILES:
-            return servers.toolset_of_file(Path(target))
-        return servers.connect(target)
+        is_file = Path(target).suffix in _SERVER_FILES  # both modules are of an extra, which their error names
+        module: Any = importlib.import_module("toolcrib.gateway" if is_file else "toolcrib.adapters.mcp_client")
+        return module.toolset_of_file(Path(target)) if is_file else module.connect(target)
     return toolset_of(target, load(target))
 
 
@@ -141,10 +140,10 @@ def is_file_of_servers(target: str) -> bool:
     return is_servers(target) and Path(target).suffix in _SERVER_FILES and "://" not in target
 
 
-def gateway_options_of(target: str) -> Any:
+def read_gateway(target: str) -> Any:
     """Return what a file of MCP servers says of the gateway as a whole; raises TargetError."""
-    servers: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
-    return servers.gateway_options(Path(target))
+    gateway: Any = importlib.import_module("toolcrib.gateway")  # of an extra, which its error names
+    return gateway.read_gateway(Path(target))
 
 
 def name_of(target: str) -> str:

@@ -358,6 +358,8 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
         raise ApprovalError(request.tool, why)
     if call.run.approvals is not None:  # it lets one call begin, also of other processes
         return
+    if isinstance(answer, Grant) and (why := call.run.use_standing_grant(answer, request)):
+        raise ApprovalError(request.tool, f"{why}. Ask again")
     word, own = "denied", answer.request_id
     if isinstance(answer, Grant):  # one that names no request is known by its call in the run
         word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
-from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader, StoredFields, versioned
+from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, GrantUse, ResultReader, StoredFields, versioned
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import (
     DeliveryLike,
@@ -73,6 +73,7 @@ class _State:
         grants: Standing grants given in the run, where it has no approval store.
         heard: What the user said since a record last had it.
         earlier_ids: The ids that the run had in other processes.
+        grant_uses: How much of its standing grants was used, by the requests that they answered.
         features: What features keep for the run, by their names.
         stored_features: What features of other processes kept for it, by their names, as JSON shapes.
         slots: What bounds the executions at a time, for each event loop that the run is used in.
@@ -85,6 +86,7 @@ class _State:
     completed: set[str]
     used: set[str]
     earlier_ids: set[str]
+    grant_uses: dict[str, GrantUse]
     features: dict[str, FeatureState]
     stored_features: dict[str, Mapping[str, Any]]
     grants: tuple[Grant, ...] = ()
@@ -104,6 +106,7 @@ _CONTAINERS: Final[Mapping[str, type[Any]]] = {
     "completed": set,
     "earlier_ids": set,
     "features": dict,
+    "grant_uses": dict,
     "retries": dict,
     "revealed": dict,
     "stored_features": dict,
@@ -446,7 +449,21 @@ class Run:
 
     def standing_grant(self, request: ApprovalRequest) -> Grant | None:
         """Return a standing grant that was given in the run and fits a request."""
-        return next((grant for grant in self._state.grants if not _approvals.misfit(grant, request)), None)
+        fitting = (grant for grant in self._state.grants if not _approvals.misfit(grant, request))
+        return next((grant for grant in fitting if not self._limit_reached(grant, request)), None)
+
+    def use_standing_grant(self, grant: Grant, request: ApprovalRequest) -> str:
+        """Count a call of the run that begins by a standing grant; return why that covers no more of them, if so."""
+        why = self._limit_reached(grant, request)
+        if not why and grant.is_limited and grant.request_id is not None:
+            use = self._state.grant_uses.get(grant.request_id, GrantUse())
+            self._state.grant_uses[grant.request_id] = grant.used_by(request, use)
+        return why
+
+    def _limit_reached(self, grant: Grant, request: ApprovalRequest) -> str:
+        if not grant.is_limited:
+            return ""
+        return grant.limit_reached(request, self._state.grant_uses.get(grant.request_id or "", GrantUse()))
 
     def add_standing_grant(self, grant: Grant) -> None:
         """Keep a standing grant for the rest of the run."""
