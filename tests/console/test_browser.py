@@ -325,7 +325,8 @@ def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
 
     assert program.end().output.count("paid back") == 2
     page.get_by_role("link", name="Standing").click()
-    expect(page.get_by_role("listitem").filter(has_text="order any, amount up to 71")).to_contain_text("used for 2 calls")
+    grant = page.get_by_role("listitem").filter(has_text="order any, amount up to 71")
+    expect(grant).to_contain_text("used for 2 calls")
 
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
-from toolcrib.cli._run import is_file_of_servers
+from toolcrib.cli._find_toolset import is_file_of_servers
 from toolcrib.credentials import new_key
 from toolcrib.errors import TargetError
 from toolcrib.gateway import read_gateway, toolset_of_file

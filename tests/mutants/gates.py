@@ -305,7 +305,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "the context's list",
         "pipeline/_gates.py",
-        'return Ask("") if call.run.asks_for(call.name) else None',
+        'return calls.Ask("") if call.run.asks_for(call.name) else None',
         "return None",
     ),
     Gate(

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         fault_text,
         new_call_id,
     )
-    from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
+    from toolcrib.calls._call_event import CallEvent, CallRecord, DecisionNote, EventKind
     from toolcrib.calls._copied import copied
-    from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
+    from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
     from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
@@ -58,9 +58,9 @@ else:
             "._bounds": "Bound GrantUse",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
-            "._call_event": "CallEvent CallRecord EventKind",
+            "._call_event": "CallEvent CallRecord DecisionNote EventKind",
             "._copied": "copied",
-            "._decision": "Ask Complete Decision DecisionNote Reject RunNormally",
+            "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
             "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",

@@ -30,7 +30,7 @@ from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
-from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
 from toolcrib.schema import hidden_paths

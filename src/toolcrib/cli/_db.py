@@ -23,7 +23,7 @@ from toolcrib.approvals import (
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, database_name, file_of, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
-from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.database import SqliteTables, StoreTables, TablesVersion, file_version, make_file
 from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.record import prune_events, sqlite_event_tables

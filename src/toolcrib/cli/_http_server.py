@@ -8,8 +8,8 @@ import typer
 
 from toolcrib.adapters.mcp_server import AuthorizationServer, HttpOptions
 from toolcrib.cli._formatting import say
-from toolcrib.cli._run import Status
 from toolcrib.cli._serve_options import HttpFlags, OAuthFlags
+from toolcrib.cli._status import Status
 from toolcrib.gateway import GatewayOptions
 
 __all__ = ["http_options"]

@@ -11,8 +11,9 @@ import typer
 
 from toolcrib.cli._api import api_place, is_api
 from toolcrib.cli._clients import CLIENTS, SettingsFile, settings_of
+from toolcrib.cli._find_toolset import is_file_of_servers, is_servers, name_of, read_gateway, tools_of
 from toolcrib.cli._formatting import say, write
-from toolcrib.cli._run import exit_on_error, is_file_of_servers, is_servers, name_of, read_gateway, tools_of
+from toolcrib.cli._status import exit_on_error
 from toolcrib.errors import TargetError
 
 __all__ = ["import_servers", "install"]

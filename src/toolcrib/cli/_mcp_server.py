@@ -21,11 +21,13 @@ from toolcrib._run_sync import run_sync
 from toolcrib.adapters.mcp_client import server_of
 from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, build_server, serve_http, serve_stdio
 from toolcrib.cli._database import database_or, database_url, open_approvals, open_server_states, shown_name
+from toolcrib.cli._find_toolset import is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
 from toolcrib.cli._http_server import http_options
-from toolcrib.cli._run import Status, is_file_of_servers, name_of, recorder_of, tools_of
+from toolcrib.cli._run import recorder_of
 from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
 from toolcrib.cli._server_states import GatewayStates
+from toolcrib.cli._status import Status
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.errors import ServerError, ToolcribError, UnknownTool
 from toolcrib.gateway import GatewayFile, GatewayOptions, read_gateway

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from toolcrib import calls, record
 from toolcrib.calls import (
     ApprovalRequest,
-    DecisionNote,
     Denial,
     Failed,
     Grant,
@@ -35,7 +35,6 @@ from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._gates import ask_gates, decide, gates_of, reasons_for, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
-from toolcrib.record import Trace
 
 __all__ = [
     "admit_at_once",
@@ -146,7 +145,7 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
 # --- the record of its arrival
 
 
-def _note_arrival(trace: Trace, call: LiveCall) -> None:
+def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
     """Emit the arguments that came, which were read, and how the call came."""
     first, found = call.args.original or call.args, describe_arrival(call)
     requested = first.for_record
@@ -271,7 +270,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     call.enter(dict(data["metadata"]))
     if call.ctx is not None:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
-    call.notes = tuple(DecisionNote(**StoredFields(DecisionNote, note)) for note in data["decisions"])
+    call.notes = tuple(calls.DecisionNote(**StoredFields(calls.DecisionNote, note)) for note in data["decisions"])
     call.approval = Approval(
         reasons=tuple(data["asks"]),
         metadata=dict(data["ask_metadata"]),

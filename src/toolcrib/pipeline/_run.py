@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
+from toolcrib import record, schema, tools
 from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, GrantUse, ResultReader, StoredFields, versioned
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import (
@@ -38,9 +39,7 @@ from toolcrib.pipeline._run_options import (
     require_options,
     require_policies,
 )
-from toolcrib.record import Sink
-from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
-from toolcrib.tools import LinkedClient
+from toolcrib.schema import RunContext
 
 __all__ = ["Run", "RunView", "current_run", "run_for"]
 
@@ -179,7 +178,7 @@ class Run:
     agent: str | None = None
     conversation_id: str | None = None
     provide: Mapping[Any, Any] = field(default_factory=lambda: _NOTHING)
-    sinks: tuple[Sink, ...] = ()
+    sinks: tuple[record.Sink, ...] = ()
     entry: str = "pipeline"
     hook_errors: Literal["raise", "fail"] = "raise"
     errors: ErrorPolicy = "message"
@@ -191,8 +190,8 @@ class Run:
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     fence: Callable[[], Awaitable[None]] | None = None
     reader: ResultReader = MODEL
-    client: ClientLink | None = None
-    sample: Callable[[SampleRequest], Awaitable[Sampled]] | None = None
+    client: schema.ClientLink | None = None
+    sample: Callable[[schema.SampleRequest], Awaitable[schema.Sampled]] | None = None
     question_wait: float = 60.0
     record_words: bool = True
     gates: tuple[GateLike, ...] = ()
@@ -275,7 +274,7 @@ class Run:
         """
         return RunView(self, options)
 
-    def with_sinks(self, *sinks: Sink) -> RunView:
+    def with_sinks(self, *sinks: record.Sink) -> RunView:
         """Return a view of this run whose events go to more sinks."""
         return self.view(sinks=(*self.sinks, *sinks))
 
@@ -482,9 +481,9 @@ class Run:
 
     # --- the client
 
-    def client_of(self, ctx: RunContext[Any]) -> CallClient:
+    def client_of(self, ctx: RunContext[Any]) -> schema.CallClient:
         """Return the client of a call, with the host in its place where it lacks something."""
-        return LinkedClient(ctx, self.client, self.sample, self.read if self.feature_parts else None)
+        return tools.LinkedClient(ctx, self.client, self.sample, self.read if self.feature_parts else None)
 
     # --- its end
 

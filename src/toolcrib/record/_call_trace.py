@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from toolcrib import schema
 from toolcrib.calls import (
     ApprovalRequest,
     CallEvent,
@@ -26,7 +27,6 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError, exception_of
 from toolcrib.record._activity_trace import Within, carried, parent_of
 from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
-from toolcrib.schema import Progress
 
 __all__ = ["Trace"]
 
@@ -124,12 +124,12 @@ class Trace:
 
     def yielded(self, value: Any) -> None:
         """Note one value of a stream, or how far the call has come."""
-        if type(value) is Progress:
+        if type(value) is schema.Progress:
             self._progressed(value)
             return
         self._emit("yielded", partial(_with_value, lenient_later(value, limit=_VALUE_CHARS)))
 
-    def _progressed(self, progress: Progress) -> None:
+    def _progressed(self, progress: schema.Progress) -> None:
         at, is_last = time.perf_counter(), progress.progress == progress.total
         if self.closed or (at < self._next_progress and not is_last):
             return
