@@ -652,7 +652,19 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
     # --- the record
-    Gate("record", "record/_call_trace.py", 'self._emit("ended", data, ended_at, record)', "pass"),
+    Gate(
+        "record",
+        "record/_call_trace.py",
+        'self._emit("ended", partial(_end, record, earlier), ended_at, record)',
+        "pass",
+    ),
+    Gate(
+        "arguments of an event that is read later",
+        "pipeline/_arguments.py",
+        "self._is_atomic and not self.plan.spec.has_secrets",
+        "True",
+        ("tests/record/test_late_payloads.py",),
+    ),
     Gate(
         "record of a cancelled call",
         "pipeline/_live_call.py",

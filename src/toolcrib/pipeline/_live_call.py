@@ -409,7 +409,7 @@ class LiveCall:
             self.revise(arguments)
             arguments = self.args.values
             if self.trace is not None:
-                self.trace.arguments = self.args.for_display
+                self.trace.arguments = self.args.for_record
         if not execution.entered:
             self.update_execution(entered=True)
         return arguments
@@ -433,7 +433,7 @@ class LiveCall:
         if first is not None:
             first.begun = True
         if self.trace is not None:
-            self.trace.started(self.args.for_display)
+            self.trace.started(self.args.for_record)
 
     def undo_begin(self) -> None:
         """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""

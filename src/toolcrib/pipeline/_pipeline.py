@@ -171,12 +171,13 @@ class Pipeline:
         made = await self.admit(call, run, grant=grant)
         if isinstance(made, LiveCall) and made.plan.streams_through and made.state == "admitted":
             ended_early: Outcome | None = None
+            watched = made.watched
             with made:
                 while made.state == "admitted":
                     kept: list[Any] = []
                     async with values_of(made, kept) as values:
                         async for value in values:  # no generator in between: each costs as much as a value
-                            shown = await process_value(made, value) if made.watched else value
+                            shown = await process_value(made, value) if watched else value
                             kept.append(shown)
                             try:
                                 yield shown if plain else Yielded(shown)
@@ -514,7 +515,7 @@ class Pipeline:
         logs = _logs_calls(logging.INFO)
         if not (logs or self._sinks or run.sinks):
             return None
-        sinks = record.merged_sinks(self._sinks, run.sinks)
+        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
         sinks = (*sinks, record.LogSink()) if logs else sinks
         return record.Trace(call, run, sinks, "" if plan is None else plan.description)
 
