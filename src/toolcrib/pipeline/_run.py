@@ -233,7 +233,7 @@ class Run:
             require_options(self)
             if self.limits is not None and self.limits.concurrency is not None:
                 self.wrappers = (_in_slot,)
-        if self.approvals is not None or self.journal is not None or self.fence is not None:
+        if self.gates or self.features or not (self.approvals is self.journal is self.fence is None):
             self.begin_steps = None
         if self.errors != "message" or self.hook_errors != "raise":
             require_policies(self.errors, self.hook_errors)
