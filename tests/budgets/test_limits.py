@@ -90,4 +90,4 @@ def test_what_is_over_says_when_it_is_free_again() -> None:
         "`refund` is over its limit: at most 50 EUR a day, of which 40.5 are used. It costs 20 EUR. "
         "It is free again at 1970-01-01T00:01:00+00:00, in 48 s."
     )
-    assert never.endswith("It costs 60 EUR. Waiting does not help: go on without it.")
+    assert never.endswith("It costs 60 EUR. Waiting does not help.")

@@ -142,7 +142,7 @@ class Overrun:
         costs = "" if limit.spend is None else f" It costs {amount:f} {limit.unit}."
         used = f"at most {limit.text()}, of which {self.used:f} are used."
         if self.free_at is None:
-            return f"`{tool}` is over its limit: {used}{costs} Waiting does not help: go on without it."
+            return f"`{tool}` is over its limit: {used}{costs} Waiting does not help."
         when = datetime.fromtimestamp(self.free_at, UTC).isoformat(timespec="seconds")
         wait = ceil(self.free_at - at)
         return f"`{tool}` is over its limit: {used}{costs} It is free again at {when}, in {wait} s."

@@ -186,7 +186,7 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
         call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
     steps = begin_steps(run) if run.begin_steps is None else run.begin_steps
     if plan.begin_gates:
-        steps = (*steps, *(partial(_ask_at_begin, gate) for gate in plan.begin_gates if gate not in run_steps(run)))
+        steps = (*(partial(_ask_at_begin, gate) for gate in plan.begin_gates if gate not in run_steps(run)), *steps)
     return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call, steps) if steps else None)
 
 
@@ -248,7 +248,6 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
         return None
     is_asked = isinstance(error, StoppedAtBegin)
     if is_asked and error.outcome is not None:
-        await forget_begin(call)
         return call.close(error.outcome)
     if error.tool:  # of a turn that it ran: suspended, too, it would do again what it did before that turn
         call.error = ApprovalDenied(error.tool, _INSIDE)
@@ -294,10 +293,11 @@ def _cancelled(call: LiveCall, error: asyncio.CancelledError) -> ToolCancelled:
 def begin_steps(run: Run) -> tuple[BeginStep, ...]:
     """Return what the options of a run have a call pass right before its tool begins, made once.
 
-    Its store and its journal keep that it begins, and its fence and its gates say whether it still may.
+    Its gates and its fence say whether it still may, and its store and its journal keep that it begins.
     """
     journal, fence = run.journal, run.fence
-    steps: list[BeginStep] = []
+    # a gate first: where it stops the call, nothing else has to know
+    steps: list[BeginStep] = [partial(_ask_at_begin, gate) for gate in run_steps(run) if gate.begin is not None]
     if run.approvals is not None:
         steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found
     if journal is not None:
@@ -306,7 +306,6 @@ def begin_steps(run: Run) -> tuple[BeginStep, ...]:
         steps.append(note_begin)
     if fence is not None:
         steps.append(lambda call: fence())
-    steps += [partial(_ask_at_begin, gate) for gate in run_steps(run) if gate.begin is not None]
     run.set_begin_steps(tuple(steps))
     return tuple(steps)
 
