@@ -668,14 +668,14 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validation of what a host's call is recorded with",
         "pipeline/_live_call.py",
-        "not gated and self.trace is None and self.run.journal is None",
-        "not gated and self.run.journal is None",
+        "not gated and self.trace is None and self.run.durability.journal is None",
+        "not gated and self.run.durability.journal is None",
         _OF_HOSTS,
     ),
     Gate(
         "validation of what a host's call is kept with",
         "pipeline/_live_call.py",
-        "not gated and self.trace is None and self.run.journal is None",
+        "not gated and self.trace is None and self.run.durability.journal is None",
         "not gated and self.trace is None",
         _OF_HOSTS,
     ),

@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib.calls import Ask, Complete, Completed, Failed, Outcome, Reject, Suspended, ToolCall
 from toolcrib.hooks import DeliveryStep, FeatureParts, FeatureState, GateStep, HookSet, InputOrigin, ModelInput
-from toolcrib.pipeline import Call, Pipeline, Run
+from toolcrib.pipeline import Call, Channel, Pipeline, Run
 from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.testing import ScriptedClient
@@ -180,7 +180,7 @@ async def test_a_feature_reads_each_value_of_a_stream_before_it_is_given_on() ->
 
 
 async def test_a_feature_reads_what_the_user_says_and_what_a_client_answers() -> None:
-    run = Run(features=[Notes()], client=ScriptedClient(texts=["because"]))
+    run = Run(features=[Notes()], channel=Channel(client=ScriptedClient(texts=["because"])))
 
     run.add_user_message("ask it")
     await Pipeline([ask]).run(ToolCall("ask"), run)

@@ -28,7 +28,7 @@ from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
 from toolcrib.cli._server_states import GatewayStates
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.errors import ServerError, ToolcribError, UnknownTool
-from toolcrib.pipeline import Run, local_user
+from toolcrib.pipeline import Durability, Run, local_user
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
 from toolcrib.toolsets import Toolset
 
@@ -107,7 +107,7 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
         wait=given.wait or 0.0,
         run=None
         if policy is None and store is None
-        else lambda principal: Run(limits=file.limits, features=features, store=store),
+        else lambda principal: Run(limits=file.limits, features=features, durability=Durability(store)),
         limits=file.limits,
         sinks=sinks,
         code_mode=given.code_mode,

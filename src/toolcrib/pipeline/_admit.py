@@ -78,7 +78,7 @@ async def pass_gates(
         if refused is None and gates.after:
             with call.activate():
                 refused = await ask_gates(call, gates.after)
-        if refused is None and ask and (gates.approve or call.approval.reasons or run.store is not None):
+        if refused is None and ask and (gates.approve or call.approval.reasons or run.durability.store is not None):
             refused = await approve(call, grant)
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
@@ -91,8 +91,8 @@ async def pass_gates(
 
 def admit_at_once(call: LiveCall) -> bool:
     """Admit a call that was read and of which no sink hears, where no gate is asked about it; return whether it is."""
-    gates = gates_of(call)
-    if gates.before or gates.after or gates.approve or call.approval.reasons or call.run.store is not None:
+    gates, store = gates_of(call), call.run.durability.store
+    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:
         return False
     _enter(call)
     call.admit(gated=gates.read_host_arguments)
@@ -166,8 +166,8 @@ def describe_arrival(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
     found |= {name: value for name, value in said.items() if value}
     if run.available is not None or call.name in run.revealed:
         found["offered"] = call.name in run.revealed or (run.available is not None and call.name in run.available)
-    if run.access is not None and call.plan.entry.scopes:
-        found["scopes"] = sorted(run.access.scopes)
+    if run.channel.access is not None and call.plan.entry.scopes:
+        found["scopes"] = sorted(run.channel.access.scopes)
     if run.asks_for(call.name):
         found["asks"] = True
     if run.principal is not None:

@@ -407,7 +407,11 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         f"ask_{made.hex}",
         "; ".join(reason for reason in reasons if reason),
         call_id=call.id if call.request is None else call.request.call_id,
-        metadata={**(extra or {}), **call.approval.metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
+        metadata={
+            **(extra or {}),
+            **call.approval.metadata,
+            **(_known_of(call) if in_doubt else {}),
+        },
         parameters=_schema_of(call),
         in_doubt=in_doubt,
         returns=output_schema(plan.tool) if in_doubt else None,
@@ -482,9 +486,14 @@ def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
     Args:
         ended: Whether the call is known to have ended, and only its result is not.
     """
-    error = call.run.begun.get(call.id, {}).get("failed with")
+    error = _known_of(call).get("failed with")
     doubt = _LOST if ended else _CUT_OFF if error is None else _FAILED.format(error=error)
     return f"{doubt}. {_ANSWERS if call.history.mismatch is None else _CHANGED.format(error=call.history.mismatch)}"
+
+
+def _known_of(call: LiveCall) -> Mapping[str, Any]:
+    """Return what the run knows of the earlier execution of a call."""
+    return call.run.durability.begun.get(call.id, {})
 
 
 def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:

@@ -259,7 +259,7 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
 def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
     outcome = hook_failure(call.plan, call.id, call.run, "observer", raised.hook, raised.error)
     call.close(outcome)
-    if call.run.hook_errors == "raise":
+    if call.run.channel.hook_errors == "raise":
         raise raised.error from raised.error.__cause__
     return outcome
 
@@ -284,7 +284,7 @@ def begin_steps(run: Run) -> tuple[BeginStep, ...]:
 
     Its store and its journal keep that it begins, and its fence says whether it still may.
     """
-    journal, fence = run.journal, run.fence
+    journal, fence = run.durability.journal, run.durability.fence
     steps: list[BeginStep] = []
     if run.approvals is not None:
         steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found

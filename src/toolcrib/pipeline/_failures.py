@@ -139,7 +139,7 @@ def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed
     reference = f"e_{token_hex(6)}"
     _log.error("%s failed in the call %s (reference %s)", what, failed.call_id, reference, exc_info=error)
     failed = replace(failed, reference=reference, traceback=_traceback_of(error))
-    if run.errors == "message":
+    if run.channel.errors == "message":
         return failed
     problem = f"{what} failed"
     if isinstance(error, ServerError):
@@ -204,7 +204,7 @@ def visible_names(toolset: Toolset, run: Run, caller: str = "") -> tuple[str, ..
         run: The run of the calls.
         caller: Who makes them at the provider, where that is known.
     """
-    access = run.access
+    access = run.channel.access
     entries = [
         entry
         for entry in toolset.entries.values()

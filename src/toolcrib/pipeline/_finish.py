@@ -163,13 +163,13 @@ async def store_long_result(plan: CompiledTool, call_id: str, value: Any, run: R
     if reader is None or store is None or limit is None or not offered(reader, run):
         return None
     return await results.keep_result(
-        store, value, results.Owner(run.principal, plan.name, call_id), run.reader, limit, reader.name
+        store, value, results.Owner(run.principal, plan.name, call_id), run.channel.reader, limit, reader.name
     )
 
 
 def shown_limit(plan: CompiledTool, run: Run) -> int | None:
     """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
-    whole = plan.reader is not None and run.reader.value_chars is not None
+    whole = plan.reader is not None and run.channel.reader.value_chars is not None
     return None if whole else plan.max_result_chars
 
 

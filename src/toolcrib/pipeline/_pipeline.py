@@ -476,7 +476,7 @@ class Pipeline:
         if call.error is None:
             most = plan.max_result_chars if plan.reader is None else shown_limit(plan, run)
             outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
-            if run.requirements:
+            if run.limits is not None and run.limits.requirements:
                 run.completed.add(plan.name)
         else:
             outcome = tool_failure(plan, call_id, run, call.error)

@@ -199,7 +199,7 @@ class Trace:
             call_id=call.id,
             tool=call.name,
             run_id=run.id,
-            entry=run.entry,
+            entry=run.channel.entry,
             principal=run.principal,
             arguments=self.arguments,
             requested=None if self.requested == self.arguments else self.requested,
@@ -225,9 +225,9 @@ class Trace:
     def _emit(
         self, kind: EventKind, data: Mapping[str, Any], at: datetime | None = None, record: CallRecord | None = None
     ) -> None:
-        call, run = self._call, self._run
+        call, run, entry = self._call, self._run, self._run.channel.entry
         event = CallEvent(
-            kind, call.id, call.name, run.id, run.entry, at or now(), data, record, self._parent, self._description
+            kind, call.id, call.name, run.id, entry, at or now(), data, record, self._parent, self._description
         )
         for sink in self._sinks:
             try:

@@ -163,9 +163,9 @@ class DurableToolkit(Answers):
 
         return recorded.view(
             principal=data["principal"] or given.principal,
-            agent=data.get("agent") or given.agent or self.name,
-            parent_id=data.get("parent") or given.parent_id,
-            conversation_id=data.get("conversation_id") or given.conversation_id,
+            agent=data.get("agent") or given.channel.agent or self.name,
+            parent_id=data.get("parent") or given.channel.parent_id,
+            conversation_id=data.get("conversation_id") or given.channel.conversation_id,
             approvals=store,
             program_id=run,
             begun=begun,
