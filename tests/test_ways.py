@@ -37,7 +37,7 @@ from toolcrib.calls import (
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalRequired, ModelRetry, UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
+from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run, current_run
 from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink, Way
@@ -237,7 +237,7 @@ async def test_a_masked_error_shows_a_reference_that_the_record_has(way: Way, er
     async def broken() -> None:
         raise error
 
-    caller = way([broken], errors="masked")
+    caller = way([broken], channel=Channel(errors="masked"))
 
     outcome = await caller.call("broken")
 

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from toolcrib.calls import (
@@ -167,8 +167,9 @@ class Caller:
         self.records: list[dict[str, Any]] = []
         self.shown: list[str] = []
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
-        merged: dict[str, Any] = {"channel": Channel(entry=way.title), **options, "sinks": sinks}
-        self.run = Run(**merged)
+        given: Channel = options.get("channel", Channel())
+        channel = replace(given, entry=way.title) if given.entry == Channel.entry else given
+        self.run = Run(**{**options, "channel": channel, "sinks": sinks})
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
         """Call a tool with arguments as JSON text or as values, and return the outcome."""
