@@ -1155,7 +1155,7 @@ async def test_a_question_that_no_person_can_answer_names_the_tool_and_the_mend(
     if way.title == "mcp over stdio":
         pytest.skip("the client is told which capability it lacks")
 
-    outcome = await way([asking(got)], question_wait=0).call("ask", {"text": "Sure?"})
+    outcome = await way([asking(got)], channel=Channel(question_wait=0)).call("ask", {"text": "Sure?"})
 
     assert isinstance(outcome, Failed), outcome
     assert got == []
