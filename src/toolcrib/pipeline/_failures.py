@@ -44,7 +44,6 @@ __all__ = [
     "invalid_arguments",
     "not_allowed",
     "not_offered",
-    "offered",
     "tool_failure",
     "unknown",
     "visible_names",
@@ -171,13 +170,6 @@ def described(error: Exception) -> str:
 # --- step 1
 
 
-def offered(entry: ToolEntry, run: Run) -> bool:
-    """Return whether a tool may be called in a run."""
-    if not entry.off if run.available is None else entry.name in run.available:
-        return True
-    return entry.name in run.revealed
-
-
 def not_offered(name: str, call_id: str) -> Failed:
     """Return the outcome for a tool that exists, and was not offered."""
     error = NotAvailable(name, "it was not offered in this run")
@@ -208,7 +200,7 @@ def visible_names(toolset: Toolset, run: Run, caller: str = "") -> tuple[str, ..
     entries = [
         entry
         for entry in toolset.entries.values()
-        if offered(entry, run)
+        if run.offers(entry)
         and not (access is not None and access.lacks(entry.scopes))
         and (not caller or entry.provider.permits(caller))
     ]

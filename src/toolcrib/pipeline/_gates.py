@@ -26,7 +26,7 @@ from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, DecisionHook, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._arguments import equal_values
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
-from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
+from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered
 from toolcrib.pipeline._finish import completed_outcome, context_of
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -167,7 +167,7 @@ async def apply_pre(call: LiveCall) -> Failed | None:
 
 
 def _check_offer(call: LiveCall) -> Failed | None:
-    if not offered(call.plan.entry, call.run):
+    if not call.run.offers(call.plan.entry):
         return not_offered(call.name, call.id)
     return not_allowed(call.plan.entry, call.received)
 
@@ -252,7 +252,7 @@ def steps_between(plan: CompiledTool, run: Run) -> list[tuple[str, str]]:
     lines.append(("execute", f"`{plan.name}` runs"))
     lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.value_post_hooks, *plan.buffered_post_hooks)]
     lines += [("deliver", step.name) for step in (*plan.deliveries, *run.delivery_steps)]
-    lines += [("deliver", "result store")] if plan.reader is not None else []
+    lines += [("deliver", plan.shortener.name)] if plan.shortener is not None else []
     return lines
 
 

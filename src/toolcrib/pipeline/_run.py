@@ -46,6 +46,7 @@ from toolcrib.pipeline._run_options import (
 from toolcrib.record import Sink
 from toolcrib.schema import CallClient, RunContext
 from toolcrib.tools import LinkedClient
+from toolcrib.toolsets import ToolEntry
 
 __all__ = ["Run", "RunView", "current_run", "run_for"]
 
@@ -316,6 +317,12 @@ class Run:
     def revealed(self) -> dict[str, None]:
         """The names that were found in the run and may be called as well, in the order they were found."""
         return self._state.revealed
+
+    def offers(self, entry: ToolEntry) -> bool:
+        """Return whether a tool may be called in the run."""
+        if not entry.off if self.available is None else entry.name in self.available:
+            return True
+        return entry.name in self.revealed
 
     def admit(self, tool: str) -> LimitReached | None:
         """Count one call of `tool`; return the limit that forbids it, if one does."""
