@@ -1,4 +1,4 @@
-"""Deliveries: what each value and result of a tool passes before anyone outside of the pipeline has it, and what shortens results."""
+"""Deliveries, which each value and result of a tool passes before anyone outside has it, and what shortens results."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt, stored_error
+from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt
 from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import failure
+from toolcrib.pipeline._failures import failure, stored_error
 from toolcrib.pipeline._gates import ask_gates, decide, gates_of, reasons_for, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -326,8 +326,8 @@ async def recover_in_doubt(
         return refused
     with call:
         call.state = "executing"
-        call.update_history(doubts=0 if call.plan.tool.options.idempotent else begun - 1)
-        edited = None if used is None or call.plan.tool.options.idempotent else used.override_args
+        call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
+        edited = None if used is None or call.tool.options.idempotent else used.override_args
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
             refused = await _resolve_doubt(call, given, used)
@@ -384,7 +384,7 @@ async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | Non
 
 async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
-    if call.plan.tool.options.idempotent:
+    if call.tool.options.idempotent:
         return await approve(call, given, used, occasion="recovered")
     if call.state == "executing":
         # so that the request is another than that of an earlier doubt about the same call

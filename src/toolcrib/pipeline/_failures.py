@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from secrets import token_hex
@@ -44,6 +45,7 @@ __all__ = [
     "invalid_arguments",
     "not_allowed",
     "not_offered",
+    "stored_error",
     "tool_failure",
     "unknown",
     "visible_names",
@@ -160,6 +162,13 @@ def _outside(frames: TracebackType | None) -> TracebackType | None:
     while frame is not None and str(frame.tb_frame.f_globals.get("__name__")).startswith(_OWN):
         frame = frame.tb_next
     return frames if frame is None else frame
+
+
+def stored_error(data: Mapping[str, str]) -> Exception:
+    """Return an exception that reads as the one that a tool raised in another process."""
+    name = data["type"]
+    kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
+    return kind(data["message"])
 
 
 def described(error: Exception) -> str:

@@ -14,7 +14,7 @@ from toolcrib.errors import HookError, exception_of
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import described, hook_failure
+from toolcrib.pipeline._failures import described
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -51,7 +51,7 @@ async def apply_post(call: LiveCall) -> Failed | None:
         except BaseException as error:  # middleware is the user's code; raising the tool's own error is passing it on
             if error is result:
                 continue
-            return hook_failure(call.plan, call.id, call.run, "post hook", step.name, error)
+            return call.hook_failure("post hook", step.name, error)
     if isinstance(result, Exception) and result is not returned:  # a tool may return an exception without raising it
         call.set_result(error=result)
     else:
@@ -79,7 +79,7 @@ async def deliver_result(call: LiveCall) -> Failed | None:
             call.set_result(await _delivered_value(call), delivered=True)
     except HookError as error:
         if call.error is None:
-            return hook_failure(call.plan, call.id, call.run, "delivery", error.hook, error.__cause__ or error)
+            return call.hook_failure("delivery", error.hook, error.__cause__ or error)
     return None
 
 
