@@ -171,7 +171,7 @@ async def test_a_feature_reads_what_every_outcome_says(
 async def test_a_feature_reads_why_a_stored_call_is_not_taken_up() -> None:
     suspended = await Pipeline([send]).run(ToolCall("send"), Run(features=[Notes(asks=True)]))
     assert isinstance(suspended, Suspended)
-    state = suspended.to_dict()["call"]
+    state: dict[str, Any] = suspended.to_dict()["call"]
     changed, gone = Run(features=[Notes()]), Run(features=[Notes()])
 
     Pipeline([send]).restore({**state, "arguments": {"text": 1}, "given": None}, changed)

@@ -67,7 +67,8 @@ def test_an_option_of_another_type_is_refused_when_the_run_is_made(options: dict
 )
 def test_an_option_that_stands_elsewhere_says_where(name: str, mend: str) -> None:
     with pytest.raises(TypeError, match=rf"`{name}`.*{mend}"):
-        Run(**{name: None})
+        options: dict[str, Any] = {name: None}
+        Run(**options)
 
 
 def test_a_run_has_few_options() -> None:
@@ -86,7 +87,7 @@ def test_a_view_changes_single_options_of_a_channel_and_a_durability() -> None:
 
 def test_what_has_to_be_called_is_given_as_requirements() -> None:
     with pytest.raises(TypeError, match=r"CallLimits: requirements has 'save'.*must_call"):
-        CallLimits(requirements=["save"])  # type: ignore[arg-type, list-item] -- what a beginner gives
+        CallLimits(requirements=["save"])  # type: ignore[list-item] -- what a beginner gives
 
 
 @pytest.mark.parametrize("options", [{"total": "3"}, {"total": True}, {"per_tool": {"a": "3"}}, {"concurrency": 1.5}])

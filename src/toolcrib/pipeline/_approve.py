@@ -401,7 +401,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
     in_doubt = call.history.doubts > 0
-    earlier = run.durability.begun.get(call.id, {}) if in_doubt else {}
+    earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
     doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.args.digest}"
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = call.request_about(

@@ -146,28 +146,10 @@ class Run:
     """
 
     __slots__ = (
-        "_state",
-        "approvals",
-        "approver",
-        "available",
-        "begin_steps",
-        "channel",
-        "compiled_gates",
-        "deliveries",
-        "delivery_steps",
-        "deps",
-        "durability",
-        "feature_parts",
-        "features",
-        "gate_steps",
-        "gates",
-        "id",
-        "limits",
-        "principal",
-        "provide",
-        "sinks",
-        "wrappers",
-    )
+        "_state", "approvals", "approver", "available", "begin_steps", "channel", "compiled_gates", "deliveries",
+        "delivery_steps", "deps", "durability", "feature_parts", "features", "gate_steps", "gates", "id", "limits",
+        "principal", "provide", "sinks", "wrappers",
+    )  # fmt: skip
     id: str
     deps: Any
     limits: CallLimits | None
@@ -509,7 +491,7 @@ class Run:
         )
 
     def _lacking(self) -> Iterator[Requirement]:
-        required = () if self.limits is None else self.limits.requirements
+        required: Sequence[Requirement] = () if self.limits is None else self.limits.requirements
         return (one for one in required if one.tool not in self.completed)
 
     def context(self) -> RunContext[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from types import MappingProxyType
@@ -54,7 +54,7 @@ class CallLimits:
     total: int | None = None
     per_tool: int | Mapping[str, int] | None = None
     concurrency: int | None = None
-    requirements: tuple[Requirement, ...] = ()
+    requirements: Sequence[Requirement] = ()
 
     def __post_init__(self) -> None:
         mend = "requirements, as in requirements=[must_call('save')]"

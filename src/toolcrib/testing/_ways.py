@@ -169,7 +169,8 @@ class Caller:
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
         given: Channel = options.get("channel", Channel())
         channel = replace(given, entry=way.title) if given.entry == Channel.entry else given
-        self.run = Run(**{**options, "channel": channel, "sinks": sinks})
+        merged: dict[str, Any] = {**options, "channel": channel, "sinks": sinks}
+        self.run = Run(**merged)
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:
         """Call a tool with arguments as JSON text or as values, and return the outcome."""
