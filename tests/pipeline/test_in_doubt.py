@@ -353,11 +353,12 @@ def pay_in_a_process(folder: Path) -> None:
     """Make a call in a process that ends after it, with a store in the folder."""
     program = (
         "import asyncio\n"
-        "from toolcrib import Pipeline, Run, SqliteApprovalStore, ToolCall, tool\n"
+        "from toolcrib import Durability, Pipeline, Run, SqliteApprovalStore, ToolCall, tool\n"
         "@tool\n"
         "async def pay(cents: int) -> str:\n"
         "    return 'paid'\n"
-        "asyncio.run(Pipeline([pay]).run(ToolCall('pay', {'cents': 5}), Run(store=SqliteApprovalStore('a.db'))))\n"
+        "run = Run(durability=Durability(SqliteApprovalStore('a.db')))\n"
+        "asyncio.run(Pipeline([pay]).run(ToolCall('pay', {'cents': 5}), run))\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
 

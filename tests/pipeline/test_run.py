@@ -66,8 +66,9 @@ def test_an_option_of_another_type_is_refused_when_the_run_is_made(options: dict
     ],
 )
 def test_an_option_that_stands_elsewhere_says_where(name: str, mend: str) -> None:
+    options: dict[str, Any] = {name: None}
+
     with pytest.raises(TypeError, match=rf"`{name}`.*{mend}"):
-        options: dict[str, Any] = {name: None}
         Run(**options)
 
 
