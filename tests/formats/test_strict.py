@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from tests.effort import examples
 from tests.formats.replies import declarations
 from tests.formats.strictly import not_strict
-from tests.schema.bombs import KINDS, bomb
+from tests.jsonschema.bombs import KINDS, bomb
 from toolcrib.errors import FormatError, SchemaTooLarge
 from toolcrib.formats import WireFormat, definition, without_filler
 from toolcrib.tools import ez_tool

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.errors import FormatError
-from toolcrib.schema import SchemaWalk, describe_shape, described, in_prose, ref_of
+from toolcrib.jsonschema import SchemaWalk, describe_shape, described, in_prose, ref_of
 
 __all__ = [
     "NUMBERS",

@@ -93,7 +93,7 @@ class Form:
     def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
         if not self.schema.get("properties"):
             return given
-        checker: Any = importlib.import_module("toolcrib.schema.checker")  # which few tools need
+        checker: Any = importlib.import_module("toolcrib.jsonschema.checker")  # which few tools need
         problem = next(map(str, checker.misfits(self.schema, given)), None)
         if problem is not None:
             raise ClientAnswerError(self._tool, problem)

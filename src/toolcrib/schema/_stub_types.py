@@ -14,11 +14,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.schema._json_schema import map_subschemas
-from toolcrib.schema._merge import ABOUT
-from toolcrib.schema._repair import as_one
-from toolcrib.schema._schema_walk import SchemaWalk, ref_of
-from toolcrib.schema._shape import PYTHON_TYPES
+from toolcrib.jsonschema import ABOUT, PYTHON_TYPES, SchemaWalk, as_one, ref_of, rewrite
 from toolcrib.schema._signature import unnamed_text
 
 __all__ = ["STUB_IMPORTS", "SignatureTypes", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
@@ -270,7 +266,7 @@ def _split(schema: Any) -> tuple[str, list[Any]]:
         for key, part in sorted(named.items())
         if key not in skipped
     }
-    return json.dumps(map_subschemas(telling, inside.append), sort_keys=True, default=str), inside
+    return json.dumps(rewrite(telling, inside.append), sort_keys=True, default=str), inside
 
 
 def literal(values: Sequence[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import mcp_types as types
 
 from toolcrib.adapters.mcp_server._media import is_block_type
-from toolcrib.schema.checker import Checker, checker_of
+from toolcrib.jsonschema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
 

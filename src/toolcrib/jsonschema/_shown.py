@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from toolcrib.schema._json_schema import map_subschemas, subschemas
-from toolcrib.schema._merge import ABOUT, both_of, merged
-from toolcrib.schema._patterns import is_portable
-from toolcrib.schema._prose import described, in_prose
-from toolcrib.schema._repair import as_one
-from toolcrib.schema._schema_walk import SchemaWalk, ref_of
+from toolcrib.jsonschema._composition import as_one, both_of, merged
+from toolcrib.jsonschema._patterns import is_portable
+from toolcrib.jsonschema._visitor import ABOUT, parts_of, ref_of, rewrite
+from toolcrib.jsonschema._walk import SchemaWalk
+from toolcrib.jsonschema._words import described, in_prose
 
 __all__ = ["references_in", "shown_arguments"]
 
@@ -56,14 +55,7 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def references_in(part: Any) -> Iterator[str]:
     """Yield the references in a schema; its definitions are not looked into."""
-    waiting = [part]
-    while waiting:
-        one = waiting.pop()
-        ref = ref_of(one)
-        if ref is not None:
-            yield ref
-        if isinstance(one, Mapping):
-            waiting += [inner for keys, inner in subschemas(cast("Mapping[str, Any]", one)) if keys[0] != "$defs"]
+    return (ref for one in parts_of(part, definitions=False) if (ref := ref_of(one)) is not None)
 
 
 # --- the root
@@ -190,7 +182,7 @@ class _Shown:
         kept = {
             key: made.pop(key) for key in ("not", "if") if key in made
         }  # a narrower one would say more than it does
-        return {**map_subschemas(made, self.of), **kept}
+        return {**rewrite(made, self.of), **kept}
 
     def _one(self, made: dict[str, Any]) -> dict[str, Any]:
         """Return what has to fit several schemas at once as one schema, where that can be written."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.schema._repair import as_one
-from toolcrib.schema._schema_walk import SchemaWalk, ref_of
+from toolcrib.jsonschema._composition import as_one
+from toolcrib.jsonschema._visitor import ref_of
+from toolcrib.jsonschema._walk import SchemaWalk
 
 __all__ = ["PYTHON_TYPES", "describe_shape"]
 

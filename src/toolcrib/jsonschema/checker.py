@@ -26,17 +26,16 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
-from toolcrib.schema._patterns import is_pattern, pattern_of
-from toolcrib.schema._problems import brief, path_of
-from toolcrib.schema._references import dangling
-from toolcrib.schema._repair import satisfiable
-from toolcrib.schema._schema_walk import check_nesting, check_size
+from toolcrib.jsonschema._patterns import is_pattern, pattern_of
+from toolcrib.jsonschema._references import dangling
+from toolcrib.jsonschema._repair import satisfiable
+from toolcrib.jsonschema._walk import check_nesting
+from toolcrib.jsonschema._words import brief, path_of
 
 __all__ = [
     "SMALL",
     "Checker",
     "Misfit",
-    "check_size",
     "checker_of",
     "checks_of",
     "misfits",

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.schema.checker import Checker, check_size, misfits
+from toolcrib.jsonschema import check_size
+from toolcrib.jsonschema.checker import Checker, misfits
 from toolcrib.tools import ez_tool
 
 
