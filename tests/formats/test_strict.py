@@ -195,6 +195,13 @@ def test_what_is_unknown_stays() -> None:
     assert without_filler({"value": 1, "other": None}, parameters) == {"value": 1, "other": None}
 
 
+def test_nulls_in_items_that_have_a_place_of_their_own_are_left_out() -> None:
+    part = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]}
+    schema = {"type": "object", "properties": {"pair": {"type": "array", "prefixItems": [{"type": "null"}, part]}}}
+
+    assert without_filler({"pair": [None, {"a": "x", "b": None}]}, schema) == {"pair": [None, {"a": "x"}]}
+
+
 _simple = st.sampled_from(
     [{"type": "string"}, {"type": ["integer", "null"]}, {"enum": ["a", 1]}, {"type": "number", "minimum": 1}, {}]
 )

@@ -112,6 +112,13 @@ def test_a_value_of_a_schema_that_allows_none_is_to_be_left_out() -> None:
     assert str(misfit) == "w: must be left out, as the schema allows it no value; got 1"
 
 
+@pytest.mark.parametrize("schema", [{"anyOf": [False]}, {"oneOf": [False, False]}])
+def test_a_value_of_no_choice_but_false_is_to_be_left_out(schema: Any) -> None:
+    (misfit,) = misfits({"properties": {"w": schema}}, {"w": 1})
+
+    assert str(misfit) == "w: must be left out, as the schema allows it no value; got 1"
+
+
 @pytest.mark.parametrize("item", [{"a": 1}, [1], "x"], ids=["object", "list", "text"])
 def test_items_of_any_number_are_compared(item: Any) -> None:
     items = [*range(2_000), item]

@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from toolcrib.jsonschema._visitor import (
         ABOUT,
         CHOICES,
+        HOLDERS,
         alternatives,
         children,
+        definitions_in,
         kinds_of,
-        parts_of,
         properties_of,
         ref_of,
         rewrite,
+        subschemas,
         values_of,
         wrapped,
     )
-    from toolcrib.jsonschema._walk import SchemaWalk, check_nesting, check_size
+    from toolcrib.jsonschema._walk import SchemaWalk, check_nesting, check_size, written_out
     from toolcrib.jsonschema._words import PROSE, brief, described, in_prose, path_of, schema_texts, type_words
 else:
     __getattr__, __dir__ = lazy_names(
@@ -41,9 +43,10 @@ else:
             "._shape": "PYTHON_TYPES describe_shape",
             "._shown": "shown_arguments",
             "._visitor": (
-                "ABOUT CHOICES alternatives children kinds_of parts_of properties_of ref_of rewrite values_of wrapped"
+                "ABOUT CHOICES HOLDERS alternatives children definitions_in kinds_of properties_of ref_of "
+                "rewrite subschemas values_of wrapped"
             ),
-            "._walk": "SchemaWalk check_nesting check_size",
+            "._walk": "SchemaWalk check_nesting check_size written_out",
             "._words": "PROSE brief described in_prose path_of schema_texts type_words",
         },
     )
@@ -51,6 +54,7 @@ else:
 __all__ = [
     "ABOUT",
     "CHOICES",
+    "HOLDERS",
     "PROSE",
     "PYTHON_TYPES",
     "SchemaWalk",
@@ -61,11 +65,11 @@ __all__ = [
     "check_nesting",
     "check_size",
     "children",
+    "definitions_in",
     "describe_shape",
     "described",
     "in_prose",
     "kinds_of",
-    "parts_of",
     "path_of",
     "properties_of",
     "ref_of",
@@ -73,8 +77,10 @@ __all__ = [
     "satisfiable",
     "schema_texts",
     "shown_arguments",
+    "subschemas",
     "type_words",
     "values_of",
     "with_definitions",
     "wrapped",
+    "written_out",
 ]

@@ -5,18 +5,17 @@ What fits the schema that is shown fits the one that arguments are checked again
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from toolcrib.jsonschema._composition import as_one, both_of, merged
 from toolcrib.jsonschema._patterns import is_portable
-from toolcrib.jsonschema._visitor import ABOUT, parts_of, ref_of, rewrite
+from toolcrib.jsonschema._visitor import ABOUT, CHOICES, definitions_in, ref_of, rewrite, values_of
 from toolcrib.jsonschema._walk import SchemaWalk
 from toolcrib.jsonschema._words import described, in_prose
 
-__all__ = ["references_in", "shown_arguments"]
+__all__ = ["shown_arguments"]
 
-_CHOICES = ("anyOf", "oneOf")
 _AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 _OF_KIND = {
@@ -44,18 +43,13 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     definitions = cast("Mapping[str, Any]", parameters.get("$defs") or {})
     shown = _Shown(walk)
     made, used = shown.of(made), dict[str, Any]()
-    waiting = list(references_in(made)) if definitions else []
+    waiting = list(definitions_in(made)) if definitions else []
     while waiting:
-        name = waiting.pop().removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
+        name = waiting.pop()
         if name in definitions and name not in used:
             used[name] = shown.of(definitions[name])
-            waiting += references_in(used[name])
+            waiting += definitions_in(used[name])
     return {**made, "$defs": {name: used[name] for name in definitions if name in used}} if used else made
-
-
-def references_in(part: Any) -> Iterator[str]:
-    """Yield the references in a schema; its definitions are not looked into."""
-    return (ref for one in parts_of(part, definitions=False) if (ref := ref_of(one)) is not None)
 
 
 # --- the root
@@ -68,7 +62,7 @@ def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
         made["type"] = "object"
     made = as_one({"type": "object", **made}, walk)
     words: list[str] = []
-    for key in _CHOICES:
+    for key in CHOICES:
         if isinstance(choices := made.pop(key, None), list):
             made, text = _united(made, cast("list[Any]", choices), walk)
             words.append(text)
@@ -85,7 +79,7 @@ def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> 
         choice = waiting.pop()
         walk.count()
         named = as_one(walk.resolved(choice), walk)
-        inner = [one for key in _CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
+        inner = [one for key in CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
         if inner:
             waiting += [merged(walk.resolved(one), named) for one in reversed(inner)]
         elif named.get("type", "object") in ("object", ["object"]):
@@ -117,12 +111,8 @@ def _any_of(parts: Sequence[Any]) -> Any:
 
 
 def _constant(part: Any) -> tuple[Any] | None:
-    if not isinstance(part, Mapping):
-        return None
-    named = cast("Mapping[str, Any]", part)
-    values = [named["const"]] if "const" in named else named.get("enum")
-    listed = cast("list[Any]", values) if isinstance(values, list) else []
-    return (listed[0],) if len(listed) == 1 else None
+    values = values_of(part) or ()
+    return (values[0],) if len(values) == 1 else None
 
 
 def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> str:
@@ -229,9 +219,9 @@ def _infer_type(made: dict[str, Any]) -> None:
     """Give a schema that says something of one type alone that type."""
     if made.keys() & set(_TYPED):
         return
-    values: Any = [made["const"]] if "const" in made else made.get("enum")
-    if isinstance(values, list):
-        kinds = list(dict.fromkeys(_kind_of(value) for value in cast("list[object]", values)))
+    values = values_of(made)
+    if values is not None:
+        kinds = list(dict.fromkeys(map(_kind_of, values)))
         if kinds:
             made["type"] = kinds[0] if len(kinds) == 1 else kinds
         return

@@ -13,14 +13,16 @@ from urllib.parse import unquote
 __all__ = [
     "ABOUT",
     "CHOICES",
+    "HOLDERS",
     "alternatives",
     "children",
+    "definitions_in",
     "kinds_of",
-    "parts_of",
     "pointed_at",
     "properties_of",
     "ref_of",
     "rewrite",
+    "subschemas",
     "values_of",
     "wrapped",
 ]
@@ -31,6 +33,9 @@ _ONE = frozenset(
 )
 _LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
 _TABLES = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+
+HOLDERS = _ONE | _LISTS | _TABLES
+"""Keywords that hold schemas."""
 
 CHOICES = ("anyOf", "oneOf")
 """Keywords whose schemas are alternatives."""
@@ -79,7 +84,7 @@ def children(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...],
                 yield (key, name), cast("Mapping[str, Any]", part)
 
 
-def parts_of(schema: Any, *, definitions: bool = True) -> Iterator[Mapping[str, Any]]:
+def subschemas(schema: Any, *, definitions: bool = True) -> Iterator[Mapping[str, Any]]:
     """Yield a schema and every schema in it, at any depth; references are not followed.
 
     Args:
@@ -97,6 +102,14 @@ def ref_of(schema: Any) -> str | None:
     """Return the reference that a schema has; None for one without."""
     ref: Any = cast("Mapping[str, Any]", schema).get("$ref") if isinstance(schema, Mapping) else None
     return ref if isinstance(ref, str) else None
+
+
+def definitions_in(schema: Any) -> Iterator[str]:
+    """Yield the names of the definitions in `$defs` that a schema refers to by itself; its own are not looked into."""
+    for part in subschemas(schema, definitions=False):
+        ref = ref_of(part)
+        if ref is not None:
+            yield ref.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
 
 
 def pointed_at(root: Any, pointer: str) -> Any:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.jsonschema._visitor import pointed_at, properties_of, ref_of
+from toolcrib.jsonschema._visitor import pointed_at, properties_of, ref_of, rewrite
 
-__all__ = ["SchemaWalk", "check_nesting", "check_size"]
+__all__ = ["SchemaWalk", "check_nesting", "check_size", "written_out"]
 
 _MOST_PARTS = 10_000  # a schema of 3 kB may come to a billion of them when its references are written out
 _MOST_CHARACTERS = 1_000_000  # of what references lead to, written out
@@ -135,7 +135,7 @@ class SchemaWalk:
         """Return the schema of the value at `path`, empty where it is not declared."""
         schema: Any = self.root
         for part in path:
-            schema = self._key(schema, part) if isinstance(part, str) else self._item(schema, part)
+            schema = self._key(schema, part) if isinstance(part, str) else self.item(schema, part)
         return self.resolved(schema)
 
     def _key(self, schema: Any, name: str) -> Any:
@@ -143,7 +143,8 @@ class SchemaWalk:
         rest = (one["additionalProperties"] for one in self.choices(schema) if "additionalProperties" in one)
         return found[name] if name in found else next(rest, None)
 
-    def _item(self, schema: Any, place: int) -> Any:
+    def item(self, schema: Any, place: int) -> Any:
+        """Return the schema of an item of an array; None where it is not declared."""
         for choice in self.choices(schema):
             prefix: list[Any] = choice.get("prefixItems") or []
             if place < len(prefix):
@@ -151,6 +152,27 @@ class SchemaWalk:
             if "items" in choice:
                 return choice["items"]
         return None
+
+
+def written_out(schema: Any, walk: SchemaWalk) -> Any:
+    """Return a schema with what its references lead to in their place; of a type inside itself, its `type` alone.
+
+    Args:
+        schema: The schema, or a part of it.
+        walk: The walk over the schema in which references are looked up.
+
+    Raises:
+        SchemaTooLarge: It comes to too much.
+    """
+    if not isinstance(schema, Mapping):
+        return schema
+    named = cast("Mapping[str, Any]", schema)
+    ref = ref_of(named)
+    found = {key: value for key, value in walk.resolved(named).items() if key != "$defs"}
+    if ref is not None and ref in walk.open:
+        return {key: found[key] for key in ("type", "description") if key in found}
+    with walk.part(ref):
+        return rewrite(found, lambda part: written_out(part, walk))
 
 
 def _values_in(*roots: Any) -> Iterator[tuple[Any, int]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from toolcrib.jsonschema._visitor import alternatives, kinds_of, parts_of, properties_of, values_of
+from toolcrib.jsonschema._visitor import alternatives, kinds_of, properties_of, subschemas, values_of
 
 __all__ = ["PROSE", "brief", "described", "in_prose", "path_of", "schema_texts", "type_words"]
 
@@ -99,7 +99,7 @@ def brief(value: Any) -> str:
 
 def schema_texts(schema: Any) -> Iterator[str]:
     """Yield the names of properties and definitions, descriptions and allowed values in a schema, for a search."""
-    for part in parts_of(schema):
+    for part in subschemas(schema):
         if "description" in part:
             yield str(part["description"])
         yield from map(str, (values_of(part) or ())[:_MOST_VALUES])

@@ -12,7 +12,7 @@ try:
     import httpx as _httpx
     import yaml as _yaml
 
-    from toolcrib.schema import checker as _checker
+    from toolcrib.jsonschema import checker as _checker
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("httpx", "yaml", "jsonschema", "referencing"):
         raise

@@ -13,7 +13,7 @@ from typing import Any, cast
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
-from toolcrib.jsonschema import SchemaWalk, rewrite
+from toolcrib.jsonschema import SchemaWalk, rewrite, subschemas
 from toolcrib.schema._core_schema import holds_secret
 from toolcrib.schema._json_form import Notes, is_finite, json_form
 
@@ -67,25 +67,18 @@ class SchemaGenerator(GenerateJsonSchema):
         return super().default_schema(schema)
 
 
-def _require_tags(schema: Any, definitions: Mapping[str, Any]) -> None:
+def _require_tags(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> None:
     """Have the discriminator of a union required: pydantic wants it even where it has a default."""
-    if isinstance(schema, list):
-        for part in cast("list[Any]", schema):
-            _require_tags(part, definitions)
-    if not isinstance(schema, dict):
-        return
-    named = cast("dict[str, Any]", schema)
-    match named.get("discriminator"):
-        case {"propertyName": str(key), "mapping": {**members}}:
-            for ref in members.values():
-                member = definitions.get(str(ref).removeprefix("#/$defs/"), {})
-                if key in member.get("properties", ()):
-                    member["properties"][key].pop("default", None)
-                    member["required"] = list(dict.fromkeys([*member.get("required", ()), key]))
-        case _:
-            pass
-    for part in named.values():
-        _require_tags(part, definitions)
+    for part in subschemas(schema):
+        match part.get("discriminator"):
+            case {"propertyName": str(key), "mapping": {**members}}:
+                for ref in members.values():
+                    member = definitions.get(str(ref).removeprefix("#/$defs/"), {})
+                    if key in member.get("properties", ()):
+                        member["properties"][key].pop("default", None)
+                        member["required"] = list(dict.fromkeys([*member.get("required", ()), key]))
+            case _:
+                pass
 
 
 # --- tidying ---------------------------------------------------------------------------------------------------------
