@@ -144,8 +144,8 @@ def kinds_of(schema: Mapping[str, Any]) -> list[str]:
 
 
 def alternatives(schema: Mapping[str, Any]) -> list[Any]:
-    """Return the schemas that a schema chooses from, by `anyOf` and `oneOf`."""
-    return [choice for key in CHOICES if isinstance(schema.get(key), list) for choice in schema[key]]
+    """Return the schemas of `anyOf`, or else of `oneOf`; a value that has to fit both fits one of the former."""
+    return next((cast("list[Any]", schema[key]) for key in CHOICES if isinstance(schema.get(key), list)), [])
 
 
 def properties_of(schema: Mapping[str, Any], keyword: str = "properties") -> Mapping[str, Any]:
