@@ -19,6 +19,7 @@ from toolcrib.jsonschema import (
     describe_shape,
     described,
     in_prose,
+    kind_of,
     kinds_of,
     ref_of,
     subschemas,
@@ -265,11 +266,9 @@ class _Strict:
 
 def _is_one_of(value: object, kinds: Sequence[str]) -> bool:
     """Return whether a JSON value has one of the types of JSON Schema."""
-    if isinstance(value, bool) or value is None:
-        return ("null" if value is None else "boolean") in kinds
-    if isinstance(value, int | float):
-        return "number" in kinds or ("integer" in kinds and value == int(value))
-    return ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object") in kinds
+    kind = kind_of(value)
+    is_whole = isinstance(value, float) and value.is_integer()
+    return kind in kinds or (kind == "integer" and "number" in kinds) or (is_whole and "integer" in kinds)
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         alternatives,
         children,
         definitions_in,
+        kind_of,
         kinds_of,
         properties_of,
         ref_of,
@@ -43,8 +44,8 @@ else:
             "._shape": "PYTHON_TYPES describe_shape",
             "._shown": "shown_arguments",
             "._visitor": (
-                "ABOUT CHOICES HOLDERS alternatives children definitions_in kinds_of properties_of ref_of "
-                "rewrite subschemas values_of wrapped"
+                "ABOUT CHOICES HOLDERS alternatives children definitions_in kind_of kinds_of properties_of "
+                "ref_of rewrite subschemas values_of wrapped"
             ),
             "._walk": "SchemaWalk check_nesting check_size written_out",
             "._words": "PROSE brief described in_prose path_of schema_texts type_words",
@@ -69,6 +70,7 @@ __all__ = [
     "describe_shape",
     "described",
     "in_prose",
+    "kind_of",
     "kinds_of",
     "path_of",
     "properties_of",

@@ -18,6 +18,7 @@ PYTHON_TYPES: Mapping[str, str] = {
     "boolean": "bool",
     "null": "None",
 }
+"""Types of JSON without parts, with those of Python."""
 
 
 def describe_shape(schema: Mapping[str, Any] | bool, tool: str = "", walk: SchemaWalk | None = None) -> str:

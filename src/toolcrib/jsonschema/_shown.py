@@ -10,14 +10,13 @@ from typing import Any, cast
 
 from toolcrib.jsonschema._composition import as_one, both_of, merged
 from toolcrib.jsonschema._patterns import is_portable
-from toolcrib.jsonschema._visitor import ABOUT, CHOICES, definitions_in, ref_of, rewrite, values_of
+from toolcrib.jsonschema._visitor import ABOUT, CHOICES, definitions_in, kind_of, ref_of, rewrite, values_of
 from toolcrib.jsonschema._walk import SchemaWalk
 from toolcrib.jsonschema._words import described, in_prose
 
 __all__ = ["shown_arguments"]
 
 _AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
-_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 _OF_KIND = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"),
@@ -211,17 +210,13 @@ def _is_impossible(part: Any) -> bool:
     return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
 
 
-def _kind_of(value: object) -> str:
-    return next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "null")
-
-
 def _infer_type(made: dict[str, Any]) -> None:
     """Give a schema that says something of one type alone that type."""
     if made.keys() & set(_TYPED):
         return
     values = values_of(made)
     if values is not None:
-        kinds = list(dict.fromkeys(map(_kind_of, values)))
+        kinds = list(dict.fromkeys(map(kind_of, values)))
         if kinds:
             made["type"] = kinds[0] if len(kinds) == 1 else kinds
         return

@@ -17,6 +17,7 @@ __all__ = [
     "alternatives",
     "children",
     "definitions_in",
+    "kind_of",
     "kinds_of",
     "pointed_at",
     "properties_of",
@@ -45,6 +46,9 @@ ABOUT = frozenset(
     | {"$comment", "$schema", "$defs", "discriminator"}
 )
 """Keywords that say something about a value, and not what fits."""
+
+
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 def rewrite(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
@@ -143,9 +147,14 @@ def kinds_of(schema: Mapping[str, Any]) -> list[str]:
     return [kinds] if isinstance(kinds, str) else cast("list[str]", kinds) if isinstance(kinds, list) else []
 
 
+def kind_of(value: object) -> str:
+    """Return the type of JSON that a value has: `integer` for an int, `number` for a float."""
+    return next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "null")
+
+
 def alternatives(schema: Mapping[str, Any]) -> list[Any]:
     """Return the schemas of `anyOf`, or else of `oneOf`; a value that has to fit both fits one of the former."""
-    return next((cast("list[Any]", schema[key]) for key in CHOICES if isinstance(schema.get(key), list)), [])
+    return next((cast("list[Any]", schema[key]) for key in CHOICES if isinstance(schema.get(key), list)), list[Any]())
 
 
 def properties_of(schema: Mapping[str, Any], keyword: str = "properties") -> Mapping[str, Any]:

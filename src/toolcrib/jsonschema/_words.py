@@ -30,6 +30,8 @@ PROSE = {
     "format": "format: {}",
     "uniqueItems": "no item twice",
 }
+"""Keywords that bound a value, each with what it says of it."""
+
 _SILENT = frozenset(  # these say nothing of the value itself
     {"title", "examples", "example", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
     | {"discriminator", "contentEncoding", "contentMediaType"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -187,13 +188,22 @@ class Schemas:
 
     def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a converted schema with all definitions that it needs."""
-        names = dict.fromkeys(definitions_in(schema))
-        waiting = list(names)
+        return self._with(schema, self._needed(schema))
+
+    def _with(self, schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        definitions = {name: self.definition(name) for name in names}
+        return {**schema, "$defs": definitions} if definitions else schema
+
+    def _needed(self, schema: dict[str, Any]) -> Iterator[str]:
+        """Yield the names of the definitions that a schema needs, each once, the nearest first."""
+        seen = dict.fromkeys(definitions_in(schema))
+        waiting = deque(seen)
         while waiting:
-            more = [name for name in self._refs_of(waiting.pop()) if name not in names]
-            names.update(dict.fromkeys(more))
-            waiting += more
-        return {**schema, "$defs": {name: self.definition(name) for name in names}} if names else schema
+            name = waiting.popleft()
+            yield name
+            further = [other for other in self._refs_of(name) if other not in seen]
+            seen |= dict.fromkeys(further)
+            waiting += further
 
     def shown(self, schema: dict[str, Any], most: int) -> dict[str, Any]:
         """Return a converted schema with its definitions in at most about `most` characters.
@@ -213,18 +223,13 @@ class Schemas:
 
     def _within(self, schema: dict[str, Any], most: int) -> dict[str, Any] | None:
         """Return a schema with all of its definitions; None where that is too long."""
-        left = most - len(json.dumps(schema))
-        names = dict.fromkeys(definitions_in(schema))
-        waiting = list(names)
-        while waiting and left >= 0:
-            name = waiting.pop(0)
+        left, names = most - len(json.dumps(schema)), list[str]()
+        for name in self._needed(schema):
+            if left < 0:
+                break
             left -= self.size(name)
-            more = [other for other in self._refs_of(name) if other not in names]
-            names.update(dict.fromkeys(more))
-            waiting += more
-        if left < 0:
-            return None
-        return {**schema, "$defs": {name: self.definition(name) for name in names}} if names else schema
+            names.append(name)
+        return None if left < 0 else self._with(schema, names)
 
     def _cut(self, schema: dict[str, Any], levels: int, most: int | None) -> dict[str, Any] | None:
         """Return a schema with what is at most so many levels deep; None where that is longer than `most`."""

@@ -6,7 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.jsonschema import CHOICES, SchemaWalk, alternatives, kinds_of, properties_of, values_of, written_out
+from toolcrib.jsonschema import (
+    CHOICES,
+    SchemaWalk,
+    alternatives,
+    kind_of,
+    kinds_of,
+    properties_of,
+    values_of,
+    written_out,
+)
 
 __all__ = ["inputs_of", "output_type_of", "parameters_of"]
 
@@ -58,16 +67,4 @@ def _input(schema: dict[str, Any], required: bool) -> dict[str, Any]:
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    return kinds_of(schema) or [*dict.fromkeys(_kind(value) for value in values_of(schema) or ())]
-
-
-def _kind(value: object) -> str:
-    names: dict[type, str] = {
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-        str: "string",
-        list: "array",
-        dict: "object",
-    }
-    return names.get(type(value), "null")
+    return kinds_of(schema) or [*dict.fromkeys(kind_of(value) for value in values_of(schema) or ())]
