@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
+    from toolcrib.calls._bounds import Bound, GrantUse
     from toolcrib.calls._call import (
         CallMetadata,
         RawArguments,
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
         fault_text,
         new_call_id,
     )
-    from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
+    from toolcrib.calls._call_event import CallEvent, CallRecord, DecisionNote, EventKind
     from toolcrib.calls._copied import copied
-    from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
+    from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
     from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, now, shapes_and_text
@@ -54,11 +55,12 @@ else:
         {
             "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
+            "._bounds": "Bound GrantUse",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
-            "._call_event": "CallEvent CallRecord EventKind",
+            "._call_event": "CallEvent CallRecord DecisionNote EventKind",
             "._copied": "copied",
-            "._decision": "Ask Complete Decision DecisionNote Reject RunNormally",
+            "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
             "._json": "cut equal_json json_text jsonable lenient now shapes_and_text",
@@ -87,6 +89,7 @@ __all__ = [
     "ApprovalRequest",
     "Ask",
     "Blocks",
+    "Bound",
     "CallEvent",
     "CallMetadata",
     "CallRecord",
@@ -101,6 +104,7 @@ __all__ = [
     "Failed",
     "Grant",
     "GrantScope",
+    "GrantUse",
     "KeptResult",
     "Media",
     "Outcome",

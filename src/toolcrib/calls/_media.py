@@ -19,7 +19,7 @@ __all__ = ["WITH_MEDIA", "Media", "revived"]
 WITH_MEDIA = "toolcrib_media"
 """The key in a serialisation context under which a list collects the media, of which then only the facts are dumped."""
 
-_MIME_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?", re.ASCII)
+_MIME_TYPE = r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?"
 _KIND = "media"
 _TEXTS = ("name", "title", "description")
 _SHOWN = 200  # characters of a name or an address in a placeholder
@@ -63,7 +63,7 @@ class Media:
 
     def __post_init__(self) -> None:
         kind, data, url = cast("object", self.mime_type), cast("Any", self.data), self.url
-        if not isinstance(kind, str) or _MIME_TYPE.fullmatch(kind) is None:
+        if not isinstance(kind, str) or re.fullmatch(_MIME_TYPE, kind, re.ASCII) is None:
             raise ValueError(f"a MIME type comes first, as in Media('image/png', data), and this is {kind!r:.60}")
         if isinstance(data, bytearray | memoryview):
             object.__setattr__(self, "data", bytes(cast("bytearray", data)))

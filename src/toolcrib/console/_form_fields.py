@@ -14,7 +14,7 @@ from toolcrib.calls import cut
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import SchemaWalk, alternatives, as_one, kinds_of, properties_of, values_of, wrapped
 
-__all__ = ["form_fields", "result_field"]
+__all__ = ["bound_fields", "form_fields", "result_field"]
 
 _DEEPEST = 3  # objects in one another; what is deeper is JSON text
 _MOST_FIELDS = 40
@@ -22,6 +22,29 @@ _MOST_CHOICES = 100
 _LONG_TEXT = 80
 _LONGEST_HELP = 500
 _MOST_LEVELS = 10  # of choices of one type, and references, in one another
+
+
+_LONGEST_SHOWN = 60
+
+
+def bound_fields(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a field for each argument, for what it may be in further calls; none where there are too many."""
+    if len(arguments) > _MOST_FIELDS:
+        return []
+    return [
+        {
+            "name": name,
+            "value": cut(json.dumps(value, ensure_ascii=False), _LONGEST_SHOWN),
+            "is_number": _is_number(value),
+            "suggestion": f"<= {value}" if _is_number(value) else "",
+        }
+        for name, value in arguments.items()
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _TooMany(Exception):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from toolcrib import calls
 from toolcrib.calls import (
     ApprovalRequest,
-    DecisionNote,
     Denial,
     Failed,
     Grant,
@@ -262,7 +262,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     call.enter(dict(data["metadata"]))
     if call.ctx is not None:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
-    call.notes = tuple(DecisionNote(**StoredFields(DecisionNote, note)) for note in data["decisions"])
+    call.notes = tuple(calls.DecisionNote(**StoredFields(calls.DecisionNote, note)) for note in data["decisions"])
     call.approval = Approval(
         reasons=tuple(data["asks"]),
         metadata=dict(data["ask_metadata"]),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from toolcrib import schema
 from toolcrib.calls import (
     ApprovalRequest,
     CallEvent,
@@ -24,7 +25,6 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError, exception_of
 from toolcrib.record._activity_trace import Within, carried, parent_of
 from toolcrib.record._sinks import RecordedRun, Sink, tracing_sinks
-from toolcrib.schema import Progress
 
 __all__ = ["Trace"]
 
@@ -138,12 +138,12 @@ class Trace:
 
     def yielded(self, value: Any) -> None:
         """Note one value of a stream, or how far the call has come."""
-        if type(value) is Progress:
+        if type(value) is schema.Progress:
             self._progressed(value)
             return
         self._emit("yielded", {"value": lenient(value, limit=_VALUE_CHARS)})
 
-    def _progressed(self, progress: Progress) -> None:
+    def _progressed(self, progress: schema.Progress) -> None:
         at, is_last = time.perf_counter(), progress.progress == progress.total
         if self.closed or (at < self._next_progress and not is_last):
             return

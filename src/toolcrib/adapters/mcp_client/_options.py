@@ -45,9 +45,12 @@ __all__ = [
 ]
 
 MODES: tuple[str, ...] = ("auto", "older", "legacy", *MODERN_PROTOCOL_VERSIONS)
+"""The values of the option `mode`."""
 ASK_KINDS: tuple[AskKind, ...] = get_args(AskKind)
 DEFAULT_KINDS: frozenset[AskKind] = frozenset({"forms", "urls", "logs"})
-DEFAULT_TIMEOUT = 300.0  # seconds for one call of a server
+"""What a server may ask the client of a call for, where the option `ask_client` does not say it."""
+DEFAULT_TIMEOUT = 300.0
+"""Seconds for one call of a server, where the option `timeout` does not say it."""
 Source: TypeAlias = str | Sequence[str] | StdioServerParameters | Client | ClientSession | Server[Any] | MCPServer
 """What a client connects to: a command or a URL as text, a command in words, parameters of the MCP SDK, or a client
 or server object of it.
