@@ -25,6 +25,7 @@ from toolcrib.adapters.smolagents import (
     guard,
     run_agent,
 )
+from toolcrib.adapters.smolagents._inputs import inputs_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import Completed, Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
@@ -257,6 +258,16 @@ def test_what_a_model_is_shown_of_parameters() -> None:
     ]
     assert (properties["kind"]["enum"], properties["note"]["nullable"]) == (["a", "b"], True)
     assert "def plan(days: integer" in agent.tools["plan"].to_code_prompt()
+
+
+def test_types_that_hold_each_other_are_written_out_once() -> None:
+    fields = {f"f{n}": {"$ref": f"#/$defs/T{n}"} for n in range(4)}
+    definitions = {f"T{n}": {"type": "object", "properties": fields} for n in range(4)}
+    shown = inputs_of({"properties": {"at": {"$ref": "#/$defs/T0"}, "any": True}, "$defs": definitions})
+
+    assert shown["any"] == {"type": "any", "description": "", "nullable": True}
+    assert shown["at"]["properties"]["f0"] == {"type": "object"}
+    assert len(str(shown)) < 10_000
 
 
 def test_a_name_that_the_agent_has_already_is_refused() -> None:

@@ -7,7 +7,7 @@ Source: https://docs.anthropic.com/en/api/messages, and the guides to tool use.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
@@ -35,6 +35,7 @@ from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
+from toolcrib.jsonschema import subschemas
 
 __all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
 
@@ -214,7 +215,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         reply = replace(draft, items=items, text=text, problems=tuple(problems))
         return self.with_calls(reply.with_misread(misread), taken, broken)
 
-    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((block.get("type"), block) for block in objects_in(item.get("content")))
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
@@ -406,7 +407,7 @@ def _check_request(definitions: list[Item]) -> None:
     """Raise FormatError for the tool with which strict definitions become too many."""
     optional = unions = 0
     for number, tool in enumerate(definitions, 1):
-        objects = list(_schemas(tool["input_schema"]))
+        objects = list(subschemas(tool["input_schema"]))
         optional += sum(len(part.get("properties", ())) - len(part.get("required", ())) for part in objects)
         unions += sum("anyOf" in part or isinstance(part.get("type"), list) for part in objects)
         counted: tuple[tuple[int, int, str], ...] = (
@@ -418,15 +419,6 @@ def _check_request(definitions: list[Item]) -> None:
             if count > most:
                 problem = f"a request takes {most} {what} in strict mode, and with this tool there are {count}"
                 raise FormatError(tool["name"], "anthropic", f"{problem}; offer fewer tools, or leave `strict` out")
-
-
-def _schemas(schema: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(schema, Mapping):
-        named = cast("Mapping[str, Any]", schema)
-        yield named
-        inner = [*named.get("properties", {}).values(), *named.get("$defs", {}).values(), *named.get("anyOf", ())]
-        for part in [*inner, named.get("items")]:
-            yield from _schemas(part)
 
 
 ANTHROPIC = _Anthropic()

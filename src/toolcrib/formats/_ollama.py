@@ -25,7 +25,7 @@ from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
-from toolcrib.schema import describe_shape, described, in_prose, map_subschemas
+from toolcrib.jsonschema import describe_shape, described, in_prose, rewrite
 
 __all__ = ["OLLAMA"]
 
@@ -190,7 +190,7 @@ def _parameters(tool: Declaration) -> Item:
 def _trimmed(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
-    source = map_subschemas(cast("Mapping[str, Any]", schema), _trimmed)
+    source = rewrite(cast("Mapping[str, Any]", schema), _trimmed)
     nullable = "or null" if source.pop("nullable", False) else ""
     return described(source, ", ".join(filter(None, (nullable, in_prose(source, _KEYWORDS)))))
 

@@ -13,6 +13,7 @@ from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import Ask, DecisionNote, Rejected, lenient
 from toolcrib.errors import SchemaError, message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
+from toolcrib.jsonschema import properties_of, subschemas
 from toolcrib.pipeline import Call, Run
 from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
@@ -356,20 +357,11 @@ def _marked(tool: Tool[..., Any], mark: type) -> frozenset[str]:
 
 def _fields(tool: Tool[..., Any]) -> frozenset[str]:
     """Return the names of all properties in the schema of the arguments."""
-    found: set[str] = set()
     try:
-        parts: list[Any] = [tool.spec.parameters]
+        parts = subschemas(tool.spec.parameters)
     except SchemaError:  # a host may pass what has no schema
         return frozenset()
-    while parts:
-        part = parts.pop()
-        if isinstance(part, dict):
-            inner = cast("dict[str, Any]", part)
-            found.update(inner.get("properties", ()))
-            parts += inner.values()
-        elif isinstance(part, list):
-            parts += cast("list[Any]", part)
-    return frozenset(found)
+    return frozenset(name for part in parts for name in properties_of(part))
 
 
 def _without_defaults(tool: Tool[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
