@@ -99,7 +99,7 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a state of the Agents SDK whose call has begun",
-        "serving/_framework_tools.py",
+        "serving/frameworks/_tools.py",
         "and not await _has_begun(found, run)",
         "and True",
         _TESTS,

@@ -13,7 +13,7 @@ from toolcrib.adapters.agent_framework._guard import GuardProvider
 from toolcrib.adapters.agent_framework._members import from_tools
 from toolcrib.adapters.agent_framework._tools import ToolProvider
 from toolcrib.schema import RunContext
-from toolcrib.serving import AgentTools
+from toolcrib.serving.frameworks import AgentTools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

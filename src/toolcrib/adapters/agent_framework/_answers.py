@@ -10,7 +10,7 @@ from agent_framework import Content, FunctionInvocationContext
 from toolcrib import schema
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
-from toolcrib.serving import answer_of, is_as_seen
+from toolcrib.serving.frameworks import answer_of, is_as_seen
 
 __all__ = ["answer_in", "approval_requests", "asked_in", "request_content", "response_content"]
 

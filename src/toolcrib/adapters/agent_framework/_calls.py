@@ -36,7 +36,7 @@ from toolcrib.calls import (
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink, wants_activities
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
+from toolcrib.serving.frameworks import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 from toolcrib.toolsets import Toolset
 
 __all__ = ["ENTRY", "CallOfAgent", "CallsThroughGates", "Gates", "MessagesToModel", "Next", "contents_of"]

@@ -16,7 +16,8 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome
 from toolcrib.pipeline import Run
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardProvider", "guard"]

@@ -8,7 +8,7 @@ from typing import Any, cast
 from agent_framework import AgentSession, Content, FunctionInvocationContext, FunctionTool, normalize_tools
 
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import FrameworkMember, media_at
 from toolcrib.tools import Tool
 
 __all__ = ["Member", "from_tools", "value_of"]

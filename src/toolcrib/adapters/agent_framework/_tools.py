@@ -31,7 +31,7 @@ from toolcrib.calls import Denial, Grant
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["GatedProvider", "ToolProvider"]

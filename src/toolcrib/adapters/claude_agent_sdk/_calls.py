@@ -14,7 +14,7 @@ from toolcrib.approvals import is_answer_to
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall, outcome_from_dict
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
+from toolcrib.serving.frameworks import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 
 __all__ = ["ENTRY", "Gates", "Options", "decision", "remember"]
 

@@ -22,7 +22,8 @@ from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Call, Run, is_call
 from toolcrib.schema import ToolSpec
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

@@ -14,7 +14,7 @@ from toolcrib.adapters.claude_agent_sdk._options import GatedOptions
 from toolcrib.adapters.claude_agent_sdk._tools import ToolGates
 from toolcrib.errors import ModelRetry
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import FrameworkMember, media_at
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

@@ -16,7 +16,7 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Media, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["ToolGates", "add_tools"]

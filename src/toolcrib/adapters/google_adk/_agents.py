@@ -16,7 +16,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from toolcrib.adapters.google_adk._members import from_tools, is_declared
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.schema import RunContext
-from toolcrib.serving import AgentTools
+from toolcrib.serving.frameworks import AgentTools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

@@ -16,7 +16,7 @@ from toolcrib.adapters.google_adk._answers import CONFIRMATION, CONFIRMED_BY, KE
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkTools, answer_of, is_as_seen
+from toolcrib.serving.frameworks import CountedRequest, FrameworkTools, answer_of, is_as_seen
 
 __all__ = ["ENTRY", "make", "record_event", "reply_to"]
 

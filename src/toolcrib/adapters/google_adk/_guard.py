@@ -19,7 +19,8 @@ from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardPlugin", "UsagePlugin", "guard"]

@@ -13,7 +13,7 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember
+from toolcrib.serving.frameworks import FrameworkMember
 from toolcrib.tools import Tool
 
 __all__ = ["Member", "from_tools", "is_declared"]

@@ -24,7 +24,7 @@ from toolcrib.adapters.langchain._answers import KEY
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspended, ToolCall, lenient
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkTools, answer_of, is_as_seen
+from toolcrib.serving.frameworks import CountedRequest, FrameworkTools, answer_of, is_as_seen
 
 __all__ = ["ENTRY", "CallOfGraph", "block_of", "record_answers"]
 

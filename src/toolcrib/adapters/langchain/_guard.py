@@ -23,7 +23,8 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
 from toolcrib.errors import register_signal
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

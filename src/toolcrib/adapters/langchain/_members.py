@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.langchain._tools import GatedTool
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import FrameworkMember, media_at
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

@@ -14,7 +14,7 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["GatedTool", "as_tools", "gated_tool", "result_of"]

@@ -12,7 +12,7 @@ from agents import Agent, FunctionTool, RunContextWrapper
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import Invocation
 from toolcrib.schema import RunContext
-from toolcrib.serving import AgentTools
+from toolcrib.serving.frameworks import AgentTools
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

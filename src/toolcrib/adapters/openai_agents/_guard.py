@@ -11,7 +11,8 @@ from agents import Agent, FunctionTool, Handoff, RunContextWrapper, Tool
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardedAgent", "guard"]

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import ModelRetry
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import FrameworkMember, media_at
 from toolcrib.tools import Tool
 
 __all__ = ["from_tools", "member"]

@@ -22,7 +22,7 @@ from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Outcome, Su
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun, is_as_seen
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun, is_as_seen
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["ENTRY", "Invocation", "as_tools", "normal"]

@@ -11,7 +11,7 @@ from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHoo
 
 from toolcrib.adapters.openai_agents._guard import GuardedAgent
 from toolcrib.adapters.openai_agents._tools import Invocation
-from toolcrib.serving import CountedRequest
+from toolcrib.serving.frameworks import CountedRequest
 
 __all__ = ["UsageHooks"]
 

@@ -22,7 +22,8 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.provenance import provenance_of
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, record_usage, run_reporting, shown_entries
+from toolcrib.serving import run_reporting, shown_entries
+from toolcrib.serving.frameworks import CountedRequest, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["OpenRun", "ToolcribToolset", "ToolsetRun", "as_toolset"]

@@ -27,7 +27,8 @@ from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import wants_activities
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, OriginalResults
+from toolcrib.serving import OriginalResults
+from toolcrib.serving.frameworks import CountedRequest, FrameworkRuns, FrameworkTools
 
 __all__ = ["ANSWERED", "ENTRY", "FINAL_ANSWER", "AgentCalls", "CallNotMade", "managed_by", "tools_of"]
 

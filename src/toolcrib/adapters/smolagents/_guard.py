@@ -11,7 +11,8 @@ from toolcrib.adapters.smolagents._executor import SandboxExecutor
 from toolcrib.adapters.smolagents._members import Member
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools
 from toolcrib.toolsets import Toolset
 
 __all__ = ["guard"]

@@ -17,7 +17,8 @@ from toolcrib.adapters.smolagents._inputs import parameters_of
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.calls import Media
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, OriginalResults
+from toolcrib.serving import OriginalResults
+from toolcrib.serving.frameworks import FrameworkMember
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 

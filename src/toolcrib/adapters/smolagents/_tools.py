@@ -12,7 +12,7 @@ from toolcrib.adapters.smolagents._inputs import inputs_of, output_type_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["AgentTool", "add_tools"]
