@@ -76,6 +76,13 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
         "            answer = request.grant()\n    if answer is None:",
         _TESTS,
     ),
+    Gate(
+        "an answer to what a framework asked",
+        _DECISIONS,
+        "in meant_by(answer, waiting)",
+        "in [one for one, _ in waiting]",
+        _TESTS,
+    ),
     Gate("approval by a guard", _POLICY, "tools.with_approval(self.approve)", "tools", _TESTS),
     Gate(
         "names that a guard asks about",
