@@ -28,8 +28,8 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to an interrupt of LangGraph",
         _ANSWERS,
-        "meant_by(answer, asked)",
-        "[id for id, _ in asked]",
+        "in answered(_asked(interrupts), given)",
+        "in [(id, answer) for answer in given for id, _ in _asked(interrupts)]",
         _TESTS,
     ),
     Gate(
@@ -63,11 +63,17 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "a thread of LangGraph as the conversation",
         _CALLS,
-        '{"conversation_id": thread}',
-        "{}",
+        "conversation_id=thread",
+        'conversation_id=""',
         _TESTS,
     ),
-    Gate("a run for each message of a LangGraph thread", _CALLS, "find(about, runtime", "find(0, runtime", _TESTS),
+    Gate(
+        "a run for each message of a LangGraph thread",
+        _CALLS,
+        "        about,\n        runtime,\n",
+        "        0,\n        runtime,\n",
+        _TESTS,
+    ),
     Gate(
         "one execution of a replayed call of LangGraph",
         _CALLS,
@@ -98,7 +104,7 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that LangChain's provider runs",
         _GUARD,
-        "if name is not None and name not in self._policy.leave:",
+        "if name is not None:",
         "if False:",
         _TESTS,
     ),
