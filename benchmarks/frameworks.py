@@ -171,7 +171,7 @@ def _agent_framework(own: bool) -> Sample:
         tool,
     )
 
-    from toolcrib.adapters.agent_framework import ToolProvider
+    from toolcrib.adapters.agent_framework import as_tools
 
     class Script(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
         turn = 0
@@ -184,7 +184,7 @@ def _agent_framework(own: bool) -> Sample:
 
     given: dict[str, Any] = {"tools": [tool(get_weather)]} if own else {}
     if not own:
-        given = {"context_providers": [ToolProvider([_weather()])]}
+        given = {"context_providers": [as_tools([_weather()])]}
     agent: Any = Agent(Script(), **given)
 
     async def batch() -> Any:

@@ -179,7 +179,7 @@ async def adk_run(agent: LlmAgent, plugin: Any) -> None:
 
 
 async def in_agent_framework(tools: Any, sink: SqliteSink, *, stream: bool = False) -> None:
-    provider = agent_framework.ToolProvider(tools, sinks=[sink])
+    provider = agent_framework.as_tools(tools, sinks=[sink])
     agent = FrameworkAgent(framework_client(), context_providers=[provider])
     session, said = agent.create_session(), "go"
     while True:
@@ -191,7 +191,7 @@ async def in_agent_framework(tools: Any, sink: SqliteSink, *, stream: bool = Fal
         if not asked:
             return
         grants = [one.grant() for one in agent_framework.approval_requests(asked)]
-        said: Any = await provider.answers(session, asked, *grants)
+        said: Any = await agent_framework.answers(asked, *grants, agent=agent, session=session)
 
 
 async def in_agent_framework_stream(tools: Any, sink: SqliteSink) -> None:

@@ -36,8 +36,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "a session of Agent Framework as the conversation",
         _CALLS,
-        '{"conversation_id": session.session_id}',
-        "{}",
+        "conversation_id=session.session_id",
+        'conversation_id=""',
         _TESTS,
     ),
     Gate(
@@ -47,7 +47,13 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
         "self.runs.find(0, session)",
         _TESTS,
     ),
-    Gate("a denial in Agent Framework", _CALLS, "outcome = await tools.deny(suspended, denial, run)", "return", _TESTS),
+    Gate(
+        "a denial in Agent Framework",
+        _CALLS,
+        "outcome = await tools.deny(found[1], denial, run)",
+        "return False",
+        _TESTS,
+    ),
     Gate(
         "a denial of one session of Agent Framework",
         _CALLS,
@@ -66,8 +72,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what Agent Framework asked",
         _TOOLS,
-        "in meant_by(each, waiting)",
-        "in [one for one, _ in waiting]",
+        "in answered(((one, one[1]) for one in asked_in(asked)), given)",
+        "in ((one, answer) for one in asked_in(asked) for answer in given)",
         _TESTS,
     ),
     Gate(
@@ -76,8 +82,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that Agent Framework's provider runs",
         _GUARD,
-        "if not isinstance(tool, FunctionTool) and name",
-        "if False and name",
+        "                self._tools.refuse(_name_of(tool))",
+        "                pass",
         _TESTS,
     ),
     Gate(
@@ -97,7 +103,7 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "a guard of Agent Framework",
         _GUARD,
-        "if context.function.name in self._policy.leave:",
+        "if self._tools.leaves(context.function.name):",
         "if True:",
         _TESTS,
     ),
