@@ -199,7 +199,7 @@ async def in_agent_framework_stream(tools: Any, sink: SqliteSink) -> None:
 
 
 async def in_claude_agent_sdk(tools: Any, sink: SqliteSink) -> None:
-    options = claude_agent_sdk.add_tools(ClaudeAgentOptions(), tools, sinks=[sink])
+    options = claude_agent_sdk.as_tools(tools, sinks=[sink])
     calls, sessions = [[("c1", "mcp__toolcrib__book", OSLO)]], dict[str, Any]()
     asks = tools[0].options.requires_approval
     for usage in [claude_usage(FIRST), claude_usage(SECOND)] if asks else [claude_usage(FIRST, SECOND)]:
@@ -217,7 +217,7 @@ async def claude_run(options: Any, calls: Any, **cli: Any) -> str:
 
 
 async def in_smolagents(tools: Any, sink: SqliteSink) -> None:
-    agent = smolagents.add_tools(ToolCallingAgent([], smolagents_model(), **QUIET), tools, sinks=[sink])
+    agent = smolagents.as_tools(tools, ToolCallingAgent([], smolagents_model(), **QUIET), sinks=[sink])
     try:
         await asyncio.to_thread(agent.run, "go")
     except AgentError:
@@ -319,7 +319,7 @@ def test_an_agent_of_smolagents_that_goes_on_in_another_process_is_counted_there
 
         def made() -> Any:
             agent = ToolCallingAgent([], smolagents_model(), **QUIET)
-            return smolagents.add_tools(agent, tools, run=lambda agent: Run(approvals=store), sinks=[sink])
+            return smolagents.as_tools(tools, agent, run=lambda agent: Run(approvals=store), sinks=[sink])
 
         first, again = made(), made()
         with pytest.raises(AgentError):

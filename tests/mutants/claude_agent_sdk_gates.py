@@ -18,8 +18,8 @@ CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
     Gate(
         "a run for each prompt of Claude Code",
         _CALLS,
-        "self.runs.find((session, prompt), given, run_id=prompt)",
-        "self.runs.find(session, given, run_id=prompt)",
+        "self.runs.find((session, prompt), given, run_id=prompt,",
+        "self.runs.find(session, given, run_id=prompt,",
         _TESTS,
     ),
     Gate(

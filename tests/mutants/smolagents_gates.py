@@ -97,8 +97,8 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
         "if True:",
         _TESTS,
     ),
-    Gate("a guard of smolagents", _GUARD, "name != FINAL_ANSWER and name not in policy.leave", "False", _TESTS),
-    Gate("a guard of smolagents around managed agents", _GUARD, "_put(each, policy, runs, calls)", "pass", _TESTS),
+    Gate("a guard of smolagents", _GUARD, "name != FINAL_ANSWER and not guarded.leaves(name)", "False", _TESTS),
+    Gate("a guard of smolagents around managed agents", _GUARD, "_put(each, guarded, calls)", "pass", _TESTS),
     Gate(
         "programs of smolagents out of reach of gates",
         _GUARD,
@@ -109,7 +109,7 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "tools of smolagents that have gates already",
         _GUARD,
-        "if isinstance(tool, AgentTool) and name not in policy.leave:",
+        "if isinstance(tool, AgentTool) and not guarded.leaves(name):",
         "if False:",
         _TESTS,
     ),
