@@ -287,9 +287,9 @@ def pydantic_ai_agents_own() -> Sample:
 
 
 def pydantic_ai_toolcrib() -> Sample:
-    from toolcrib.adapters.pydantic_ai import as_toolset
+    from toolcrib.adapters.pydantic_ai import as_tools
 
-    return _pydantic_ai(toolsets=[as_toolset([_weather()])])
+    return _pydantic_ai(toolsets=[as_tools([_weather()])])
 
 
 def _claude_agent_sdk(own: bool) -> Sample:

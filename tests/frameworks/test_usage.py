@@ -227,7 +227,7 @@ async def in_smolagents(tools: Any, sink: SqliteSink) -> None:
 
 
 async def in_pydantic_ai(tools: Any, sink: SqliteSink) -> None:
-    given = [pydantic.as_toolset(tools, sinks=[sink]), pydantic.as_toolset([ez_tool(name="other")(len)], sinks=[sink])]
+    given = [pydantic.as_tools(tools, sinks=[sink]), pydantic.as_tools([ez_tool(name="other")(len)], sinks=[sink])]
     agent = PydanticAgent(pydantic_model(), toolsets=given, output_type=[str, DeferredToolRequests])
     run = await agent.run("go")
     while isinstance(run.output, DeferredToolRequests):
@@ -351,7 +351,7 @@ async def test_a_guard_records_the_tokens_of_an_agent(framework: Any, tmp_path: 
 
 
 async def test_an_agent_of_pydantic_ai_inside_of_a_tool_is_counted_once(tmp_path: Path) -> None:
-    inner = PydanticAgent(pydantic_model(), toolsets=[pydantic.as_toolset([ez_tool(book)])])
+    inner = PydanticAgent(pydantic_model(), toolsets=[pydantic.as_tools([ez_tool(book)])])
 
     @ez_tool(name="book")
     async def delegate(city: str, ctx: Annotated[RunContext, Injected]) -> str:
@@ -360,7 +360,7 @@ async def test_an_agent_of_pydantic_ai_inside_of_a_tool_is_counted_once(tmp_path
 
     with SqliteSink(tmp_path / "runs.db") as sink:
         run = Run(sinks=(sink,))
-        await PydanticAgent(pydantic_model(), toolsets=[pydantic.as_toolset([delegate], run=run)]).run("go")
+        await PydanticAgent(pydantic_model(), toolsets=[pydantic.as_tools([delegate], run=run)]).run("go")
 
     [listed] = list_runs(SqliteSink(tmp_path / "runs.db").log())
     assert counted([listed]) == (60, 10, 8, 4)

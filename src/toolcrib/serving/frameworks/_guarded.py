@@ -45,11 +45,7 @@ class GuardedTools:
         Raises:
             ValueError: The policy does not leave it.
         """
-        if not self.leaves(name):
-            raise ValueError(
-                f"`{name}` cannot be guarded: {because}. Take it from the agent, or leave it as it is: "
-                f"GuardPolicy(leave=[{name!r}])"
-            )
+        self._policy.refuse(name, because)
 
     def around(self, *members: Tool[..., Any]) -> FrameworkTools:
         """Return tools, as members, with the gates around them."""

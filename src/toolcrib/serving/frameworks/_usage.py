@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink, trace_activity, wants_activities
@@ -106,6 +106,6 @@ def _total(usage: object, names: str) -> int | None:
 def _count(usage: object, name: str) -> object:
     value: Any = usage
     for part in name.split("."):
-        known = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
-        value = getattr(value, part, None) if known is None else known.get(part)
+        fields: Any = value
+        value = fields.get(part) if isinstance(value, Mapping) else getattr(fields, part, None)
     return value
