@@ -43,8 +43,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "a run for each run of Agent Framework's agents",
         _CALLS,
-        "self.runs.find(object(), session)",
-        "self.runs.find(0, session)",
+        "self.runs.find(object(), session,",
+        "self.runs.find(0, session,",
         _TESTS,
     ),
     Gate(

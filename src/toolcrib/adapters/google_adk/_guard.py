@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from google.adk.agents import BaseAgent
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.apps import App
@@ -25,13 +26,15 @@ from toolcrib.serving.frameworks import GuardedTools
 __all__ = ["GuardPlugin", "UsagePlugin", "guard"]
 
 
-def guard(app: App, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:
+def guard(guarded: App | BaseAgent, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:
     """Return an app with the gates of a policy around every tool that its agents run: one with a further `GuardPlugin`.
 
     Args:
+        guarded: An app, or an agent, which becomes the root of an app of its name.
         policy: The gates.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
     """
+    app = guarded if isinstance(guarded, App) else App(name=guarded.name, root_agent=guarded)
     return app.model_copy(update={"plugins": [*app.plugins, GuardPlugin(policy, suspended=suspended)]})
 
 
