@@ -135,16 +135,6 @@ async def test_their_own_approval_does_as_well(approved: bool, said: str) -> Non
     assert output.startswith(said)
 
 
-async def test_an_answer_to_nothing_that_waits_is_an_error() -> None:
-    chat = Chat(as_tools([booking([], requires_approval=True)]), calling(BOOKING))
-    await chat.say("go")
-    other = await Pipeline([booking([], requires_approval=True)]).run(ToolCall("book", {"city": "Oslo"}))
-    assert isinstance(other, Suspended)
-
-    with pytest.raises(ApprovalError, match="no call that waits"):
-        await chat.answer(other.request.grant())
-
-
 async def test_a_call_that_is_made_again_without_an_answer_is_asked_about_again() -> None:
     ran: list[str] = []
     step = calling(BOOKING)
@@ -362,24 +352,6 @@ def test_a_tool_without_a_function_is_no_member() -> None:
 # --- gates around what is there
 
 
-async def test_a_guard_asks_about_the_tools_that_an_agent_has() -> None:
-    ran: list[str] = []
-    sink = RecordingSink()
-    chat = Chat(
-        GuardProvider(GuardPolicy(approve=["delete"], sinks=(sink,))),
-        calling(("delete", {"path": "x"})),
-        tools=[deleting(ran)],
-    )
-
-    await chat.say("go")
-    [request] = chat.asked
-    assert ran == []
-    done = await chat.answer(request.grant("ben"))
-
-    assert (outputs(done), ran) == (["deleted x"], ["x"])
-    assert sink.records[-1].approval["approver"] == "ben"  # type: ignore[index]
-
-
 async def test_an_agent_is_guarded_and_the_one_that_was_given_is_not() -> None:
     ran: list[str] = []
     steps = [calling(("delete", {"path": "x"})), calling(("delete", {"path": "y"}))]
@@ -433,23 +405,6 @@ async def test_what_a_delivery_edits_in_place_is_what_a_guarded_tool_gives() -> 
 
     assert "<name>" in str(outputs(done))
     assert "ann" not in str(outputs(done))
-
-
-async def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
-    ran: list[str] = []
-
-    def left(path: str) -> str:
-        """Leave it."""
-        ran.append(path)
-        return path
-
-    provider = GuardProvider(GuardPolicy(run=lambda session: Run(limits=CallLimits(total=1)), leave=["left"]))
-    steps = [calling((name, {"path": path})) for name, path in [("delete", "a"), ("delete", "b"), ("left", "c")]]
-
-    done = await Chat(provider, *steps, tools=[deleting(ran), left]).say("go")
-
-    assert ran == ["a", "c"]
-    assert "Rejected" in outputs(done)[1]
 
 
 async def test_a_guarded_tool_that_asks_by_itself_is_approved_once() -> None:

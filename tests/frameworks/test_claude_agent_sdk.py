@@ -22,7 +22,6 @@ from tests.ways_in.claude_agent_sdk import ScriptedCli
 from toolcrib.adapters.claude_agent_sdk import answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.approvals import approve_all
 from toolcrib.calls import Completed, Failed, Media, RunNormally, ToolCall
-from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.schema import RunContext
@@ -94,25 +93,6 @@ def texts(content: Any) -> list[str]:
 # --- our tools in their sessions
 
 
-async def test_two_calls_wait_beside_one_that_runs_and_are_answered_at_once() -> None:
-    ran: list[str] = []
-
-    @ez_tool
-    async def look(city: str) -> str:
-        """Look."""
-        return f"saw {city}"
-
-    talk = Talk(as_tools([booking(ran, requires_approval=True), look]))
-    first = await talk.say([BOOK, ("l", "mcp__toolcrib__look", {"city": "Rome"}), ("r", BOOK[1], {"city": "Rome"})])
-    assert (talk.reason, texts(first["l"]), ran) == ("tool_deferred", ["saw Rome"], [])
-    oslo, rome = talk.asked
-
-    done = await talk.answer(oslo.deny("too far"), rome.grant("ben", override_args={"city": "Nice"}))
-
-    assert (done["b"], texts(done["r"]), ran) == ("Rejected: too far", ["booked Nice"], ["Nice"])
-    assert (talk.reason, talk.asked) == ("end_turn", [])
-
-
 @pytest.mark.parametrize(("said", "ran"), [("grant", ["Oslo"]), ("deny", []), ("nothing", [])])
 async def test_a_deferred_call_that_goes_on_before_its_hook_is_called_has_the_same_gates(
     said: str, ran: list[str]
@@ -128,15 +108,6 @@ async def test_a_deferred_call_that_goes_on_before_its_hook_is_called_has_the_sa
     if said == "nothing":
         assert "suspended until a person answers" in texts(done["b"])[0]
         assert [request.id for request in talk.asked] == [request.id]
-
-
-async def test_an_answer_to_nothing_that_waits_is_an_error() -> None:
-    talk, other = [Talk(as_tools([booking([], requires_approval=True)])) for _ in range(2)]
-    await talk.say([BOOK])
-    await other.say([BOOK])
-
-    with pytest.raises(ApprovalError, match="waits for it"):
-        await talk.answer(other.asked[0].grant())
 
 
 async def test_a_call_that_is_made_again_without_an_answer_waits_again() -> None:
@@ -368,18 +339,6 @@ async def test_an_approver_that_is_there_is_asked_at_once() -> None:
     await Talk(guard(ClaudeAgentOptions(), policy), builtin=bash(ran)).say([BASH])
 
     assert ran == ["rm x"]
-
-
-async def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
-    ran: list[str] = []
-    options = ClaudeAgentOptions(permission_mode="bypassPermissions")
-    policy = GuardPolicy(run=lambda given: Run(limits=CallLimits(total=1)), leave=["Read"])
-    builtin = {**bash(ran), "Read": lambda given: ran.append("read") or "text"}
-    steps = [[BASH], [("d", "Bash", {"command": "rm y"})], [("e", "Read", {})]]
-
-    done = await Talk(guard(options, policy), builtin=builtin).say(*steps)
-
-    assert (ran, "Rejected" in done["d"]) == (["rm x", "read"], True)
 
 
 async def test_a_gate_that_fails_blocks_the_call() -> None:

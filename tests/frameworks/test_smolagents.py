@@ -27,7 +27,6 @@ from toolcrib.adapters.smolagents import (
 )
 from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import Completed, Media, Suspended, ToolCall
-from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
@@ -35,7 +34,6 @@ from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
-from toolcrib.toolsets import Toolset
 
 
 def booking(ran: list[str], **options: Any) -> Any:
@@ -440,19 +438,6 @@ def test_a_variable_that_is_no_json_is_refused_by_its_name(executor: SandboxExec
 # --- their tools with us
 
 
-async def test_their_tools_are_members_of_a_toolset_and_of_programs() -> None:
-    ran: list[str] = []
-    pipeline = Pipeline(Toolset(from_tools([deleting(ran)])).with_approval())
-
-    waiting = await pipeline.run(ToolCall("delete", {"path": "x"}))
-    assert isinstance(waiting, Suspended)
-    done = await pipeline.run(waiting, grant=waiting.request.grant())
-    result = await Toolkit(from_tools([deleting(ran)])).execute_async("delete(path='y').upper()")
-
-    assert isinstance(done, Completed)
-    assert (done.value, result.return_value, ran) == ("deleted x", "DELETED Y", ["x", "y"])
-
-
 async def test_a_picture_that_their_tool_returns_is_media() -> None:
     class Draw(Tool):
         name, description, output_type = "draw", "Draws.", "image"
@@ -520,29 +505,6 @@ def test_a_team_has_one_run() -> None:
 
     assert ran == ["x"]
     assert "Rejected" in observed(helper)[0]
-
-
-def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
-    ran: list[str] = []
-
-    @tool
-    def left(path: str) -> str:
-        """Leave it.
-
-        Args:
-            path: What.
-        """
-        ran.append(path)
-        return path
-
-    model = Script([("delete", {"path": "a"})], [("delete", {"path": "b"})], [("left", {"path": "c"})])
-    agent = ToolCallingAgent([deleting(ran), left], model, **QUIET)
-    guard(agent, GuardPolicy(run=lambda agent: Run(limits=CallLimits(total=1)), leave=["left"]))
-
-    agent.run("go")
-
-    assert ran == ["a", "c"]
-    assert "Rejected" in observed(agent)[1]
 
 
 def test_a_guarded_tool_gives_the_agent_what_it_returned() -> None:

@@ -9,7 +9,7 @@ __all__ = ["AGENT_FRAMEWORK_GATES"]
 _ANSWERS, _CALLS = "adapters/agent_framework/_answers.py", "adapters/agent_framework/_calls.py"
 _GUARD, _TOOLS = "adapters/agent_framework/_guard.py", "adapters/agent_framework/_tools.py"
 _MEMBERS = "adapters/agent_framework/_members.py"
-_TESTS = ("tests/frameworks/test_agent_framework.py",)
+_TESTS = ("tests/frameworks/test_agent_framework.py", "tests/frameworks/test_verbs.py")
 
 AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(

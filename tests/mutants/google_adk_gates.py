@@ -8,7 +8,7 @@ __all__ = ["GOOGLE_ADK_GATES"]
 
 _ANSWERS, _CALLS = "adapters/google_adk/_answers.py", "adapters/google_adk/_calls.py"
 _GUARD, _MEMBERS = "adapters/google_adk/_guard.py", "adapters/google_adk/_members.py"
-_TESTS = ("tests/frameworks/test_google_adk.py", "tests/frameworks/test_all.py")
+_TESTS = ("tests/frameworks/test_google_adk.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 
 GOOGLE_ADK_GATES: tuple[Gate, ...] = (
     Gate(

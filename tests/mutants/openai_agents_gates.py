@@ -8,7 +8,7 @@ __all__ = ["OPENAI_AGENTS_GATES"]
 
 _ANSWERS, _TOOLS = "adapters/openai_agents/_answers.py", "adapters/openai_agents/_tools.py"
 _GUARD, _MEMBERS = "adapters/openai_agents/_guard.py", "adapters/openai_agents/_members.py"
-_TESTS = ("tests/frameworks/test_openai_agents.py", "tests/frameworks/test_all.py")
+_TESTS = ("tests/frameworks/test_openai_agents.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 
 OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(

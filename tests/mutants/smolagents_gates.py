@@ -9,7 +9,7 @@ __all__ = ["SMOLAGENTS_GATES"]
 _ANSWERS, _CALLS = "adapters/smolagents/_answers.py", "adapters/smolagents/_calls.py"
 _GUARD = "adapters/smolagents/_guard.py"
 _EXECUTOR = "adapters/smolagents/_executor.py"
-_TESTS = ("tests/frameworks/test_smolagents.py", "tests/frameworks/test_all.py")
+_TESTS = ("tests/frameworks/test_smolagents.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 
 SMOLAGENTS_GATES: tuple[Gate, ...] = (
     Gate(
