@@ -54,7 +54,7 @@ def output_type_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _input(schema: dict[str, Any], required: bool) -> dict[str, Any]:
-    several = [part if isinstance(part, dict) else {} for part in alternatives(schema)]
+    several: list[dict[str, Any]] = [part if isinstance(part, dict) else {} for part in alternatives(schema)]
     schema = {key: value for key, value in schema.items() if key not in CHOICES}
     kinds = [kind for part in (schema, *several) for kind in _kinds(part)]
     types = [*dict.fromkeys(kinds)] if all(map(_kinds, several)) else []
