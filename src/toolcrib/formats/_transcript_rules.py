@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
+from toolcrib.calls import Media
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
 from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
@@ -155,6 +156,18 @@ class TranscriptRules(ABC):
         """Return the items for what a user says."""
 
     @abstractmethod
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        """Return the items for what a user says and shows, in its order; `takes_media` has said yes to the media."""
+
+    @abstractmethod
+    def takes_media(self, media: Media) -> bool:
+        """Return whether the provider takes an image, a sound or a file in a message of the user's."""
+
+    @abstractmethod
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        """Return the items for a turn of the model's with calls of tools; `text` is what it said, perhaps nothing."""
+
+    @abstractmethod
     def system(self, text: str) -> list[Item]:
         """Return the items for instructions; none where the provider takes them beside the transcript."""
 
@@ -232,7 +245,7 @@ class TranscriptRules(ABC):
             for part in self.refused_parts(transcript)
         ]
         if self.unanswered(transcript) != []:
-            found = [*self._pair(transcript).problems(self.layout), *found]
+            found = [*self.paired(transcript).problems(self.layout), *found]
         return sorted(found, key=lambda problem: problem.index)
 
     def repair(self, transcript: Sequence[Mapping[str, Any]]) -> tuple[list[Item], list[str]]:
@@ -247,7 +260,7 @@ class TranscriptRules(ABC):
         items = [cast("Item", item) for item in transcript]
         if not self.check(items):
             return items, []
-        pairing = self._pair(items)
+        pairing = self.paired(items)
         renamed, dropped = self._renamed(pairing), self._leading_nowhere(items)
         mend = self._mend_later if self.layout.place == "later" else self._mend_adjacent
         strays = {(at, id(items[at])) for at in dropped}
@@ -258,9 +271,8 @@ class TranscriptRules(ABC):
         said += [*_repairs(pairing, renamed), *added]
         return filled, [text for _, text in sorted(said, key=lambda one: one[0])]
 
-    # --- inside
-
-    def _pair(self, transcript: Sequence[Mapping[str, Any]]) -> Pairing:
+    def paired(self, transcript: Sequence[Mapping[str, Any]]) -> Pairing:
+        """Return the calls and results of a transcript, each result with the call that it answers."""
         calls: list[CallSpot] = []
         results: list[ResultSpot] = []
         for index, item in enumerate(transcript):
@@ -274,6 +286,8 @@ class TranscriptRules(ABC):
             for position, (result, raw) in enumerate(zip(self.results_of(item), raw_results, strict=True)):
                 results.append(ResultSpot(index, result.call.id, result.call.name, raw, position < leading))
         return pair(calls, results, self.layout)
+
+    # --- inside
 
     def _leading_nowhere(self, items: Sequence[Mapping[str, Any]]) -> list[int]:
         """Return which items stand without the one that they led to."""
