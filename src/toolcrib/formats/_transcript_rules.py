@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
-from toolcrib.calls import Media
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, unused_id
 from toolcrib.formats._json_reading import json_shape
 from toolcrib.formats._result_pairing import CallSpot, Layout, Pairing, ResultSpot, pair
@@ -154,18 +153,6 @@ class TranscriptRules(ABC):
     @abstractmethod
     def user(self, text: str) -> list[Item]:
         """Return the items for what a user says."""
-
-    @abstractmethod
-    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
-        """Return the items for what a user says and shows, in its order; `takes_media` has said yes to the media."""
-
-    @abstractmethod
-    def takes_media(self, media: Media) -> bool:
-        """Return whether the provider takes an image, a sound or a file in a message of the user's."""
-
-    @abstractmethod
-    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
-        """Return the items for a turn of the model's with calls of tools; `text` is what it said, perhaps nothing."""
 
     @abstractmethod
     def system(self, text: str) -> list[Item]:
