@@ -48,8 +48,12 @@ def test_a_plain_call_loads_no_feature_and_no_database() -> None:
     value, modules = done.stdout.splitlines()
     loaded = modules.split()
     assert value == "3"
-    assert [name for name in loaded if name.startswith(tuple(f"toolcrib.{room}." for room in UNUSED))] == []
-    assert {"sqlite3", "toolcrib.database._tables", "toolcrib.record._sqlite_sink"}.isdisjoint(loaded)
+    assert [
+        name for name in loaded if name.startswith(tuple(f"toolcrib.{room}." for room in (*UNUSED, "record")))
+    ] == []
+    assert {"sqlite3", "toolcrib.database._tables", "toolcrib.calls._decision", "toolcrib.schema._client"}.isdisjoint(
+        loaded
+    )
 
 
 @pytest.mark.processes
@@ -59,6 +63,22 @@ def test_a_version_is_printed_without_the_commands() -> None:
     done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
 
     assert {"typer", "pydantic", "asyncio"}.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.processes
+def test_a_command_loads_its_own_module_and_no_pipeline(tmp_path: Path) -> None:
+    tmp_path.joinpath("tools.py").write_text(
+        "from toolcrib import tool\n\n@tool\nasync def one() -> int:\n    return 1\n"
+    )
+    code = "import atexit, sys; from toolcrib.cli import main; atexit.register(lambda: print(*sys.modules)); main()"
+
+    command = [sys.executable, "-c", code, "list", "tools.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    loaded = done.stdout.split()
+    assert "toolcrib.cli._list" in loaded
+    rooms = ("toolcrib.pipeline.", "toolcrib.record.", "toolcrib.database.", "toolcrib.turns.", "toolcrib.cli._approv")
+    assert [name for name in loaded if name.startswith(rooms)] == []
 
 
 @pytest.mark.parametrize("package", LAZY)

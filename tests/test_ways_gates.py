@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 
 from tests.ways import appending, each_representative, representatives
-from toolcrib.approvals import approve_all
-from toolcrib.calls import Ask, Completed, Failed, Reject, Rejected, Suspended
+from toolcrib.approvals import MemoryApprovalStore, approve_all
+from toolcrib.calls import (
+    ApprovalRequest,
+    Ask,
+    Bound,
+    Completed,
+    Denial,
+    Failed,
+    Grant,
+    Reject,
+    Rejected,
+    Suspended,
+)
 from toolcrib.testing import Way
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -185,3 +196,21 @@ async def test_a_delivery_that_fails_gives_the_caller_nothing(way: Way) -> None:
 
     assert isinstance(outcome, Failed), outcome
     assert ADDRESS not in json.dumps([caller.shown, caller.records, outcome.to_dict()])
+
+
+@representatives("run")
+async def test_a_yes_within_bounds_covers_further_calls_of_the_run_and_no_others(way: Way) -> None:
+    ran, asked = list[Any](), list[Any]()
+
+    async def approver(request: ApprovalRequest) -> Grant | Denial:
+        asked.append(request.arguments["times"])
+        if len(asked) > 1:
+            return request.deny("too many")
+        return request.always("ann", within={"text": Bound.any(), "times": Bound.between(1, 3)}, uses=2)
+
+    store = MemoryApprovalStore()
+    caller = way(Toolset([appending(ran)]).with_approval(), approver=approver, approvals=store)
+    outcomes = [await caller.call("append", {"text": f"x{times}", "times": times}) for times in (1, 3, 4, 2)]
+
+    assert [isinstance(outcome, Completed) for outcome in outcomes] == [True, True, False, False]
+    assert (ran, asked) == ([("x1", 1), ("x3", 3)], [1, 4, 2])

@@ -1,22 +1,25 @@
-"""Passwords in texts that name a database: hidden before a person or a log sees them."""
+"""Passwords in texts that name a database, hidden before a person or a log sees them; what stands for a secret."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote, unquote_plus
 
-__all__ = ["hide_passwords"]
+__all__ = ["REDACTED", "STARS", "hide_passwords"]
 
+REDACTED = "[redacted]"
+"""What stands in the place of a secret."""
+STARS = "**********"  # as pydantic shows its secrets
 _HIDDEN = "***"
 _SECRET = {"password", "passwd", "pwd", "pgpassword", "sslpassword", "oauth_client_secret", "scram_client_key"}
 _SHORTEST = 3  # a shorter password is in many words by chance
 
 # `//user:password@host`: up to the last @, since a password may hold one that is not escaped
-_USER = re.compile(r"(://[^\s:/?#@]*):(?:(?!://)[^\n])*@")
+_USER = r"(://[^\s:/?#@]*):(?:(?!://)[^\n])*@"
 # `user:password@host` without the slashes, of which no password is known to hold white space
-_NO_URL = re.compile(r"""(?<![^\s'"`/:])([^\s'"`:/?#@]+):(?!//)\S{1,256}@""")
+_NO_URL = r"""(?<![^\s'"`/:])([^\s'"`:/?#@]+):(?!//)\S{1,256}@"""
 # `?password=...` of a URL, with any letter of the name escaped, and libpq's `password = 'a \' b'`
-_SETTING = re.compile(r"(?<![\w%])([\w%]+)(\s*=\s*)(?:'(?:\\.|[^'\\])*'?|(?:\\.|[^\s&;\\])+)")
+_SETTING = r"(?<![\w%])([\w%]+)(\s*=\s*)(?:'(?:\\.|[^'\\])*'?|(?:\\.|[^\s&;\\])+)"
 
 
 def hide_passwords(text: str, password: str | None = None) -> str:
@@ -25,9 +28,9 @@ def hide_passwords(text: str, password: str | None = None) -> str:
     Args:
         password: A password that is known, and is hidden wherever it stands by itself.
     """
-    text = _USER.sub(rf"\1:{_HIDDEN}@", text)
-    text = _NO_URL.sub(rf"\1:{_HIDDEN}@", text)
-    text = _SETTING.sub(_hidden_setting, text)
+    text = re.sub(_USER, rf"\1:{_HIDDEN}@", text)
+    text = re.sub(_NO_URL, rf"\1:{_HIDDEN}@", text)
+    text = re.sub(_SETTING, _hidden_setting, text)
     if password is not None and len(password) >= _SHORTEST:
         for form in (password, quote(password, safe="")):
             text = text.replace(form, _HIDDEN)

@@ -398,3 +398,55 @@ def test_a_holder_of_a_token_is_no_other_and_may_give_one_to_another(
     assert ended.stdout == "ben has no token any more\n"
     assert toolcrib("approvals", "token", "eve").exit_code == 2
     assert made.stdout.strip().encode() not in (tmp_path / "toolcrib.db").read_bytes()
+
+
+def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_path: Path) -> None:
+    keep("ask_1a")
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+
+    toolcrib(
+        "approvals",
+        "approve",
+        "-y",
+        "1a",
+        "--as",
+        "ann",
+        "--always",
+        "--within",
+        'item=one of "tea", "milk"',
+        "--uses",
+        "3",
+    )
+
+    (grant,) = run_sync(store.standing())
+    assert grant.text() == 'buy: item one of "tea", "milk"; on behalf of no principal; at most 3 times'
+    listed = toolcrib("approvals", "standing")
+    assert listed.stdout == f"ask_1a  {grant.text()}; by ann (token); used: 0 of 3 calls\n"
+    assert json.loads(toolcrib("approvals", "standing", "--json").stdout)[0]["used"] == {"calls": 0, "spent": "0"}
+    assert toolcrib("approvals", "revoke", "1a").exit_code == 0
+    assert toolcrib("approvals", "standing").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--within", "item=any"], "say how far --always goes"),
+        (["--always", "--within", "item"], "'item' is no ARGUMENT=..."),
+        (["--always", "--within", "itm=any"], "`itm` is no argument of buy; there are item"),
+        (["--always", "--within", "item=most"], "`item`: 'most' is no bound"),
+        (["--always", "--within", 'item=one of "x"'], 'it does not cover this call: `item` is "tea"'),
+        (["--always", "--total", "item=x"], "has no number behind the ="),
+        (["--always", "--total", "item=5"], 'it counts `item`, which is "tea", and no number'),
+        (["--always", "--uses", "0"], "greater than or equal to 1"),
+    ],
+)
+def test_how_far_always_goes_is_checked_as_it_is_typed(
+    toolcrib: Command, keep: Keep, tmp_path: Path, options: list[str], why: str
+) -> None:
+    keep("ask_1a")
+
+    answered = toolcrib("approvals", "approve", "-y", "1a", *options)
+
+    assert answered.exit_code == 2
+    assert why in " ".join(answered.stderr.replace("│", " ").split())
+    assert run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").standing()) == ()

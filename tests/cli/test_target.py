@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.cli._run import tools_of
+from toolcrib.cli._find_toolset import tools_of
 from toolcrib.errors import TargetError
 
 ONE = "from toolcrib.tools import tool\n\n\n@tool\nasync def one() -> int:\n    return 1\n"

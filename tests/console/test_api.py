@@ -419,6 +419,50 @@ async def test_always_is_a_standing_grant_until_it_is_taken_back(console: Consol
     assert console.post("/api/revoke", {"grant": grant}).status == 404
 
 
+async def test_always_within_bounds_is_shown_in_words_before_it_counts(console: Console) -> None:
+    request = await asked(console, "within")
+    view = console.get(f"/api/request?id={request.id}").json
+    sent = {"scope": "within", "within": {"cents": "<= 50"}, "uses": 3, "total": ["cents", "90"], "hours": None}
+
+    meant = console.post("/api/meant", {"request": request.id, "answer": "always", **sent}).json
+    assert (await console.store.show(request.id)).answer is None
+    answer(console, request, "always", **sent)
+
+    (grant,) = await console.store.standing()
+    assert meant == {"problems": [], "text": grant.text()}
+    assert "cents up to 50" in grant.text()
+    suggested = [one["suggestion"] for one in view["bounds"] if one["name"] == "cents"]
+    assert suggested == [f"<= {request.arguments['cents']}"]
+    (shown,) = console.get("/api/standing").json["grants"]
+    assert (shown["text"], shown["used"]) == (grant.text(), {"calls": 0, "spent": "0"})
+    assert console.post("/api/revoke", {"grant": shown}).status == 200
+    assert await console.store.standing() == ()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"within": {"cents": "most"}},
+        {"within": {"amont": "any"}},
+        {"within": {"cents": "<= 0"}},
+        {"within": {"cents": 5}},
+        {"within": None},
+        {"within": {"cents": "any"}, "total": ["cents", "0"]},
+        {"within": {"cents": "any"}, "total": ["cents"]},
+        {"within": {"cents": "any"}, "uses": 0},
+        {"within": {"cents": "any"}, "uses": "3"},
+    ],
+)
+async def test_bounds_that_are_none_are_refused_and_nothing_is_answered(console: Console, sent: dict[str, Any]) -> None:
+    request = await asked(console, "unbounded")
+    form = {"request": request.id, "answer": "always", "scope": "within", **sent}
+
+    assert console.post("/api/meant", form).json["problems"]
+    assert console.post("/api/answer", {**form, "name": "Ann"}).status == 422
+    assert (await console.store.show(request.id)).answer is None
+    assert await console.store.standing() == ()
+
+
 async def test_what_a_dry_run_would_ask_is_among_the_decisions_of_a_call(console: Console, sink: SqliteSink) -> None:
     @tool()
     async def save(text: str) -> str:

@@ -305,6 +305,31 @@ def test_what_is_always_allowed_does_not_ask_again_until_it_is_taken_back(
     expect(page.get_by_text("There are none.")).to_be_visible()
 
 
+def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
+    served: Console, run: Run, visit: Callable[..., Page]
+) -> None:
+    program = run('print(refund(order="A-1", amount=70))\nprint(refund(order="A-2", amount=71))')
+    page = visit(served.url + "#/inbox")
+    page.get_by_role("link", name="refund").click()
+    card = request_card(page)
+    card.get_by_role("button", name="Always allow…").click()
+    card.get_by_label("refund with arguments within bounds").check()
+    card.get_by_label("order").fill("most")
+    expect(card.get_by_text("`order`: 'most' is no bound")).to_be_visible()
+    expect(card.get_by_role("button", name="Always allow", exact=True)).to_be_disabled()
+    card.get_by_label("order").fill("any")
+    card.get_by_label("amount", exact=False).first.fill("<= 71")
+    card.get_by_label("For how many calls").fill("2")
+    expect(card.get_by_text("It allows: refund: order any, amount up to 71")).to_be_visible()
+    card.get_by_role("button", name="Always allow", exact=True).click()
+
+    assert program.end().output.count("paid back") == 2
+    page.get_by_role("link", name="Standing").click()
+    grant = page.get_by_role("listitem").filter(has_text="order any, amount up to 71")
+    expect(grant).to_contain_text("used for 2 calls")
+
+
+
 # --- several browsers, a server that goes away
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.adapters.mcp_client.servers import free_port, outcome_of
+from tests.adapters.mcp_client.servers import outcome_of
 from tests.credentials.authority import Browser, guarded, held_in
-from toolcrib.adapters.mcp_client import gateway_options, toolset_of_file
+from tests.networks import free_port
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Suspended
 from toolcrib.cli._app import app
 from toolcrib.credentials import SqliteCredentialStore, new_key
 from toolcrib.errors import TargetError
+from toolcrib.gateway import read_gateway, toolset_of_file
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving.http.consent import consent_server
 
@@ -39,7 +40,7 @@ async def test_file_has_a_server_for_each_principals_own_account(tmp_path: Path)
     pages, approvals = f"http://127.0.0.1:{free_port()}/consent", MemoryApprovalStore()
     async with guarded() as server:
         path = written(tmp_path, {"oauth": True}, server.url, pages=pages)
-        kept = gateway_options(path).credentials
+        kept = read_gateway(path).credentials
         assert kept is not None
         store, run = SqliteCredentialStore(kept.database), Run(principal="ann", approvals=approvals)
         async with consent_server(kept.pages, store, approvals), toolset_of_file(path).open() as tools:
@@ -53,7 +54,7 @@ async def test_file_has_a_server_for_each_principals_own_account(tmp_path: Path)
 
     assert isinstance(who, Completed), who
     assert who.value == "ann@there"
-    assert kept.database == tmp_path / "credentials.db"
+    assert Path(kept.database) == tmp_path / "credentials.db"
     assert not [token for token in server.authority.tokens if token.encode() in held_in(tmp_path)]
 
 
@@ -88,7 +89,7 @@ def test_one_key_for_all_needs_no_store(tmp_path: Path) -> None:
     path = written(tmp_path, {"api_key_env": "KEY", "header": "X-Key"})
 
     assert toolset_of_file(path, {"KEY": "secret"}).toolset_id == "mcp"
-    assert gateway_options(path).credentials is None
+    assert read_gateway(path).credentials is None
     assert not (tmp_path / "credentials.db").exists()
 
 

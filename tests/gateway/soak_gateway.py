@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.sandbox.acting import descendants
-from toolcrib.adapters.mcp_client import gateway_options, server_statuses, toolset_of_file
+from toolcrib.adapters.mcp_client import server_statuses
 from toolcrib.adapters.mcp_server import HttpApp, HttpOptions, ServerOptions, http_app
 from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.gateway import read_gateway, toolset_of_file
 from toolcrib.record import SqliteSink
 from toolcrib.serving.http import HttpLimits, listen, serve_app
 from toolcrib.toolsets import Toolset
@@ -30,10 +31,12 @@ IDLE_SECONDS = 5.0
 async def main() -> None:
     """Serve until stdin ends."""
     file, tokens = Path(sys.argv[1]), json.loads(sys.argv[2])
-    given, tools = gateway_options(file), toolset_of_file(file)
+    given, tools = read_gateway(file).options, toolset_of_file(file)
     http = HttpOptions(port=0, tokens=tokens, idle_seconds=IDLE_SECONDS)
-    with SqliteSink(str(given.database)) as sink:
-        options = ServerOptions(approvals=SqliteApprovalStore(str(given.database)), sinks=(sink,), limits=given.limits)
+    with SqliteSink(str(given.approvals.database)) as sink:
+        options = ServerOptions(
+            approvals=SqliteApprovalStore(str(given.approvals.database)), sinks=(sink,), limits=given.limits.of_calls
+        )
         app = http_app(tools, options, http)
         with listen(http.host, 0) as listener:
             async with app.running():

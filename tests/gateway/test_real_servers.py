@@ -23,8 +23,9 @@ from tests.adapters.mcp_client.servers import EVERYTHING, FILESYSTEM, MEMORY
 from tests.adapters.mcp_server.clients import IN_MEMORY, Way
 from tests.npm.programs import node, script
 from tests.sandbox.acting import descendants
-from toolcrib.adapters.mcp_client import ServerStatus, server_statuses, toolset_of_file
+from toolcrib.adapters.mcp_client import ServerStatus, server_statuses
 from toolcrib.adapters.mcp_server import build_server
+from toolcrib.gateway import toolset_of_file
 from toolcrib.toolsets import Toolset
 
 THINKING = "@modelcontextprotocol/server-sequential-thinking"

@@ -16,6 +16,7 @@ from tests.mutants.frameworks_gates import FRAMEWORKS_GATES
 from tests.mutants.front_end_gates import FRONT_END_GATES
 from tests.mutants.gate import Gate
 from tests.mutants.google_adk_gates import GOOGLE_ADK_GATES
+from tests.mutants.grant_gates import GRANT_GATES
 from tests.mutants.http_gates import HTTP_GATES
 from tests.mutants.langchain_gates import LANGCHAIN_GATES
 from tests.mutants.mcp_client_gates import MCP_CLIENT_GATES
@@ -304,7 +305,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "the context's list",
         "pipeline/_gates.py",
-        'return Ask("") if call.run.asks_for(call.name) else None',
+        'return calls.Ask("") if call.run.asks_for(call.name) else None',
         "return None",
     ),
     Gate(
@@ -422,8 +423,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "expiry of a grant before its call begins",
         "approvals/_ledger.py",
-        "    if grant is not None and not again and (why := _expired(grant, execution.begun_at)):\n",
-        "    if False:\n",
+        "        if grant is not None and (why := _expired(grant, execution.begun_at)):\n",
+        "        if False:\n",
         ("tests/approvals/test_stores.py",),
     ),
     Gate(
@@ -562,7 +563,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "clock that stands while a consumer holds a value",
         "tools/_deadline.py",
-        "        self.ends += monotonic() - self._since\n",
+        "        self.ends += self._loop.time() - self._since\n",
         "",
         ("tests/tools/test_deadline.py", "tests/pipeline/test_stream.py"),
     ),
@@ -651,7 +652,19 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
     # --- the record
-    Gate("record", "record/_call_trace.py", 'self._emit("ended", data, ended_at, record)', "pass"),
+    Gate(
+        "record",
+        "record/_call_trace.py",
+        'self._emit("ended", partial(_end, record, earlier), ended_at, record)',
+        "pass",
+    ),
+    Gate(
+        "arguments of an event that is read later",
+        "pipeline/_arguments.py",
+        "self._is_atomic and not self.plan.spec.has_secrets",
+        "True",
+        ("tests/record/test_late_payloads.py",),
+    ),
     Gate(
         "record of a cancelled call",
         "pipeline/_live_call.py",
@@ -774,6 +787,7 @@ GATES: tuple[Gate, ...] = (
     *FRONT_END_GATES,
     *FORMATS_GATES,
     *FRAMEWORKS_GATES,
+    *GRANT_GATES,
     *HTTP_GATES,
     *OAUTH_GATES,
     *MCP_CLIENT_GATES,

@@ -150,10 +150,10 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval that a file of servers asks for",
-        "adapters/mcp_client/_server_file.py",
+        "gateway/_server.py",
         "        approval=approval,\n",
         "        approval=False,\n",
-        (f"{_HERE}/test_server_file.py",),
+        ("tests/gateway/test_servers.py",),
     ),
     # --- servers that are not there
     Gate("a server that has to be there", _SOURCE, "if fault is not None and required:", "if False:", _OF_ABSENT),
@@ -392,23 +392,23 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "a file's policy for values of others",
         "cli/_mcp_server.py",
-        "    policy, approvals = file.provenance, ",
+        "    policy, approvals = file.policy, ",
         "    policy, approvals = None, ",
         _OF_FILES,
     ),
     Gate(
         "a file's limits",
         "cli/_mcp_server.py",
-        "        limits=file.limits,\n",
+        "        limits=limits,\n",
         "",
         _OF_FILES,
     ),
     Gate(
         "defaults of a file for each server",
-        "adapters/mcp_client/_server_file.py",
-        "said = {**defaults, **",
-        "said = {**",
-        (f"{_HERE}/test_gateway_section.py",),
+        "gateway/_file.py",
+        "said: dict[str, Any] = {name: value for name, value in defaults.items() if name in fields} | own",
+        "said: dict[str, Any] = {**own}",
+        ("tests/gateway/test_options.py",),
     ),
     Gate(
         "a server that is left out of the record",

@@ -11,7 +11,7 @@ _OF_CREDENTIALS = (f"{_HERE}/test_credentials.py",)
 _OF_DOCUMENTS = (f"{_HERE}/test_document.py",)
 _OF_GATES = (f"{_HERE}/test_gates.py",)
 _OF_KEPT = (f"{_HERE}/test_kept_credentials.py",)
-_OF_FILES = ("tests/adapters/mcp_client/test_api_section.py",)
+_OF_FILES = ("tests/gateway/test_apis.py",)
 _OF_PAGES = (f"{_HERE}/test_pages.py",)
 _OF_REQUESTS = (f"{_HERE}/test_requests.py",)
 _OF_SCHEMAS = (f"{_HERE}/test_schemas.py",)
@@ -248,9 +248,9 @@ OPENAPI_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "approval that APIs in a file have by default",
-        "adapters/mcp_client/_api_section.py",
-        'given: dict[str, Any] = {} if defaults.approval is None else {"approval": defaults.approval}',
-        "given: dict[str, Any] = {}",
+        "gateway/_file.py",
+        "defaults.items() if name in fields}",
+        "defaults.items() if name in fields and name != 'approval'}",
         _OF_FILES,
     ),
 )

@@ -45,7 +45,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a standing grant for the tool does not answer for values of others",
         "approvals/_ledger.py",
-        '    if request.origins and grant.scope == "tool" and grant.request_id != request.id:\n',
+        '    if request.origins and grant.scope in ("tool", "within") and grant.request_id != request.id:\n',
         "    if False:\n",
         _PIPELINE,
     ),

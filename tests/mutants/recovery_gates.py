@@ -276,7 +276,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of a given result",
         _PIPELINE,
-        "            checked_output(plan.tool, plan.name, answer.done.value)\n",
+        "            _tools.checked_output(plan.tool, plan.name, answer.done.value)\n",
         "            pass\n",
         _OF_RECOVERY,
     ),
@@ -547,7 +547,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "cap of a value",
         "calls/_render.py",
-        "shown = cut(text, limit)",
+        "shown = text if limit is None else cut(text, limit)",
         "shown = text",
         _OF_RENDERING,
     ),

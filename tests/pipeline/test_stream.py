@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.virtual_time import in_virtual_time
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, ToolCall, Yielded
 from toolcrib.hooks import GlobalHooks, per_value
 from toolcrib.pipeline import CallLimits, Pipeline, Run
@@ -50,6 +51,7 @@ async def test_values_come_one_by_one_and_the_outcome_last() -> None:
     assert seen == ["make 0", "got 0", "make 1", "got 1", "closed", "end [0, 1]"]
 
 
+@in_virtual_time
 async def test_the_time_in_which_a_consumer_holds_a_value_is_not_the_tools() -> None:
     @ez_tool(timeout=0.2)
     async def count() -> Any:
@@ -65,6 +67,7 @@ async def test_the_time_in_which_a_consumer_holds_a_value_is_not_the_tools() -> 
     assert [type(item) for item in got] == [Yielded, Yielded, Yielded, Completed]
 
 
+@in_virtual_time
 async def test_the_time_of_all_steps_together_is_the_tools() -> None:
     @ez_tool(timeout=0.2)
     async def count(to: int) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.approvals._answers import answered_fields, field_choices, field_value
+    from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
     from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
         CLAIM_JOURNAL_TABLES,
+        GRANT_USE_TABLES,
         POSTGRES_APPROVAL_TABLES,
         SQLITE_APPROVAL_TABLES,
         SqlApprovalStore,
@@ -61,7 +62,7 @@ else:
         __name__,
         {
             "._used_answers": "used_answers",
-            "._answers": "answered_fields field_choices field_value",
+            "._answers": "answered_fields field_choices field_value typed_bounds",
             "._executions": "Execution ExecutionState",
             "._ledger": "EVERYBODY ApprovalEntry is_answer_to meant_by misfit",
             "._ledger_store": "LedgerStore MemoryApprovalStore",
@@ -72,8 +73,8 @@ else:
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
-                "CLAIM_JOURNAL_TABLES POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES SqlApprovalStore "
-                "SqliteApprovalStore"
+                "CLAIM_JOURNAL_TABLES GRANT_USE_TABLES POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES "
+                "SqlApprovalStore SqliteApprovalStore"
             ),
             "._store": (
                 "ApprovalStore ClaimsWork KeepsJournals KeepsSessions ReviewableApprovalStore WaitableApprovalStore "
@@ -90,6 +91,7 @@ else:
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
     "EVERYBODY",
+    "GRANT_USE_TABLES",
     "MAX_SUSPENDED",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
@@ -135,5 +137,6 @@ __all__ = [
     "require_approver",
     "stored_approver",
     "suspended_calls_beside",
+    "typed_bounds",
     "used_answers",
 ]

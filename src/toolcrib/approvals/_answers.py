@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.calls import ApprovalRequest, Bound, Grant
 
-__all__ = ["answered_fields", "field_choices", "field_value"]
+__all__ = ["answered_fields", "field_choices", "field_value", "typed_bounds"]
 
 _YES: Final = frozenset({"y", "yes", "true"})
 _NO: Final = frozenset({"n", "no", "false"})
@@ -34,6 +34,25 @@ def answered_fields(request: ApprovalRequest, answer: Grant) -> dict[str, Any]:
     if parts[one].get("type") == "boolean" and one not in fields:
         return {one: True}
     return fields
+
+
+def typed_bounds(request: ApprovalRequest, typed: Mapping[str, str]) -> dict[str, Bound]:
+    """Return the bounds of arguments that a person typed, for `request.always(within=...)`.
+
+    Args:
+        request: The request.
+        typed: What `Bound.parse` takes, by argument.
+
+    Raises:
+        ValueError: One is no bound; the error names the argument.
+    """
+    bounds: dict[str, Bound] = {}
+    for name, text in typed.items():
+        try:
+            bounds[name] = Bound.parse(text, request.arguments.get(name))
+        except ValueError as error:
+            raise ValueError(f"`{name}`: {error}") from None
+    return bounds
 
 
 def _object_in(given: Any) -> Mapping[str, Any] | None:

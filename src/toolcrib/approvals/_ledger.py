@@ -12,7 +12,7 @@ from toolcrib._processes import this_process
 from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._people import people_of
 from toolcrib.approvals._saved_sessions import SavedSession
-from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
 
 __all__ = [
@@ -130,6 +130,14 @@ class Ledger(Protocol):
         """Remove a standing grant; return whether there was one."""
         ...
 
+    def grant_use(self, request_id: str) -> GrantUse:
+        """Return the use of the standing grant that answered a request."""
+        ...
+
+    def write_grant_use(self, request_id: str, use: GrantUse) -> None:
+        """Keep the use of a standing grant, in place of what was kept of it."""
+        ...
+
     def claim(self, key: str) -> Execution | None:
         """Return the claim on a piece of work."""
         ...
@@ -180,8 +188,12 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return "it was not given for a call in doubt, which may have been done; answer its own request"
     if grant.scope == "values" and grant.request_id != request.id and (why := _other_values(grant, request)):
         return why
-    if request.origins and grant.scope == "tool" and grant.request_id != request.id:
-        return "it was given for the tool, and not for values that others wrote; answer the call's own request"
+    if request.origins and grant.scope in ("tool", "within") and grant.request_id != request.id:
+        known = grant.scope == "within" and all(each.get("mark") in grant.values for each in request.origins)
+        if not known:
+            return "it was given for the tool, and not for values that others wrote; answer the call's own request"
+    if grant.scope == "within" and (why := grant.limit_reached(request, GrantUse())):
+        return why
     if grant.done is not None and not request.in_doubt:
         return "it says what the call came to, and the call is not in doubt: it was not executed"
     if grant.done is None and len(people_of(grant.approver, *grant.also)) < request.approvers:
@@ -415,8 +427,10 @@ def begin_execution(
                 return entry
         elif entry.used_at is not None or isinstance(entry.answer, Denial):
             raise _used(entry)
-    if grant is not None and not again and (why := _expired(grant, execution.begun_at)):
-        raise ApprovalError(request.tool, why)
+    if all(entry.execution is None for entry in entries):
+        if grant is not None and (why := _expired(grant, execution.begun_at)):
+            raise ApprovalError(request.tool, why)
+        _count_use(ledger, grant, request)
     for entry in entries:
         ledger.write(replace(entry, answer=grant, used_at=execution.begun_at, execution=execution))
     _end_followed(ledger, request)
@@ -583,7 +597,24 @@ def _require_same_call(entry: ApprovalEntry, request: ApprovalRequest) -> None:
 
 
 def _standing_for(ledger: Ledger, request: ApprovalRequest) -> Grant | None:
-    return next((grant for grant in ledger.standing(request.tool) if not misfit(grant, request)), None)
+    fitting = (grant for grant in ledger.standing(request.tool) if not misfit(grant, request))
+    return next((grant for grant in fitting if not _used_up(ledger, grant, request)), None)
+
+
+def _used_up(ledger: Ledger, grant: Grant, request: ApprovalRequest) -> str:
+    """Return why a standing grant that counts its calls covers no more of them; empty where it does."""
+    if not grant.is_limited or grant.request_id is None:
+        return ""
+    return grant.limit_reached(request, ledger.grant_use(grant.request_id))
+
+
+def _count_use(ledger: Ledger, grant: Grant | None, request: ApprovalRequest) -> None:
+    """Count a call that begins by a standing grant; raises ApprovalError where that covers no more of them."""
+    if grant is None or not grant.is_limited or grant.request_id is None:
+        return
+    if why := _used_up(ledger, grant, request):
+        raise ApprovalError(request.tool, f"{why}. Ask again")
+    ledger.write_grant_use(grant.request_id, grant.used_by(request, ledger.grant_use(grant.request_id)))
 
 
 def _same(one: Grant | Denial | None, other: Grant | Denial) -> bool:

@@ -30,7 +30,7 @@ from toolcrib.approvals._ledger import (
     use_answer,
 )
 from toolcrib.approvals._saved_sessions import SavedSession
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 
 __all__ = ["LedgerStore", "MemoryApprovalStore"]
 
@@ -296,6 +296,10 @@ class LedgerStore(ABC):
         """Return the standing grants, oldest first."""
         return tuple(await self._run(lambda ledger: ledger.standing(None), write=False))
 
+    async def grant_use(self, grant: Grant) -> GrantUse:
+        """Return how much of a standing grant was used; of one without limits, nothing is counted."""
+        return await self._run(lambda ledger: ledger.grant_use(grant.request_id or ""), write=False)
+
     async def revoke(self, grant: Grant) -> bool:
         """Take a standing grant back; return whether there was one."""
         return await self._commit(lambda ledger: ledger.revoke(grant))
@@ -338,6 +342,7 @@ class _MemoryLedger:
         self._digests: dict[str, dict[str, None]] = {}  # requests by digest, oldest first
         self._journals: dict[str, list[str]] = {}
         self._sessions: dict[str, SavedSession] = {}
+        self._grant_uses: dict[str, GrantUse] = {}
 
     def entry(self, request_id: str) -> ApprovalEntry | None:
         return self._entries.get(request_id)
@@ -391,6 +396,12 @@ class _MemoryLedger:
     def revoke(self, grant: Grant) -> bool:
         before, self._grants = self._grants, [kept for kept in self._grants if kept != grant]
         return len(self._grants) < len(before)
+
+    def grant_use(self, request_id: str) -> GrantUse:
+        return self._grant_uses.get(request_id, GrantUse())
+
+    def write_grant_use(self, request_id: str, use: GrantUse) -> None:
+        self._grant_uses[request_id] = use
 
     def claim(self, key: str) -> Execution | None:
         return self._claims.get(key)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolcrib.approvals._sql_store import CLAIM_JOURNAL_TABLES, POSTGRES_APPROVAL_TABLES, SqlApprovalStore
+from toolcrib.approvals._sql_store import (
+    CLAIM_JOURNAL_TABLES,
+    GRANT_USE_TABLES,
+    POSTGRES_APPROVAL_TABLES,
+    SqlApprovalStore,
+)
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES
 from toolcrib.database import Database, PostgresTables
 
@@ -24,7 +29,9 @@ class PostgresApprovalStore(SqlApprovalStore):
     """
 
     def __init__(self, database: str | Path | Database) -> None:
-        tables = PostgresTables(database, POSTGRES_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, SUSPENDED_CALL_TABLES)
+        tables = PostgresTables(
+            database, POSTGRES_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, GRANT_USE_TABLES, SUSPENDED_CALL_TABLES
+        )
         super().__init__(tables, "toolcrib_")
         self.database = tables.database
 

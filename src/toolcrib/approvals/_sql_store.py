@@ -16,12 +16,13 @@ from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
-from toolcrib.calls import ApprovalRequest, Denial, Grant, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.database import Execute, SqliteTables, StoreTables, Tables
 from toolcrib.errors import ApprovalError, NewerForm
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
+    "GRANT_USE_TABLES",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SqlApprovalStore",
@@ -82,6 +83,11 @@ CLAIM_JOURNAL_TABLES = StoreTables(  # not a version of `approvals`: processes o
     ),
 )
 """The table of journals of claimed work, beside the claims."""
+GRANT_USE_TABLES = StoreTables(  # not a version of `approvals`, for the same reason
+    "grant uses",
+    (("CREATE TABLE IF NOT EXISTS toolcrib_grant_uses (request TEXT PRIMARY KEY, used TEXT NOT NULL)",),),
+)
+"""The table of how often standing grants with limits were used."""
 SQLITE_APPROVAL_TABLES = _approval_tables("")
 """The tables of `SqliteApprovalStore`."""
 POSTGRES_APPROVAL_TABLES = _approval_tables("toolcrib_")
@@ -237,7 +243,9 @@ class SqliteApprovalStore(SqlApprovalStore):
     """
 
     def __init__(self, path: str | Path) -> None:
-        tables = SqliteTables(path, SQLITE_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, SUSPENDED_CALL_TABLES)
+        tables = SqliteTables(
+            path, SQLITE_APPROVAL_TABLES, CLAIM_JOURNAL_TABLES, GRANT_USE_TABLES, SUSPENDED_CALL_TABLES
+        )
         super().__init__(tables, "")
         self.path = tables.path
 
@@ -332,6 +340,17 @@ class _SqlLedger:
 
     def revoke(self, grant: Grant) -> bool:
         return self._execute(f"DELETE FROM {self._standing} WHERE answer = ?", (_text_of(grant),)).rowcount > 0
+
+    def grant_use(self, request_id: str) -> GrantUse:
+        row = self._execute("SELECT used FROM toolcrib_grant_uses WHERE request = ?", (request_id,)).fetchone()
+        return GrantUse() if row is None else GrantUse.from_dict(json.loads(row[0]))
+
+    def write_grant_use(self, request_id: str, use: GrantUse) -> None:
+        self._execute(
+            "INSERT INTO toolcrib_grant_uses (request, used) VALUES (?, ?) "
+            "ON CONFLICT (request) DO UPDATE SET used = excluded.used",
+            (request_id, json.dumps(use.to_dict())),
+        )
 
     def claim(self, key: str) -> Execution | None:
         row = self._execute(f"SELECT claim FROM {self._claims} WHERE work = ?", (key,)).fetchone()

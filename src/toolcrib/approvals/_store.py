@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._ledger import ApprovalEntry
 from toolcrib.approvals._saved_sessions import SavedSession
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 
 __all__ = [
     "ApprovalStore",
@@ -202,6 +202,10 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
 
     async def standing(self) -> tuple[Grant, ...]:
         """Return the standing grants, oldest first."""
+        ...
+
+    async def grant_use(self, grant: Grant) -> GrantUse:
+        """Return how much of a standing grant was used; of one without limits, nothing is counted."""
         ...
 
     async def revoke(self, grant: Grant) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
+    from toolcrib.calls._bounds import Bound, GrantUse
     from toolcrib.calls._call import (
         CallMetadata,
         RawArguments,
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
         fault_text,
         new_call_id,
     )
-    from toolcrib.calls._call_event import CallEvent, CallRecord, EventKind
+    from toolcrib.calls._call_event import CallEvent, CallRecord, DecisionNote, EventKind
     from toolcrib.calls._copied import copied
-    from toolcrib.calls._decision import Ask, Complete, Decision, DecisionNote, Reject, RunNormally
+    from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
-    from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, now, shapes_and_text
+    from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
     from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
     from toolcrib.calls._media import Media, revived
     from toolcrib.calls._outcome import (
@@ -47,21 +48,22 @@ if TYPE_CHECKING:
     )
     from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, words_of
     from toolcrib.calls._stored import FORM_VERSIONS, StoredFields, versioned
-    from toolcrib.calls._value_class import value_class
+    from toolcrib.calls._value_class import rendered, value_class
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
+            "._bounds": "Bound GrantUse",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
-            "._call_event": "CallEvent CallRecord EventKind",
+            "._call_event": "CallEvent CallRecord DecisionNote EventKind",
             "._copied": "copied",
-            "._decision": "Ask Complete Decision DecisionNote Reject RunNormally",
+            "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
-            "._json": "cut equal_json json_text jsonable lenient now shapes_and_text",
+            "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",
             "._kept": "MODEL Blocks KeptResult ResultReader",
             "._media": "Media revived",
             "._outcome": (
@@ -70,7 +72,7 @@ else:
             ),
             "._render": "Rendered carried has_blocks render_value words_of",
             "._stored": "FORM_VERSIONS StoredFields versioned",
-            "._value_class": "value_class",
+            "._value_class": "rendered value_class",
         },
     )
 
@@ -87,6 +89,7 @@ __all__ = [
     "ApprovalRequest",
     "Ask",
     "Blocks",
+    "Bound",
     "CallEvent",
     "CallMetadata",
     "CallRecord",
@@ -101,6 +104,7 @@ __all__ = [
     "Failed",
     "Grant",
     "GrantScope",
+    "GrantUse",
     "KeptResult",
     "Media",
     "Outcome",
@@ -129,12 +133,14 @@ __all__ = [
     "json_text",
     "jsonable",
     "lenient",
+    "lenient_later",
     "new_call_id",
     "now",
     "outcome_from_dict",
     "record_of",
     "render",
     "render_value",
+    "rendered",
     "revived",
     "shapes_and_text",
     "value_class",

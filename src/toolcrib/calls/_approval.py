@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from toolcrib.calls._bounds import Bound, GrantUse, number_of
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._json import lenient, now, parse_time
@@ -16,7 +18,7 @@ from toolcrib.calls._stored import StoredFields, versioned
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
-GrantScope: TypeAlias = Literal["tool", "arguments", "values"]
+GrantScope: TypeAlias = Literal["tool", "arguments", "values", "within"]
 """How far a standing grant reaches; see `Grant`."""
 
 
@@ -141,6 +143,9 @@ class ApprovalRequest(ShortRepr):
         scope: GrantScope | None = None,
         expires: datetime | timedelta | None = None,
         message: str = "",
+        within: Mapping[str, Bound] | None = None,
+        uses: int | None = None,
+        total: tuple[str, float | Decimal] | None = None,
     ) -> Grant:
         """Return a `Grant` that holds for further calls, on behalf of the same principal.
 
@@ -149,18 +154,39 @@ class ApprovalRequest(ShortRepr):
             scope: This `tool` with any arguments, or this tool with exactly these `arguments`, or the `values` of
                 others that the request asks about, from where they come, with any other arguments. When None,
                 the values where it asks about some, else the tool.
-
-        Raises:
-            ValueError: The scope is `values`, and it asks about none; or a server asks it, during a call.
             expires: When it stops to count, or how long from now; never when None.
             message: Goes into the record.
+            within: What each argument may be, by name; of the others exactly what the request has. `grant.text()` says
+                it in words. The scope is `within`.
+            uses: How many calls may begin by it, this one among them; any number when None.
+            total: An argument that is a number, and up to which sum of it calls may begin, in all.
+
+        Raises:
+            ValueError: The scope is `values`, and it asks about none; a server asks it, during a call; or `within`,
+                `uses` and `total` do not cover this call itself.
         """
         if self.asked_by is not None:
             raise ValueError(f"{self.asked_by} asks this during one call; it can be answered once, and not for good")
         until = now() + expires if isinstance(expires, timedelta) else expires
+        limits: dict[str, Any] = {"uses": uses, "total": None if total is None else (total[0], _limit(*total))}
+        if within is not None:
+            limits |= {"within": self._bounds(within), "values": self._marks()}
+            scope = "within"
         if scope is None:
             scope = "tool" if not self.origins else "values" if len(self._marks()) == len(self.origins) else "arguments"
-        return self.grant(approver, scope=scope, expires_at=until, message=message)
+        grant = self.grant(approver, scope=scope, expires_at=until, message=message, **limits)
+        if why := grant.limit_reached(self, GrantUse()):
+            raise ValueError(f"it does not cover this call: {why}")
+        return grant
+
+    def _bounds(self, within: Mapping[str, Bound]) -> dict[str, Bound]:
+        """Return a bound for each argument, for one that is not named the value that it has."""
+        known = self.arguments.keys() | (self.parameters or {}).get("properties", {}).keys()
+        if unknown := sorted(within.keys() - known):
+            raise ValueError(
+                f"`{unknown[0]}` is no argument of {self.tool}; there are {', '.join(sorted(known)) or 'none'}"
+            )
+        return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
 
     def deny(self, message: str = "", approver: str = "host") -> Denial:
         """Return a `Denial` of this request; the model is shown `message`."""
@@ -257,13 +283,18 @@ class Grant(ShortRepr):
         override_args: Arguments the person put in place of the model's; they are validated like the model's.
         user_input: What the person typed; reaches the tool as `ctx.user_input`.
         scope: How far it reaches: `once`, `values` (this tool with these values of others), `arguments` (this tool with
-            these arguments) or `tool`. One that reaches further than once is a standing grant.
+            these arguments), `within` (this tool with arguments within bounds) or `tool`. One that reaches further
+            than once is a standing grant.
         expires_at: From then on it does not count; with a time zone.
         principal: On whose behalf it may be used. A standing grant serves no other; `"*"` means any.
         definition: What the tool said that it is, as in its request; None for any definition.
         done: What a call in doubt came to: it was done, and its tool is not executed again.
         also: Who else approved the same, where a call needs several approvers.
-        values: The marks of the values that a grant for `values` is for; see `ApprovalRequest.origins`.
+        values: The marks of the values of others that a grant for `values` or `within` is for; see
+            `ApprovalRequest.origins`.
+        within: What each argument may be, by name; an argument without a bound may not be given.
+        uses: How many calls may begin by it; any number when None.
+        total: An argument, and up to which sum of it calls may begin.
 
     Raises:
         ValueError: `expires_at` has no time zone, a standing grant carries `override_args` or `user_input`, or one for
@@ -286,6 +317,9 @@ class Grant(ShortRepr):
     done: Done | None = None
     also: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    within: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    uses: int | None = None
+    total: tuple[str, Decimal] | None = None
 
     def __post_init__(self) -> None:
         if self.expires_at is not None and self.expires_at.tzinfo is None:
@@ -294,11 +328,68 @@ class Grant(ShortRepr):
             raise ValueError("override_args, user_input and done are for one call; grant them with scope='once'")
         if self.scope == "values" and not self.values:
             raise ValueError("a grant for values has none; `request.always()` makes one, where values are asked about")
+        is_limited = self.uses is not None or self.total is not None
+        if (self.scope == "within") != bool(self.within) or (is_limited and not (self.standing and self.request_id)):
+            raise ValueError("`within`, `uses` and `total` are of a standing grant: `request.always(...)` makes one")
+        if self.uses is not None and (isinstance(self.uses, bool) or self.uses < 1):
+            raise ValueError(f"uses is a number of calls, 1 or more, and is {self.uses!r}")
 
     @property
     def standing(self) -> bool:
         """Whether it holds for more than one call."""
         return self.scope != "once"
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it counts the calls that begin by it."""
+        return self.uses is not None or self.total is not None
+
+    def limit_reached(self, request: ApprovalRequest, use: GrantUse) -> str:
+        """Return why it does not cover the arguments of a call, after so much use; empty where it does."""
+        for name, value in request.arguments.items() if self.scope == "within" else ():
+            bound = self.within.get(name)
+            if bound is None:
+                return f"it was given for calls without `{name}`"
+            if not bound.covers(value):
+                return f"`{name}` is {shown(value)}, and it was given for {bound.text()}"
+        if self.uses is not None and use.calls >= self.uses:
+            return f"it was given for {self.uses} calls, and they were made"
+        if self.total is None:
+            return ""
+        name, most = self.total
+        amount = number_of(request.arguments.get(name))
+        if amount is None or amount < 0:
+            return f"it counts `{name}`, which is {shown(request.arguments.get(name))}, and no number of 0 or more"
+        spent = use.spent + amount
+        return "" if spent <= most else f"`{name}` would come to {spent} in all, and it was given for {most}"
+
+    def used_by(self, request: ApprovalRequest, use: GrantUse) -> GrantUse:
+        """Return its use with one more call, which it covers."""
+        amount = None if self.total is None else number_of(request.arguments.get(self.total[0]))
+        return GrantUse(use.calls + 1, use.spent + (amount or 0))
+
+    def text(self) -> str:
+        """Return in words what it covers: `refund: order any, amount up to 50; until ...; at most 10 times`."""
+        of = {
+            "once": "this call",
+            "tool": "any arguments",
+            "arguments": "exactly these arguments",
+            "values": "these values of others, with any other arguments",
+            "within": ", ".join(f"{label(name)} {bound.text()}" for name, bound in self.within.items()),
+        }[self.scope]
+        parts = [f"{self.tool}: {of}"]
+        if self.scope == "within" and self.values:
+            parts.append("of values of others, these alone")
+        if self.standing:
+            whose = "every principal" if self.principal == "*" else printable(self.principal or "no principal")
+            parts.append(f"on behalf of {whose}")
+        if self.expires_at is not None:
+            parts.append(f"until {self.expires_at.isoformat(timespec='minutes')}")
+        if self.uses is not None:
+            parts.append(f"at most {self.uses} times")
+        if self.total is not None:
+            parts.append(f"{self.total[1]} of {label(self.total[0])} in all")
+        return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the grant as JSON shapes."""
@@ -320,8 +411,11 @@ class Grant(ShortRepr):
             **({} if self.done is None else {"done": {"value": lenient(self.done.value, media=True)}}),
             **({"also": list(self.also)} if self.also else {}),
             **({"values": list(self.values)} if self.values else {}),
-        }
-        return versioned("Grant", data)
+            **({"within": {name: bound.to_dict() for name, bound in self.within.items()}} if self.within else {}),
+            **({} if self.uses is None else {"uses": self.uses}),
+            **({} if self.total is None else {"total": [self.total[0], str(self.total[1])]}),
+        }  # one without limits is in its first form: workers of the version before use it, and it can be revoked
+        return versioned("Grant", data) if self.within or self.is_limited else data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grant:
@@ -331,7 +425,18 @@ class Grant(ShortRepr):
         values["at"], values["expires_at"] = parse_time(values["at"]), parse_time(values.get("expires_at"))
         values["also"], values["values"] = tuple(values.get("also", ())), tuple(values.get("values", ()))
         values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
+        values["within"] = {name: Bound.from_dict(bound) for name, bound in values.get("within", {}).items()}
+        total = values.get("total")
+        values["total"] = None if total is None else (total[0], _limit(*total))
         return cls(**values)
+
+
+def _limit(name: str, most: Any) -> Decimal:
+    """Return the most that an argument may come to; raises ValueError for what is no number of 0 or more."""
+    limit = number_of(str(most) if isinstance(most, Decimal) else most)
+    if limit is None or limit < 0:
+        raise ValueError(f"the total of `{name}` is a number of 0 or more, and is {most!r:.80}")
+    return limit
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,16 +1,15 @@
-"""Call events, and the record that closes a call."""
+"""Call events, notes of decisions, and the record that closes a call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.calls._decision import DecisionNote
-from toolcrib.calls._value_class import value_class
+from toolcrib.calls._value_class import late_fields, value_class
 
-__all__ = ["CallEvent", "CallRecord", "EventKind"]
+__all__ = ["CallEvent", "CallRecord", "DecisionNote", "EventKind"]
 
 EventKind: TypeAlias = Literal[
     "received", "decided", "suspended", "started", "yielded", "progressed", "asked", "answered", "logged", "ended"
@@ -18,12 +17,34 @@ EventKind: TypeAlias = Literal[
 """What an event of a call says, in the order of the pipeline."""
 
 
+@dataclass(frozen=True, slots=True)
+class DecisionNote:
+    """One line of a call's history: which hook decided what.
+
+    Attributes:
+        origins: Where arguments come from that decide something, under a `provenance` policy: each with `path`, `value`
+            and `kind`, and with `tool`, `call_id` and `place` of the result that has the value.
+    """
+
+    hook: str
+    decision: Literal["run", "complete", "reject", "ask"]
+    reason: str = ""
+    origins: Sequence[Mapping[str, str]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the note as JSON shapes."""
+        said = {"hook": self.hook, "decision": self.decision, "reason": self.reason}
+        return {**said, "origins": [dict(each) for each in self.origins]} if self.origins else said
+
+
+@late_fields("data")
 @value_class
 class CallEvent:
     """Something that happened to a call, sent to sinks as it happens.
 
     Attributes:
-        data: JSON shapes, secrets hidden; what is in it depends on `kind`.
+        data: JSON shapes, secrets hidden; what is in it depends on `kind`. Made when it is first read, of what was true
+            when the event happened.
         record: The whole call, on the `ended` event.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
         description: The tool's description for models; not in `to_dict`, as it is the tool's and not the call's.
@@ -55,6 +76,7 @@ class CallEvent:
         }
 
 
+@late_fields("arguments", "outcome")
 @value_class
 class CallRecord:
     """What is kept of a call that ended, with secrets hidden.

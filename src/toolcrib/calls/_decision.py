@@ -1,12 +1,12 @@
-"""Decisions of hooks, and the note that a call keeps of each."""
+"""Decisions of hooks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-__all__ = ["Ask", "Complete", "Decision", "DecisionNote", "Reject", "RunNormally"]
+__all__ = ["Ask", "Complete", "Decision", "Reject", "RunNormally"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,3 @@ class Ask:
 
 Decision: TypeAlias = RunNormally | Complete | Reject | Ask
 """What a decision hook returns."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionNote:
-    """One line of a call's history: which hook decided what.
-
-    Attributes:
-        origins: Where arguments come from that decide something, under a `provenance` policy: each with `path`, `value`
-            and `kind`, and with `tool`, `call_id` and `place` of the result that has the value.
-    """
-
-    hook: str
-    decision: Literal["run", "complete", "reject", "ask"]
-    reason: str = ""
-    origins: Sequence[Mapping[str, str]] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the note as JSON shapes."""
-        said = {"hook": self.hook, "decision": self.decision, "reason": self.reason}
-        return {**said, "origins": [dict(each) for each in self.origins]} if self.origins else said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -19,7 +20,7 @@ __all__ = ["WITH_MEDIA", "Media", "revived"]
 WITH_MEDIA = "toolcrib_media"
 """The key in a serialisation context under which a list collects the media, of which then only the facts are dumped."""
 
-_MIME_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?", re.ASCII)
+_MIME_TYPE = r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?"
 _KIND = "media"
 _TEXTS = ("name", "title", "description")
 _SHOWN = 200  # characters of a name or an address in a placeholder
@@ -63,7 +64,7 @@ class Media:
 
     def __post_init__(self) -> None:
         kind, data, url = cast("object", self.mime_type), cast("Any", self.data), self.url
-        if not isinstance(kind, str) or _MIME_TYPE.fullmatch(kind) is None:
+        if not isinstance(kind, str) or re.fullmatch(_MIME_TYPE, kind, re.ASCII) is None:
             raise ValueError(f"a MIME type comes first, as in Media('image/png', data), and this is {kind!r:.60}")
         if isinstance(data, bytearray | memoryview):
             object.__setattr__(self, "data", bytes(cast("bytearray", data)))
@@ -168,7 +169,8 @@ def _serialized(value: Any, info: SerializationInfo) -> Any:
     if not isinstance(value, Media):
         raise PydanticSerializationUnexpectedValue(f"media are expected, and this is a {type(value).__name__}")
     context: Any = info.context
-    found: list[Media] | None = cast("Any", context).get(WITH_MEDIA) if isinstance(context, dict) else None
+    given: dict[str, Any] = cast("dict[str, Any]", context) if isinstance(context, dict) else {}
+    found: list[Media] | deque[Media] | None = given.get(WITH_MEDIA)
     if found is None:
         return value if info.mode == "python" else value.to_dict()
     found.append(value)

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import DOUBT_ANSWERS, Denial, Grant, lenient, now
+from toolcrib.calls import DOUBT_ANSWERS, Denial, Grant, GrantUse, lenient, now
 from toolcrib.cli._formatting import arguments_text, cell_text, table_of
 
-__all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text", "state_of"]
+__all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text", "standing_text", "state_of"]
 
 SHORT_ID = 16
 """The characters of an id in a list: as many are needed to find and answer a request by."""
@@ -24,6 +24,7 @@ _SCOPES = {
     "values": "always, with these values of others",
     "arguments": "always, with these arguments",
     "tool": "always, with any arguments",
+    "within": "always, within these bounds",
 }
 _COMMANDS = {"approve": "approve ID", "done": "done ID --result JSON", "deny": "deny ID"}
 _WIDE = 60  # characters of the arguments in a list
@@ -105,6 +106,14 @@ def answer_text(answer: Grant | Denial) -> str:
     return "\n".join(_aligned(_answer_lines(answer)))
 
 
+def standing_text(grant: Grant, use: GrantUse) -> str:
+    """Return a line of a standing grant: the request that it answered, what it covers, and what was used of it."""
+    of = [] if grant.uses is None else [f"{use.calls} of {grant.uses} calls"]
+    of += [] if grant.total is None else [f"{use.spent} of {grant.total[1]}"]
+    used = f"; used: {', '.join(of)}" if of else ""
+    return f"{grant.request_id or '-'}  {grant.text()}; by {grant.approver}{used}"
+
+
 def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
     if isinstance(answer, Denial):
         found = {"denied by": answer.approver, "at": _time(answer.at), "message": answer.message}
@@ -114,6 +123,7 @@ def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
             "at": _time(answer.at),
             "message": answer.message,
             "scope": _SCOPES[answer.scope],
+            "covers": answer.text() if answer.within or answer.is_limited else "",
             "until": _time(answer.expires_at) if answer.expires_at is not None else "",
             "arguments": "" if answer.override_args is None else arguments_text(answer.override_args),
             "result": "" if answer.done is None else json.dumps(lenient(answer.done.value), ensure_ascii=False),

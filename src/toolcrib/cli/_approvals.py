@@ -6,15 +6,16 @@ import importlib
 import json
 import os
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, SqlApprovalStore, answered_fields
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, SqlApprovalStore, answered_fields, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, now
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
@@ -22,13 +23,14 @@ from toolcrib.cli._approval_formatting import (
     entries_table,
     entry_json,
     entry_text,
+    standing_text,
     state_of,
 )
 from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
-from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
 from toolcrib.schema import hidden_paths
@@ -108,6 +110,21 @@ def approve(
             help="With --always: any arguments, just these, or just the values of others that are asked about.",
         ),
     ] = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--within",
+            metavar="ARG=BOUND",
+            help="With --always, and for each argument that may differ: any, '<= 50', 5..50, 'under /srv/x', "
+            '\'one of "a", "b"\'. The others stay as they are.',
+        ),
+    ] = None,
+    uses: Annotated[
+        int | None, typer.Option("--uses", metavar="N", min=1, help="With --always: for how many calls, this one too.")
+    ] = None,
+    total: Annotated[
+        str | None, typer.Option("--total", metavar="ARG=N", help="With --always: up to which sum of an argument.")
+    ] = None,
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="Until when: 30m, 2h, 7d, or 2030-01-31T12:00.")
     ] = None,
@@ -118,6 +135,8 @@ def approve(
     """Approve a request: its call runs, with the arguments that `show` shows."""
     if always and (arguments is not None or typed is not None):
         raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
+    if not always and (within or uses is not None or total is not None):
+        raise typer.BadParameter("--within, --uses and --total say how far --always goes", param_hint="--always")
     until, override = _expiry(expires), _override(arguments)
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
@@ -129,7 +148,11 @@ def approve(
             return asked.grant(by, message=message, expires_at=until, override_args=override, user_input=typed)
         if scope == "values" and not asked.origins:
             raise typer.BadParameter("the request asks about no values of others", param_hint="--scope")
-        return asked.always(by, scope=scope, expires=until, message=message)
+        limits = _limits(asked, within or (), total)
+        try:
+            return asked.always(by, scope=scope, expires=until, message=message, uses=uses, **limits)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--always") from None
 
     _answer(request, database, answer, name, as_json=as_json, yes=yes)
 
@@ -170,6 +193,22 @@ def done(
         return entry.request.done(value, by, message)
 
     _answer(request, database, answer, name, as_json=as_json, yes=yes)
+
+
+@approvals.command()
+def standing(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+    """List what was approved with --always: what it covers, who approved it, and how much of it was used."""
+    with exit_on_error():
+        store = open_approvals(database, create=False)
+        grants = _wait(store.standing(), database)
+        used = [_wait(store.grant_use(grant), database) for grant in grants]
+        if as_json:
+            print_json([{**grant.to_dict(), "used": use.to_dict()} for grant, use in zip(grants, used, strict=True)])
+        elif grants:
+            lines = (standing_text(grant, use) for grant, use in zip(grants, used, strict=True))
+            write("".join(f"{line}\n" for line in lines))
+        else:
+            say(f"nothing was approved for good in {shown_name(database)}")
 
 
 @approvals.command()
@@ -305,6 +344,28 @@ def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> Ap
 def _wait(work: Coroutine[Any, Any, T], database: str | None) -> T:
     with database_errors(database):
         return run_sync(work)
+
+
+def _limits(request: ApprovalRequest, within: Sequence[str], total: str | None) -> dict[str, Any]:
+    """Return how far a standing grant goes, as it was typed."""
+    typed = dict(_named(one, "--within") for one in within)
+    try:
+        limits: dict[str, Any] = {"within": typed_bounds(request, typed)} if typed else {}
+        if total is not None:
+            name, most = _named(total, "--total")
+            limits["total"] = (name, Decimal(most))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--within") from None
+    except InvalidOperation:
+        raise typer.BadParameter(f"{total!r} has no number behind the =", param_hint="--total") from None
+    return limits
+
+
+def _named(text: str, option: str) -> tuple[str, str]:
+    name, equals, rest = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{text!r} is no ARGUMENT=...", param_hint=option)
+    return name.strip(), rest.strip()
 
 
 def _override(text: str | None) -> dict[str, Any] | None:

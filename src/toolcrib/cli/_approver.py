@@ -8,9 +8,10 @@ import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
-from toolcrib.approvals import Approver, field_choices, field_value
+from toolcrib.approvals import Approver, field_choices, field_value, typed_bounds
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ClientUnavailable, InvalidArguments, SchemaError, UnknownTool
@@ -19,14 +20,15 @@ from toolcrib.toolsets import Toolset
 
 __all__ = ["ApprovalFlags", "approver_of", "tool_name", "user_name"]
 
-_QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: "
+_QUESTION = "approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool, [w]ithin bounds: "
 _DOUBT = "".join(
     f"  [{key}] {DOUBT_ANSWERS[answer]}\n" for key, answer in (("d", "approve"), ("r", "done"), ("n", "deny"))
 )
 _ANSWER = "answer? [y]es, [n]o: "
 _PLAIN = "answer? [y]es, [n]o, [d]ecline: "
 _YES_OR_NO = "do it? [y]es, [n]o: "
-_HELP = "Type y, n (a message for the model may follow), e or a."
+_HELP = "Type y, n (a message for the model may follow), e, a or w."
+_BOUNDS = 'What may each argument be? any, <= 50, 5..50, under /a/path, one of "a", "b"; Enter for exactly this.'
 
 
 def tool_name(toolset: Toolset, name: str) -> str:
@@ -206,11 +208,33 @@ class _TerminalApprover:
                 if not request.origins:
                     self._always.add(request.tool)
                 return request.always(self._name)
+            case "w" | "within":
+                return await self._within(request)
             case "e" | "edit":
                 return await self._edit(request)
             case _:
                 self._terminal.say(_HELP)
                 return None
+
+    async def _within(self, request: ApprovalRequest) -> Grant | None:
+        """Ask what each argument may be and for how many calls, and show what it comes to; None without a yes."""
+        self._terminal.say(_BOUNDS)
+        asked = [(name, json.dumps(value, ensure_ascii=False)) for name, value in request.arguments.items()]
+        typed = {name: await self._terminal.ask(f"{name} [{text}]: ") or "" for name, text in asked}
+        uses = await self._terminal.ask("for how many calls, this one too (Enter for any number): ")
+        hours = await self._terminal.ask("for how many hours (Enter for the rest of the run): ")
+        try:
+            grant = request.always(
+                self._name,
+                within=typed_bounds(request, typed),
+                uses=int(uses) if uses else None,
+                expires=timedelta(hours=float(hours)) if hours else None,
+            )
+        except (ValueError, OverflowError) as error:
+            self._terminal.say(str(error))
+            return None
+        self._terminal.say(grant.text())
+        return grant if (await self._terminal.ask("allow it? [y]es, [n]o: ") or "").lower() in ("y", "yes") else None
 
     async def _edit(self, request: ApprovalRequest) -> Grant | None:
         """Ask for arguments until they fit; None when the person gives up."""

@@ -4,29 +4,67 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded, render, render_value
 from toolcrib.cli._approver import tool_name
-from toolcrib.cli._formatting import outcome_json, print_json, result_text, say, write
-from toolcrib.cli._run import CliRun, Status
+from toolcrib.cli._find_toolset import TargetArgument
+from toolcrib.cli._formatting import JsonOption, outcome_json, print_json, result_text, say, write
+from toolcrib.cli._run import (
+    ApproveOption,
+    CliRun,
+    DenyOption,
+    RecordOption,
+    RunOptions,
+    SuspendOption,
+    TimeoutOption,
+    YesOption,
+    approval_flags,
+    open_run,
+)
+from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.pipeline import Pipeline
 from toolcrib.schema import Progress
 
-__all__ = ["MadeCall", "make_call", "show_outcome"]
+__all__ = ["call"]
 
 _MISUSED = frozenset({"unknown_tool", "invalid_arguments"})
 
 
+def call(
+    target: TargetArgument,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name.", show_default=False)],
+    arguments: Annotated[
+        str, typer.Argument(metavar="[JSON]", help="Its arguments as a JSON object, or - to read them from stdin.")
+    ] = "{}",
+    approve: ApproveOption = None,
+    deny: DenyOption = None,
+    yes: YesOption = False,
+    suspend: SuspendOption = False,
+    timeout: TimeoutOption = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+) -> None:
+    """Call one tool of TARGET and print its result; the values of a streaming tool are printed as they come."""
+    options = RunOptions(target, approval_flags(approve, deny, yes, suspend), as_json, record)
+    with exit_on_error():
+        raw = text_of("-") if arguments == "-" else arguments
+        with open_run(options) as run:
+            status = _show_outcome(run, run.wait(lambda opened: _make_call(opened, tool, raw, timeout)))
+    raise typer.Exit(status)
+
+
 @dataclass(frozen=True, slots=True)
-class MadeCall:
+class _MadeCall:
     """A call that has ended, and whether its values were written already."""
 
     outcome: Outcome
     streamed: bool
 
 
-async def make_call(run: CliRun, name: str, arguments: str, timeout: float | None = None) -> MadeCall:
+async def _make_call(run: CliRun, name: str, arguments: str, timeout: float | None = None) -> _MadeCall:
     """Run a call through the pipeline and return its outcome.
 
     The values of a streaming tool are written as they come; the reports of another tool go to stderr.
@@ -45,10 +83,10 @@ async def make_call(run: CliRun, name: str, arguments: str, timeout: float | Non
                 write(_line(item.value, tool))
     if outcome is None:
         raise RuntimeError("the stream of a call ends with its outcome")
-    return MadeCall(outcome, streams and isinstance(outcome, Completed) and outcome.source == "tool")
+    return _MadeCall(outcome, streams and isinstance(outcome, Completed) and outcome.source == "tool")
 
 
-def show_outcome(run: CliRun, made: MadeCall) -> Status:
+def _show_outcome(run: CliRun, made: _MadeCall) -> Status:
     """Write the outcome of a call, a result to stdout and anything else to stderr, and return the exit status."""
     outcome = made.outcome
     if run.json:

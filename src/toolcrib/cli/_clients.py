@@ -66,7 +66,7 @@ class SettingsFile:
         self._before = path.read_text("utf-8-sig") if path.exists() else ""
         self._document: dict[str, Any] = {}
         if self._before.strip():
-            module: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
+            module: Any = importlib.import_module("toolcrib.gateway")  # of an extra, which its error names
             self._document = module.read_document(path)
         self.servers: dict[str, Any] = cast("dict[str, Any]", self._document.setdefault(key, {}))
         if not isinstance(cast("object", self.servers), dict):

@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolcrib.adapters.mcp_client import CredentialsOptions
 from toolcrib.approvals import ReviewableApprovalStore
 from toolcrib.cli._formatting import say
 from toolcrib.credentials import SqliteCredentialStore
+from toolcrib.gateway import CredentialPlace
 from toolcrib.serving.http import is_loopback
 from toolcrib.serving.http.consent import consent_routes, consent_server
 
@@ -29,7 +29,7 @@ class ConsentPages:
         is_local: Whether they are of this machine, and not of the gateway's own address.
     """
 
-    def __init__(self, options: CredentialsOptions, approvals: ReviewableApprovalStore) -> None:
+    def __init__(self, options: CredentialPlace, approvals: ReviewableApprovalStore) -> None:
         self._options, self._approvals = options, approvals
         self._store = SqliteCredentialStore(options.database)
         self.is_local = is_loopback(urlsplit(options.pages).hostname or "")

@@ -13,7 +13,7 @@ from toolcrib._run_sync import run_sync
 from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
-from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.cli._status import Status, exit_on_error
 
 __all__ = ["credentials"]
 

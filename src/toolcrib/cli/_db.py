@@ -13,11 +13,17 @@ from typing import Annotated, Any
 import typer
 
 import toolcrib.database as databases
-from toolcrib.approvals import CLAIM_JOURNAL_TABLES, SQLITE_APPROVAL_TABLES, SUSPENDED_CALL_TABLES, SqliteApprovalStore
+from toolcrib.approvals import (
+    CLAIM_JOURNAL_TABLES,
+    GRANT_USE_TABLES,
+    SQLITE_APPROVAL_TABLES,
+    SUSPENDED_CALL_TABLES,
+    SqliteApprovalStore,
+)
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, database_name, file_of, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
-from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.database import SqliteTables, StoreTables, TablesVersion, file_version, make_file
 from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.record import prune_events, sqlite_event_tables
@@ -30,6 +36,7 @@ db = Commands(name="db", help="The tables of a database.", no_args_is_help=True)
 _STORES: tuple[StoreTables, ...] = (
     SQLITE_APPROVAL_TABLES,
     CLAIM_JOURNAL_TABLES,
+    GRANT_USE_TABLES,
     SUSPENDED_CALL_TABLES,
     *sqlite_event_tables(),
     RESULT_TABLES,

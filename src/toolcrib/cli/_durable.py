@@ -28,10 +28,10 @@ from toolcrib.adapters.dbos import (
     workers,
 )
 from toolcrib.cli._database import check_kept
-from toolcrib.cli._find_toolset import toolset_of
+from toolcrib.cli._find_toolset import open_toolset, toolset_of
 from toolcrib.cli._formatting import say
 from toolcrib.cli._live_view import LiveView
-from toolcrib.cli._run import Status, open_toolset
+from toolcrib.cli._status import Status
 from toolcrib.cli._target import load
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.code import Toolkit

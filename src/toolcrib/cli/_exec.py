@@ -4,21 +4,72 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from toolcrib.calls import lenient
-from toolcrib.cli._formatting import calls_table, print_json, result_text, say, write
+from toolcrib.cli._find_toolset import TargetArgument
+from toolcrib.cli._formatting import JsonOption, calls_table, print_json, result_text, say, write
+from toolcrib.cli._paused import KeyOption, signing_key, write_paused
 from toolcrib.cli._program_view import ProgramView
-from toolcrib.cli._run import CliRun, Status
+from toolcrib.cli._run import (
+    ApproveOption,
+    CliRun,
+    DenyOption,
+    RecordOption,
+    RunOptions,
+    SuspendOption,
+    TimeoutOption,
+    YesOption,
+    approval_flags,
+    open_run,
+)
+from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, SandboxLimits, Toolkit
 
 _TRACEBACK = "Traceback (most recent call last):"  # it ends with the error
 
-__all__ = ["limits_for", "run_program", "show_program"]
+__all__ = ["execute", "limits_for", "show_program"]
 
 
-async def run_program(run: CliRun, code: str, view: ProgramView, timeout: float | None = None) -> ExecutionResult:
+def execute(
+    target: TargetArgument,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The program, or - to read it from stdin.", show_default=False)
+    ],
+    approve: ApproveOption = None,
+    deny: DenyOption = None,
+    yes: YesOption = False,
+    suspend: SuspendOption = False,
+    timeout: TimeoutOption = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+    pause: Annotated[
+        Path | None,
+        typer.Option("--pause", metavar="FILE", help="Stop at a call that needs approval, and keep the program here."),
+    ] = None,
+    key: KeyOption = None,
+) -> None:
+    """Run a Python program that calls the tools of TARGET, in a sandbox, and show its output and its calls."""
+    flags = approval_flags(approve, deny, yes, suspend or pause is not None)
+    options = RunOptions(target, flags, as_json, record)
+    terminal = Terminal()
+    view = ProgramView(terminal.console, live=not as_json)
+    with exit_on_error():
+        code = text_of(file)
+        secret = None if pause is None else signing_key(key)
+        with open_run(options, terminal, view) as run:
+            result = run.wait(lambda opened: _run_program(opened, code, view, timeout))
+            file_written = None
+            if pause is not None and secret is not None and result.paused is not None:
+                write_paused(file_written := pause, result.paused, target, secret)
+            status = show_program(run, result, file_written)
+    raise typer.Exit(status)
+
+
+async def _run_program(run: CliRun, code: str, view: ProgramView, timeout: float | None = None) -> ExecutionResult:
     """Run a program with the tools of the run, and show its output and its running calls.
 
     Without `timeout` it has the usual limits; the time that a person at the terminal takes does not count.

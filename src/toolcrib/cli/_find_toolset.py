@@ -1,18 +1,100 @@
-"""Toolset of the object that a TARGET names."""
+"""Toolset of a TARGET: of the object that it names, of an OpenAPI document, or of MCP servers."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Annotated, Any, cast
+from urllib.parse import urlsplit
 
+import typer
+
+from toolcrib import turns
+from toolcrib._run_sync import run_sync
+from toolcrib.cli._api import api_place, is_api, toolset_of_api
 from toolcrib.cli._framework_members import member_of
+from toolcrib.cli._target import load
 from toolcrib.errors import TargetError, ToolcribError
 from toolcrib.tools import BaseTool, Tool, as_tool
 from toolcrib.toolsets import Toolset
-from toolcrib.turns import Agent
 
-__all__ = ["toolset_of"]
+__all__ = [
+    "TargetArgument",
+    "is_file_of_servers",
+    "is_servers",
+    "listed_tools",
+    "name_of",
+    "open_toolset",
+    "read_gateway",
+    "tools_of",
+    "toolset_of",
+]
+
+_SERVER_FILES = (".json", ".jsonc", ".toml")
+_TARGET = (
+    "package.module:attribute or path/to/file.py[:attribute]: a toolset, tools, an object, or a module with tools. "
+    "Or an agent of another framework, an OpenAPI document, a file of MCP servers, or the address of one of these."
+)
+TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
+
+
+def tools_of(target: str) -> Toolset:
+    """Return the toolset of a target; raises TargetError.
+
+    It is a Python object, an OpenAPI document, a file of MCP servers, or the address of one.
+    """
+    if is_api(target):
+        return toolset_of_api(target)
+    if is_servers(target):
+        is_file = Path(target).suffix in _SERVER_FILES  # both modules are of an extra, which their error names
+        module: Any = importlib.import_module("toolcrib.gateway" if is_file else "toolcrib.adapters.mcp_client")
+        return module.toolset_of_file(Path(target)) if is_file else module.connect(target)
+    return toolset_of(target, load(target))
+
+
+def is_servers(target: str) -> bool:
+    """Return whether a target is a file of MCP servers, or the address of one."""
+    is_one = target.startswith(("http://", "https://")) or Path(target).suffix in _SERVER_FILES
+    return is_one and not is_api(target)
+
+
+def is_file_of_servers(target: str) -> bool:
+    """Return whether a target is a file of MCP servers."""
+    return is_servers(target) and Path(target).suffix in _SERVER_FILES and "://" not in target
+
+
+def read_gateway(target: str) -> Any:
+    """Return what a file of MCP servers says of the gateway as a whole; raises TargetError."""
+    gateway: Any = importlib.import_module("toolcrib.gateway")  # of an extra, which its error names
+    return gateway.read_gateway(Path(target))
+
+
+def name_of(target: str) -> str:
+    """Return the name of a target: that of the file, the module or the host."""
+    if is_api(target):
+        return Path(urlsplit(api_place(target)).path).stem
+    if is_servers(target):
+        return urlsplit(target).hostname or Path(target).stem
+    place = target.partition(":")[0]
+    return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
+
+
+def listed_tools(target: str) -> Toolset:
+    """Return the toolset of a target, with the tools that its members list."""
+
+    async def opened(toolset: Toolset) -> Toolset:
+        async with open_toolset(toolset) as bound:
+            return bound
+
+    return run_sync(opened(tools_of(target)))
+
+
+def open_toolset(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
+    """Open a toolset if it is not open; a tool that is not available now is listed, and its calls are refused."""
+    return nullcontext(toolset) if toolset.is_open else toolset.open(hide_unavailable=False)
 
 
 def toolset_of(target: str, value: object) -> Toolset:
@@ -37,8 +119,6 @@ def toolset_of(target: str, value: object) -> Toolset:
 def _to_toolset(target: str, value: object) -> Toolset:
     if isinstance(value, Toolset) or _is_class_of(value, Toolset):
         return Toolset.of(cast("Toolset", value))
-    if isinstance(value, Agent):
-        return value.toolset
     if isinstance(value, ModuleType):
         return _of_module(target, value)
     if isinstance(value, list | tuple | set | frozenset):
@@ -52,6 +132,8 @@ def _to_toolset(target: str, value: object) -> Toolset:
         raise TargetError(target, f"{_describe(value)} is a class; name an object of it, whose methods become tools")
     if inspect.isroutine(value):
         return Toolset([value])
+    if isinstance(value, turns.Agent):
+        return value.toolset
     if type(value).__module__ == "builtins":
         raise TargetError(target, f"it names {_describe(value)}; name a toolset, a list of tools, a tool or an object")
     return Toolset.from_object(value)

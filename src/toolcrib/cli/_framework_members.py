@@ -51,9 +51,10 @@ def _adapter_of(value: object) -> str | None:
 
 def _connected(target: str, servers: Mapping[str, Any] | Path) -> Toolset:
     """Return the tools of MCP servers, as those of a file of servers are named."""
-    client: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
     if isinstance(servers, Path):
-        return client.toolset_of_file(servers)
+        gateway: Any = importlib.import_module("toolcrib.gateway")  # of an extra, which its error names
+        return gateway.toolset_of_file(servers)
+    client: Any = importlib.import_module("toolcrib.adapters.mcp_client")
     prefixes = {name: f"{name}_" if len(servers) > 1 else "" for name in servers}
     return Toolset([_server(client, target, name, servers[name], prefix) for name, prefix in prefixes.items()])
 

@@ -6,22 +6,22 @@ from typing import Any
 
 import typer
 
-from toolcrib.adapters.mcp_client import NetworkOptions
 from toolcrib.adapters.mcp_server import AuthorizationServer, HttpOptions
 from toolcrib.cli._formatting import say
-from toolcrib.cli._run import Status
 from toolcrib.cli._serve_options import HttpFlags, OAuthFlags
+from toolcrib.cli._status import Status
+from toolcrib.gateway import GatewayOptions
 
 __all__ = ["http_options"]
 
 
-def http_options(flags: HttpFlags, oauth: OAuthFlags, file: NetworkOptions) -> HttpOptions:
+def http_options(flags: HttpFlags, oauth: OAuthFlags, file: GatewayOptions) -> HttpOptions:
     """Return where a server listens, and whose tokens it takes: as the flags say, and else as the file does.
 
     Raises:
         Exit: They do not go together; it was said why.
     """
-    issued = {**(file.authorization_server or {}), **oauth.given}
+    issued = {**({} if file.auth is None else file.auth.of_server), **oauth.given}
     if issued.keys() == {"client_secret"}:  # the environment has it, and nothing asks for it
         issued = {}
     try:
@@ -30,29 +30,29 @@ def http_options(flags: HttpFlags, oauth: OAuthFlags, file: NetworkOptions) -> H
                 f"{', '.join(sorted(issued))}: of which authorization server? Give its address with --issuer URL"
             )
         server = AuthorizationServer(**issued) if issued else None
-        if server is None and (file.scoped or oauth.tool_scopes):
+        if server is None and (file.scopes or oauth.tool_scopes):
             raise ValueError(
                 "tools that need scopes are for tokens of an authorization server, as no other has scopes: give its "
                 "address with --issuer URL"
             )
-        return _options(flags, file, {**file.tokens, **flags.tokens}, server)
+        return _options(flags, file, {**file.tokens_env, **flags.tokens}, server)
     except ValueError as error:
         known = server_is_known(issued, flags, file)
         say(str(error) if known else f"{error}. Give tokens with --token NAME=SECRET, or --issuer URL")
         raise typer.Exit(Status.MISUSED) from None
 
 
-def server_is_known(issued: dict[str, Any], flags: HttpFlags, file: NetworkOptions) -> bool:
+def server_is_known(issued: dict[str, Any], flags: HttpFlags, file: GatewayOptions) -> bool:
     """Return whether it is said whose tokens are accepted."""
-    return bool(issued or flags.tokens or file.tokens or file.scoped)
+    return bool(issued or flags.tokens or file.tokens_env or file.scopes)
 
 
 def _options(
-    flags: HttpFlags, file: NetworkOptions, tokens: dict[str, str], server: AuthorizationServer | None
+    flags: HttpFlags, file: GatewayOptions, tokens: dict[str, str], server: AuthorizationServer | None
 ) -> HttpOptions:
     def first(name: str) -> dict[str, Any]:
         given = getattr(flags, name)
-        found = getattr(file, name) if given is None else given
+        found = getattr(file.http, name) if given is None else given
         return {} if found is None else {name: found}
 
     return HttpOptions(
@@ -62,6 +62,6 @@ def _options(
         **first("public_url"),
         tokens=tokens,
         authorization_server=server,
-        allowed_hosts=(*file.allowed_hosts, *flags.allowed_hosts),
-        allowed_origins=(*file.allowed_origins, *flags.allowed_origins),
+        allowed_hosts=(*file.http.allowed_hosts, *flags.allowed_hosts),
+        allowed_origins=(*file.http.allowed_origins, *flags.allowed_origins),
     )

@@ -10,8 +10,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from toolcrib._run_sync import run_sync
+from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, print_json, write
-from toolcrib.cli._run import exit_on_error, open_toolset, tools_of
+from toolcrib.cli._status import exit_on_error
 from toolcrib.pipeline import Pipeline
 from toolcrib.toolsets import ToolEntry, Toolset, sources_of
 

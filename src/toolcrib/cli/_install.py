@@ -11,8 +11,9 @@ import typer
 
 from toolcrib.cli._api import api_place, is_api
 from toolcrib.cli._clients import CLIENTS, SettingsFile, settings_of
+from toolcrib.cli._find_toolset import is_file_of_servers, is_servers, name_of, read_gateway, tools_of
 from toolcrib.cli._formatting import say, write
-from toolcrib.cli._run import exit_on_error, gateway_options_of, is_file_of_servers, is_servers, name_of, tools_of
+from toolcrib.cli._status import exit_on_error
 from toolcrib.errors import TargetError
 
 __all__ = ["import_servers", "install"]
@@ -38,7 +39,7 @@ def install(
     with exit_on_error():
         tools_of(target)
         settings = settings_of(client, project=project)
-        has_place = is_file_of_servers(target) and gateway_options_of(target).database is not None
+        has_place = is_file_of_servers(target) and read_gateway(target).options.approvals.database is not None
         entry = _entry(_absolute(target), has_place=has_place)
         if client == "vscode":
             entry = {"type": "stdio", **entry}

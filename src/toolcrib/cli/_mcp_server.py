@@ -18,16 +18,19 @@ from typing import Any
 import typer
 
 from toolcrib._run_sync import run_sync
-from toolcrib.adapters.mcp_client import GatewayOptions, gateway_options, server_of
+from toolcrib.adapters.mcp_client import server_of
 from toolcrib.adapters.mcp_server import HttpOptions, McpServer, ServerOptions, build_server, serve_http, serve_stdio
 from toolcrib.cli._database import database_or, database_url, open_approvals, open_server_states, shown_name
+from toolcrib.cli._find_toolset import is_file_of_servers, name_of, tools_of
 from toolcrib.cli._formatting import say
 from toolcrib.cli._http_server import http_options
-from toolcrib.cli._run import Status, is_file_of_servers, name_of, recorder_of, tools_of
+from toolcrib.cli._run import recorder_of
 from toolcrib.cli._serve_options import OAuthFlags, ServeOptions
 from toolcrib.cli._server_states import GatewayStates
+from toolcrib.cli._status import Status
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.errors import ServerError, ToolcribError, UnknownTool
+from toolcrib.gateway import GatewayFile, GatewayOptions, read_gateway
 from toolcrib.pipeline import Run, local_user
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
 from toolcrib.toolsets import Toolset
@@ -39,16 +42,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def serve_target(given: ServeOptions) -> None:
     """Serve until the client disconnects, or a signal stops it; raises what the target or the database raises."""
-    file = gateway_options(Path(given.target)) if is_file_of_servers(given.target) else GatewayOptions()
-    given = _completed(given, file)
-    http = http_options(given.http, given.oauth, file.network) if given.transport == "http" else None
+    file = read_gateway(Path(given.target)) if is_file_of_servers(given.target) else GatewayFile()
+    given = _completed(given, file.options)
+    http = http_options(given.http, given.oauth, file.options) if given.transport == "http" else None
     with nullcontext() if http is not None else _clean_stdout():
         toolset = _scoped(tools_of(given.target), given.oauth)
     telemetry = telemetry_sink() if given.telemetry else None
     with recorder_of(given.record) as recorder:
         watching = ((recorder, file.unrecorded), (telemetry, file.untraced))
         sinks = tuple(_without(sink, toolset, left_out) for sink, left_out in watching if sink is not None)
-        options = _options(given, file, sinks)
+        options = _options(given, file.options, sinks)
         states = GatewayStates(toolset, options.name, open_server_states(given.database))
         pages = _consent_pages(file, given.database)
         if http is None:
@@ -64,15 +67,15 @@ def serve_target(given: ServeOptions) -> None:
 
 def _completed(given: ServeOptions, file: GatewayOptions) -> ServeOptions:
     """Return the options of the command line, and where it says nothing those of the file."""
-    database = database_or(given.database, file.database)
+    database = database_or(given.database, file.approvals.database)
     record = given.record
     if record is None and file.record is not False:
         record = database_url(database) if file.record is True else file.record
     return replace(
         given,
         name=given.name or file.name,
-        approve_by=given.approve_by or file.approve_by,
-        wait=file.wait if given.wait is None else given.wait,
+        approve_by=given.approve_by or file.approvals.by,
+        wait=file.approvals.wait if given.wait is None else given.wait,
         database=database,
         record=record,
         telemetry=given.telemetry or file.telemetry,
@@ -82,7 +85,7 @@ def _completed(given: ServeOptions, file: GatewayOptions) -> ServeOptions:
     )
 
 
-def _consent_pages(file: GatewayOptions, database: str | None) -> Any:
+def _consent_pages(file: GatewayFile, database: str | None) -> Any:
     """Return the consent pages, where a server has credentials of each principal."""
     if file.credentials is None:
         return None
@@ -96,25 +99,26 @@ def _without(sink: Sink, toolset: Toolset, servers: frozenset[str]) -> Sink:
 
 
 def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...]) -> ServerOptions:
-    policy, approvals = file.provenance, open_approvals(given.database)
+    policy, approvals = file.policy, open_approvals(given.database)
     store, features = approvals if given.store else None, () if policy is None else (policy,)
+    limits = file.limits.of_calls
     options = ServerOptions(
         name=given.name or name_of(given.target),
-        instructions=file.instructions,
+        instructions=file.instructions or "",
         approve_by=given.approve_by or "store",
         approvals=approvals,
-        answered_in=file.answered_in or f"the console, or the approvals of {shown_name(given.database)}",
+        answered_in=file.approvals.place or f"the console, or the approvals of {shown_name(given.database)}",
         wait=given.wait or 0.0,
         run=None
         if policy is None and store is None
-        else lambda principal: Run(limits=file.limits, features=features, store=store),
-        limits=file.limits,
+        else lambda principal: Run(limits=limits, features=features, store=store),
+        limits=limits,
         sinks=sinks,
         code_mode=given.code_mode,
         search=given.search,
         errors=given.errors,
     )
-    return options if file.max_pending is None else replace(options, max_pending=file.max_pending)
+    return options if file.limits.pending is None else replace(options, max_pending=file.limits.pending)
 
 
 def _scoped(toolset: Toolset, oauth: OAuthFlags) -> Toolset:

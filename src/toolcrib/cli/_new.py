@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from toolcrib.cli._formatting import write
-from toolcrib.cli._run import exit_on_error
+from toolcrib.cli._status import exit_on_error
 
 __all__ = ["new"]
 

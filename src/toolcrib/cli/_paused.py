@@ -8,7 +8,9 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from toolcrib.approvals import ApprovalEntry, Execution, MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant, now
@@ -16,9 +18,13 @@ from toolcrib.cli._private_file import create_private, write_private
 from toolcrib.code import PausedProgram
 from toolcrib.errors import ApprovalError, PausedProgramError
 
-__all__ = ["UsedAnswers", "read_paused", "signing_key", "write_paused"]
+__all__ = ["KeyOption", "UsedAnswers", "read_paused", "signing_key", "write_paused"]
 
 _KEY_NAME = "TOOLCRIB_KEY"
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="The key that signs a paused program; your own when left out."),
+]
 
 
 def _state_folder() -> Path:

@@ -13,8 +13,9 @@ from toolcrib.approvals import PinEntry, ToolPins
 from toolcrib.cli._approvals import AsOption, YesOption, proven_approver
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption
+from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, print_json, say, write
-from toolcrib.cli._run import Status, exit_on_error, open_toolset, tools_of
+from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal, escape_control
 from toolcrib.toolsets import Toolset
 

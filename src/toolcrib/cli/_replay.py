@@ -14,9 +14,10 @@ from rich.text import Text
 
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._database import DatabaseOption, database_errors, shown_name
+from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, arguments_text, cell_text, console, print_json, say, table_of
-from toolcrib.cli._run import Status, exit_on_error, open_toolset, tools_of
 from toolcrib.cli._runs import DatabaseArgument, SinceOption, kept_log, moment
+from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.provenance import Provenance
 from toolcrib.record import EventLog
 from toolcrib.replay import Difference, Replay, replay

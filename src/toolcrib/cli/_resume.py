@@ -4,23 +4,78 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from toolcrib.approvals import answer_of
 from toolcrib.calls import Denial, Grant
 from toolcrib.cli._approver import ApprovalFlags, approver_of
-from toolcrib.cli._exec import limits_for
-from toolcrib.cli._formatting import say
-from toolcrib.cli._paused import UsedAnswers
+from toolcrib.cli._exec import limits_for, show_program
+from toolcrib.cli._formatting import JsonOption, say
+from toolcrib.cli._paused import KeyOption, UsedAnswers, read_paused, signing_key, write_paused
 from toolcrib.cli._program_view import ProgramView
-from toolcrib.cli._run import CliRun
+from toolcrib.cli._run import (
+    ApproveOption,
+    CliRun,
+    DenyOption,
+    RecordOption,
+    RunOptions,
+    SuspendOption,
+    TimeoutOption,
+    YesOption,
+    approval_flags,
+    open_run,
+)
+from toolcrib.cli._status import exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
 from toolcrib.errors import PausedProgramError
 
-__all__ = ["has_resumed", "resume_program", "target_of"]
+__all__ = ["resume"]
 
 
-def target_of(paused: PausedProgram, given: str | None) -> str:
+def resume(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `exec --pause` wrote.", show_default=False)],
+    approve: ApproveOption = None,
+    deny: DenyOption = None,
+    message: Annotated[
+        str, typer.Option("--message", metavar="TEXT", help="What the program is shown with --deny.")
+    ] = "",
+    yes: YesOption = False,
+    suspend: SuspendOption = False,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="TARGET", help="Its tools; those it was started with when left out."),
+    ] = None,
+    timeout: TimeoutOption = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Go on with a paused program: the suspended calls are shown, and approved or denied; those made are not repeated.
+
+    FILE is removed when the program has ended, and written anew when it is paused once more.
+    """
+    flags = replace(approval_flags(approve, deny, yes, suspend), message=message)
+    terminal = Terminal()
+    view = ProgramView(terminal.console, live=not as_json)
+    with exit_on_error():
+        secret = signing_key(key)
+        paused = read_paused(file, secret)
+        place = _target_of(paused, target)
+        with open_run(RunOptions(place, flags, as_json, record), terminal, view) as run:
+            result = run.wait(lambda opened: _resume_program(opened, paused, timeout, view))
+            if result.paused is not None:
+                write_paused(file, result.paused, place, secret)
+            elif _has_resumed(paused, result):
+                file.unlink(missing_ok=True)
+            status = show_program(run, result, None if result.paused is None else file)
+    raise typer.Exit(status)
+
+
+def _target_of(paused: PausedProgram, given: str | None) -> str:
     """Return the target of a paused program: as given now, or as it was started.
 
     Raises:
@@ -36,7 +91,7 @@ def target_of(paused: PausedProgram, given: str | None) -> str:
     return target
 
 
-async def resume_program(
+async def _resume_program(
     run: CliRun, paused: PausedProgram, timeout: float | None, view: ProgramView
 ) -> ExecutionResult:
     """Get an answer to each suspended call, and resume the program."""
@@ -71,7 +126,7 @@ async def resume_program(
         )
 
 
-def has_resumed(paused: PausedProgram, result: ExecutionResult) -> bool:
+def _has_resumed(paused: PausedProgram, result: ExecutionResult) -> bool:
     """Return whether the program got past its suspended calls, so that its file is out of date."""
     waited = {call.call_id for call in paused.suspended_calls}
     ended = {call["id"] for call in result.tool_calls if call["outcome"] != "suspended"}

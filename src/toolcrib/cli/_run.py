@@ -1,63 +1,60 @@
-"""The run of a command: its target, approval flags, record and exit status."""
+"""The run of a command that calls tools, and the options of such commands: approval flags, deadline and record."""
 
 from __future__ import annotations
 
-import importlib
 import logging
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
-from enum import IntEnum
-from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from toolcrib._passwords import hide_passwords
 from toolcrib._run_sync import run_sync
-from toolcrib.cli._api import api_place, is_api, toolset_of_api
 from toolcrib.cli._approver import ApprovalFlags, approver_of
 from toolcrib.cli._database import open_events
-from toolcrib.cli._find_toolset import toolset_of
+from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import say
-from toolcrib.cli._target import load
+from toolcrib.cli._status import Status
 from toolcrib.cli._terminal import Terminal
-from toolcrib.errors import DatabaseError, SandboxError, ServerError, ToolcribError
+from toolcrib.errors import DatabaseError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset
 
 __all__ = [
+    "ApproveOption",
     "CliRun",
+    "DenyOption",
+    "RecordOption",
     "RunOptions",
-    "Status",
-    "exit_on_error",
-    "gateway_options_of",
-    "is_file_of_servers",
-    "is_servers",
-    "listed_tools",
-    "name_of",
+    "SuspendOption",
+    "TimeoutOption",
+    "YesOption",
+    "approval_flags",
     "open_run",
-    "open_toolset",
     "recorder_of",
-    "text_of",
-    "tools_of",
 ]
 
 T = TypeVar("T")
-_SERVER_FILES = (".json", ".jsonc", ".toml")
-
-
-class Status(IntEnum):
-    """The exit status of a command."""
-
-    DONE = 0
-    FAILED = 1
-    MISUSED = 2
-    SUSPENDED = 3
-    INTERRUPTED = 130
+ApproveOption = Annotated[
+    list[str] | None, typer.Option("--approve", metavar="NAME", help="Approve this tool's calls.")
+]
+DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="NAME", help="Deny this tool's calls.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every call that is not denied.")]
+SuspendOption = Annotated[bool, typer.Option("--suspend", help="Stop at a call that needs approval; exit status 3.")]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the tool, or the program, after this long."),
+]
+RecordOption = Annotated[
+    str | None,
+    typer.Option(
+        "--record", metavar="FILE", help="Append each call's record to this file, as JSON lines; to a .db, all events."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,79 +97,6 @@ class CliRun:
 
 
 @contextmanager
-def exit_on_error() -> Generator[None]:
-    """End the command with one sentence for an error: status 2 where it cannot be carried out, 130 on Ctrl-C."""
-    try:
-        yield
-    except (SandboxError, ServerError) as error:
-        say(str(error))
-        raise typer.Exit(Status.FAILED) from None
-    except ToolcribError as error:
-        say(str(error))
-        raise typer.Exit(Status.MISUSED) from None
-    except KeyboardInterrupt:
-        say("interrupted")
-        raise typer.Exit(Status.INTERRUPTED) from None
-
-
-def tools_of(target: str) -> Toolset:
-    """Return the toolset of a target; raises TargetError.
-
-    It is a Python object, an OpenAPI document, a file of MCP servers, or the address of one.
-    """
-    if is_api(target):
-        return toolset_of_api(target)
-    if is_servers(target):
-        servers: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
-        if Path(target).suffix in _SERVER_FILES:
-            return servers.toolset_of_file(Path(target))
-        return servers.connect(target)
-    return toolset_of(target, load(target))
-
-
-def is_servers(target: str) -> bool:
-    """Return whether a target is a file of MCP servers, or the address of one."""
-    is_one = target.startswith(("http://", "https://")) or Path(target).suffix in _SERVER_FILES
-    return is_one and not is_api(target)
-
-
-def is_file_of_servers(target: str) -> bool:
-    """Return whether a target is a file of MCP servers."""
-    return is_servers(target) and Path(target).suffix in _SERVER_FILES and "://" not in target
-
-
-def gateway_options_of(target: str) -> Any:
-    """Return what a file of MCP servers says of the gateway as a whole; raises TargetError."""
-    servers: Any = importlib.import_module("toolcrib.adapters.mcp_client")  # of an extra, which its error names
-    return servers.gateway_options(Path(target))
-
-
-def name_of(target: str) -> str:
-    """Return the name of a target: that of the file, the module or the host."""
-    if is_api(target):
-        return Path(urlsplit(api_place(target)).path).stem
-    if is_servers(target):
-        return urlsplit(target).hostname or Path(target).stem
-    place = target.partition(":")[0]
-    return Path(place).stem if place.endswith((".py", ".pyw")) else place.rpartition(".")[2]
-
-
-def listed_tools(target: str) -> Toolset:
-    """Return the toolset of a target, with the tools that its members list."""
-
-    async def opened(toolset: Toolset) -> Toolset:
-        async with open_toolset(toolset) as bound:
-            return bound
-
-    return run_sync(opened(tools_of(target)))
-
-
-def open_toolset(toolset: Toolset) -> AbstractAsyncContextManager[Toolset]:
-    """Open a toolset if it is not open; a tool that is not available now is listed, and its calls are refused."""
-    return nullcontext(toolset) if toolset.is_open else toolset.open(hide_unavailable=False)
-
-
-@contextmanager
 def open_run(options: RunOptions, terminal: Terminal | None = None, view: Sink | None = None) -> Generator[CliRun]:
     """Load the target and prepare a run of its tools; the record file is closed at the end."""
     toolset = tools_of(options.target)
@@ -202,13 +126,11 @@ def recorder_of(name: str | None) -> Generator[Sink | None]:
         yield sink
 
 
-def text_of(name: str) -> str:
-    """Return the text of a file, or of stdin for `-`."""
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode("utf-8")
-    except OSError as error:
-        say(f"cannot read {name}: {error.strerror}")
-    except UnicodeDecodeError:
-        say(f"cannot read {'stdin' if name == '-' else name}: it is not UTF-8 text")
-    raise typer.Exit(Status.MISUSED)
+def approval_flags(approve: list[str] | None, deny: list[str] | None, yes: bool, suspend: bool) -> ApprovalFlags:
+    """Return the flags of the options; raises BadParameter where they contradict one another."""
+    both = set(approve or ()) & set(deny or ())
+    if both:
+        raise typer.BadParameter(f"`{sorted(both)[0]}` is given to --approve and to --deny", param_hint="--approve")
+    if yes and suspend:
+        raise typer.BadParameter("--yes approves, so that nothing is left to suspend", param_hint="--suspend")
+    return ApprovalFlags(frozenset(approve or ()), frozenset(deny or ()), yes, suspend)

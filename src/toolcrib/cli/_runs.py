@@ -13,7 +13,7 @@ from rich.text import Text
 from toolcrib.calls import now
 from toolcrib.cli._database import DatabaseOption, check_kept, database_errors, open_log, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
-from toolcrib.cli._run import Status, exit_on_error
+from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.record import EventLog, RunFilter, RunSummary, TraceNode, ids_like, list_runs, trace_nodes
 
 __all__ = ["DatabaseArgument", "LimitOption", "SinceOption", "kept_log", "moment", "runs", "trace"]

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from toolcrib.cli._database import DatabaseOption
-from toolcrib.cli._run import exit_on_error
 from toolcrib.cli._serve_options import (
     ApproveBy,
     HttpFlags,
@@ -19,6 +18,7 @@ from toolcrib.cli._serve_options import (
     secret_of,
     tokens_of,
 )
+from toolcrib.cli._status import exit_on_error
 from toolcrib.cli._telemetry import TelemetryOption
 from toolcrib.pipeline import ErrorPolicy
 

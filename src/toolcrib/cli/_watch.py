@@ -10,8 +10,8 @@ import typer
 from toolcrib.cli._activity_view import activity_table, show_activities
 from toolcrib.cli._database import DatabaseOption, database_errors
 from toolcrib.cli._formatting import console
-from toolcrib.cli._run import exit_on_error
 from toolcrib.cli._runs import DatabaseArgument, kept_log
+from toolcrib.cli._status import exit_on_error
 
 __all__ = ["watch"]
 

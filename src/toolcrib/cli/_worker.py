@@ -10,7 +10,7 @@ import typer
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._formatting import print_json, write
-from toolcrib.cli._run import Status, exit_on_error, text_of
+from toolcrib.cli._status import Status, exit_on_error, text_of
 from toolcrib.cli._telemetry import TelemetryOption
 
 __all__ = ["durable", "enqueue", "worker"]

@@ -14,7 +14,7 @@ from rich.text import Text
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
-from toolcrib.cli._run import exit_on_error
+from toolcrib.cli._status import exit_on_error
 from toolcrib.cli._work_page import when, work_page
 from toolcrib.cli._worker import durable
 

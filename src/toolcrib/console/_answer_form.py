@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast, get_args
 
-from toolcrib.approvals import ApprovalEntry, answered_fields
+from toolcrib.approvals import ApprovalEntry, answered_fields, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope
 from toolcrib.console._guard import Visitor
 from toolcrib.schema import hidden_paths
@@ -57,7 +57,7 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
         case "always" if request.asked_by is not None:
             raise AnswerError("answer", [f"{request.asked_by} asks this during one call: it is answered once."])
         case "always":
-            return request.always(by, scope=_scope(request, sent), expires=_expiry(sent), message=message)
+            return _always(request, sent, by, message)
         case other:
             raise AnswerError("answer", [f"it is approve, deny, done or always, and not {other!r}"])
 
@@ -123,11 +123,42 @@ def _text(sent: Mapping[str, Any], field: str, longest: int) -> str:
     return value
 
 
+def _always(request: ApprovalRequest, sent: Mapping[str, Any], by: str, message: str) -> Grant:
+    scope, uses = _scope(request, sent), sent.get("uses")
+    if uses is not None and (isinstance(uses, bool) or not isinstance(uses, int) or uses < 1):
+        raise AnswerError("uses", ["It is a number of calls, 1 or more, or null for any number."])
+    total, typed = _total(sent), _typed_bounds(sent) if scope == "within" else {}
+    try:
+        bounds = typed_bounds(request, dict.fromkeys(request.arguments, "") | typed) if scope == "within" else None
+        limits: dict[str, Any] = {"within": bounds, "uses": uses, "total": total}
+        return request.always(by, scope=scope, expires=_expiry(sent), message=message, **limits)
+    except ValueError as error:
+        raise AnswerError("within", [f"{error}."]) from None
+
+
+def _total(sent: Mapping[str, Any]) -> tuple[str, Any] | None:
+    given: Any = sent.get("total")
+    if given is None:
+        return None
+    listed = cast("list[Any]", given) if isinstance(given, list) else []
+    if len(listed) != 2:
+        raise AnswerError("total", ['It is an argument and its limit, as in ["amount", 200], or null.'])
+    return str(listed[0]), listed[1]
+
+
+def _typed_bounds(sent: Mapping[str, Any]) -> dict[str, str]:
+    given: Any = sent.get("within")
+    typed = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": None}
+    if not all(isinstance(text, str) for text in typed.values()):
+        raise AnswerError("within", ['It is a bound for each argument that may differ: {"amount": "<= 50"}.'])
+    return typed
+
+
 def _scope(request: ApprovalRequest, sent: Mapping[str, Any]) -> GrantScope:
     scope = sent.get("scope", "arguments")
     if scope not in get_args(GrantScope) or (scope == "values" and not request.origins):
         values = ", values" if request.origins else ""
-        raise AnswerError("scope", [f"It is tool, arguments{values}, and not {scope!r}."])
+        raise AnswerError("scope", [f"It is tool, arguments, within{values}, and not {scope!r}."])
     return scope
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, cast
 
 from starlette.exceptions import HTTPException
@@ -37,6 +36,7 @@ class ApprovalRoutes:
             Route("/api/request", self._request),
             Route("/api/check", self._check, methods=["POST"]),
             Route("/api/answer", self._answer, methods=["POST"]),
+            Route("/api/meant", self._meant, methods=["POST"]),
             Route("/api/answers", self._answers, methods=["POST"]),
             Route("/api/standing", self._standing),
             Route("/api/revoke", self._revoke, methods=["POST"]),
@@ -91,6 +91,16 @@ class ApprovalRoutes:
             return JsonReply({"problems": error.problems})
         return JsonReply({"problems": []})
 
+    async def _meant(self, request: Request) -> Response:
+        """Answer with what a standing grant would cover, in words; nothing is kept."""
+        sent = await json_body(request)
+        entry = await self._approvals.show(str(sent.get("request", "")))
+        try:
+            answer = answer_to(entry, {**sent, "name": "somebody"}, visitor_of(request))
+        except AnswerError as error:
+            return JsonReply({"problems": error.problems})
+        return JsonReply({"problems": [], "text": answer.text() if isinstance(answer, Grant) else ""})
+
     async def _answer(self, request: Request) -> Response:
         sent = await json_body(request)
         entry = await self._approvals.show(str(sent.get("request", "")))
@@ -122,10 +132,13 @@ class ApprovalRoutes:
         return JsonReply({"failed": failed, "pending": pending})
 
     async def _standing(self, request: Request) -> Response:
-        return JsonReply({"grants": [grant_view(grant) for grant in await self._approvals.standing()]})
+        grants = await self._approvals.standing()
+        used = [await self._approvals.grant_use(grant) if grant.is_limited else None for grant in grants]
+        return JsonReply({"grants": [grant_view(grant, use) for grant, use in zip(grants, used, strict=True)]})
 
     async def _revoke(self, request: Request) -> Response:
-        wanted: Mapping[str, Any] | None = (await json_body(request)).get("grant")
+        wanted: dict[str, Any] = (await json_body(request)).get("grant") or {}
+        wanted.pop("used", None)  # which goes on meanwhile
         found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_view(grant) == wanted]
         if not found or not await self._approvals.revoke(found[0]):
             raise HTTPException(404, "there is no such grant any more")

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from toolcrib.calls import cut
 
-__all__ = ["form_fields", "result_field"]
+__all__ = ["bound_fields", "form_fields", "result_field"]
 
 _DEEPEST = 3  # objects in one another; what is deeper is JSON text
 _MOST_FIELDS = 40
@@ -20,6 +20,29 @@ _MOST_CHOICES = 100
 _LONG_TEXT = 80
 _LONGEST_HELP = 500
 _MOST_REFERENCES = 10  # of one to another
+
+
+_LONGEST_SHOWN = 60
+
+
+def bound_fields(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a field for each argument, for what it may be in further calls; none where there are too many."""
+    if len(arguments) > _MOST_FIELDS:
+        return []
+    return [
+        {
+            "name": name,
+            "value": cut(json.dumps(value, ensure_ascii=False), _LONGEST_SHOWN),
+            "is_number": _is_number(value),
+            "suggestion": f"<= {value}" if _is_number(value) else "",
+        }
+        for name, value in arguments.items()
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _TooMany(Exception):

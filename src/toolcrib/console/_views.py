@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, cut, now
-from toolcrib.console._form_fields import form_fields, result_field
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, GrantUse, cut, now
+from toolcrib.console._form_fields import bound_fields, form_fields, result_field
 from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
 from toolcrib.console._truncate import at_path, value_view
@@ -233,6 +233,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         **row_view(entry, origin, ended),
         "form": None if arguments["cut"] else form_fields(request.parameters, request.arguments),
         "arguments": arguments,
+        "bounds": [] if request.asked_by is not None or request.in_doubt else bound_fields(request.arguments),
         "requested": value_view("As the model asked", request.requested, request=request.id, path=["requested"]),
         **_changes_view(request),
         "metadata": [
@@ -268,9 +269,10 @@ def _answer_view(answer: Grant | Denial) -> dict[str, Any]:
     return view | {"kind": "approved" if answer.done is None else "done", "edited": edited, "scope": answer.scope}
 
 
-def grant_view(grant: Grant) -> dict[str, Any]:
-    """Return a standing grant."""
+def grant_view(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
+    """Return a standing grant, and how much of it was used where that is counted."""
     view = grant.to_dict()
-    return {
-        name: view[name] for name in ("tool", "approver", "scope", "at", "expires_at", "principal", "message", "digest")
-    }
+    names = ("tool", "approver", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")
+    limited = {"text": grant.text()} if grant.within or grant.is_limited else {}
+    counted = {} if use is None else {"used": {"calls": use.calls, "spent": str(use.spent)}}
+    return {name: view[name] for name in names} | limited | counted

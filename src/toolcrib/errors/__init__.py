@@ -16,7 +16,7 @@ from toolcrib.errors._adapters import (
     WorkerError,
 )
 from toolcrib.errors._approvals import ApprovalDenied, ApprovalError, ApprovalRequired, PendingLimitReached, PolicyError
-from toolcrib.errors._base import ToolcribError, closest
+from toolcrib.errors._base import ToolcribError, closest, nearest
 from toolcrib.errors._calls import (
     CallStateError,
     ClientAnswerError,
@@ -138,6 +138,7 @@ __all__ = [
     "closest",
     "exception_of",
     "message_of",
+    "nearest",
     "register_signal",
 ]
 

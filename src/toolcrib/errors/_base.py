@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
-__all__ = ["ToolcribError", "closest"]
+__all__ = ["ToolcribError", "closest", "nearest"]
+
+
+def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return at most so many of `names` that are near to a misspelt `name`, the nearest first.
+
+    Args:
+        name: The misspelt name.
+        names: The names that there are.
+        most: How many to return.
+        cutoff: How near they are at least: 1.0 is the same name.
+    """
+    difflib: Any = import_module("difflib")  # which only a mistake needs
+    return difflib.get_close_matches(name, [*names], n=most, cutoff=cutoff)
 
 
 def closest(name: str, names: Iterable[str]) -> str:
@@ -16,7 +29,7 @@ def closest(name: str, names: Iterable[str]) -> str:
     """
     known = sorted(names)
     ends = [own for own in known if own and name.endswith(own) and not name[: -len(own)][-1:].isalnum()]
-    near = [max(ends, key=len)] if ends else get_close_matches(name, known, n=3, cutoff=0.6)
+    near = [max(ends, key=len)] if ends else nearest(name, known, most=3)
     if near:
         return "Did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
     if not known:

@@ -345,7 +345,10 @@ def _answer(one: WireResult) -> Item:
         made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
     if one.fields is not None:
         return {**made, **one.fields}
-    return made | ({"output": _output(one)} if kind in _NAMED else _said(one, kind))
+    if kind not in _NAMED:
+        return made | _said(one, kind)
+    made["output"] = _output(one) if one.parts else one.content
+    return made
 
 
 def _said(one: WireResult, kind: str) -> Item:
@@ -406,7 +409,7 @@ def _text_of(item: Mapping[str, Any]) -> str:
 
 
 def _output(result: WireResult) -> str | list[Item]:
-    parts = carried(result.parts, lambda media: media.is_sendable) if result.parts else ()
+    parts = carried(result.parts, lambda media: media.is_sendable)
     if all(isinstance(part, str) for part in parts):
         return result.content
     return list(map(_input, parts))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib.hooks._decision_hook import DecisionHook, DescriptionHook
     from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, delivery_steps
     from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
     from toolcrib.hooks._feature import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         refused_by,
         stage_of,
     )
-    from toolcrib.hooks._hook_set import DecisionHook, DescriptionHook, HookSet, Named, target_name
+    from toolcrib.hooks._hook_set import HookSet, Named, target_name
     from toolcrib.hooks._inject import ContextSource, ambient, ambient_context, supply, wanted
     from toolcrib.hooks._middleware import (
         GlobalHooks,
@@ -70,7 +71,8 @@ else:
                 "EVERY_OCCASION ON_ARRIVAL WITH_ARGUMENTS Gate GateLike GateStep Occasion Stage gate_steps "
                 "refused_by stage_of"
             ),
-            "._hook_set": "DecisionHook DescriptionHook HookSet Named target_name",
+            "._decision_hook": "DecisionHook DescriptionHook",
+            "._hook_set": "HookSet Named target_name",
             "._inject": "ContextSource ambient ambient_context supply wanted",
             "._middleware": (
                 "GlobalHooks GlobalPostHookFunc GlobalPreHookFunc PerValue PostHookFunc PreHookFunc per_value "

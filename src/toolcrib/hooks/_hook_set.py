@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from difflib import get_close_matches
 from inspect import getmembers, iscoroutinefunction, isroutine
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from pydantic import BaseModel
 
-from toolcrib.calls import CallMetadata, Decision
-from toolcrib.errors import closest
+from toolcrib.calls import CallMetadata
+from toolcrib.errors import closest, nearest
 from toolcrib.hooks._parameters import require_parameters
 
-__all__ = ["DecisionHook", "DescriptionHook", "HookSet", "Named", "target_name"]
+if TYPE_CHECKING:
+    from toolcrib.calls import Decision
+    from toolcrib.hooks._decision_hook import DecisionHook, DescriptionHook
 
-DecisionHook: TypeAlias = Callable[[CallMetadata, Any], Awaitable[Decision]]
-"""An async function from a call as it came, and its input, to a decision."""
-DescriptionHook: TypeAlias = Callable[[Any], Awaitable[str | None]]
-"""An async function from a tool's definition to the description that the model is shown; None for its own."""
+__all__ = ["HookSet", "Named", "target_name"]
+
 D = TypeVar("D", bound=Callable[..., Awaitable[Any]])
 I = TypeVar("I")  # noqa: E741 -- the input of a call
 M = TypeVar("M", bound=BaseModel)
@@ -234,7 +233,7 @@ class HookSet:
         if method.startswith("_") or method.endswith(_DECISION_SUFFIX):
             return not method.startswith("_")
         names = [f"{name}{suffix}" for name in self._known or () for suffix in (_DECISION_SUFFIX, _DESCRIPTION_SUFFIX)]
-        near = get_close_matches(method, names, n=1, cutoff=_NEARLY)
+        near = nearest(method, names, cutoff=_NEARLY)
         if near:
             raise ValueError(f"the method `{method}` is no hook. Did you mean `{near[0]}`? If not, rename it.")
         return False

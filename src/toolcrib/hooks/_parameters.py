@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, cast
 
 from toolcrib import schema
+from toolcrib.errors import nearest
 from toolcrib.hooks._events import HookType
 
 __all__ = ["name_of", "near_option", "refuse_misspelt_options", "require_event", "require_number", "require_parameters"]
@@ -34,7 +34,7 @@ def near_option(name: str, options: Iterable[str]) -> str | None:
     """Return the option that a keyword is likely meant for; None where it is near to none."""
     known = [*options]
     other = _OF_OTHERS.get(name)
-    return other if other in known else next(iter(get_close_matches(name, known, n=1, cutoff=_NEAR)), None)
+    return other if other in known else next(iter(nearest(name, known, cutoff=_NEAR)), None)
 
 
 def refuse_misspelt_options(

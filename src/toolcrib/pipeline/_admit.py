@@ -8,11 +8,12 @@ comes back with its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from toolcrib import calls, record
 from toolcrib.calls import (
     ApprovalRequest,
-    DecisionNote,
     Denial,
     Failed,
     Grant,
@@ -27,7 +28,7 @@ from toolcrib.calls import (
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt, stored_error
-from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
+from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._failures import failure
@@ -71,9 +72,9 @@ async def pass_gates(
                     call.read(gated=gates.read_host_arguments)
             except (InvalidArguments, SchemaError) as error:
                 refused = failure(plan, call.id, run, error)
-            if call.trace is not None:
-                _note_arrival(call, fits=refused is None)
-        elif call.trace is not None:
+            if call.trace is not None and refused is None:
+                _note_arrival(call.trace, call)
+        if refused is not None and call.trace is not None:
             call.trace.received(call.shown_mismatch(), came=describe_arrival(call))
         if refused is None and gates.after:
             with call.activate():
@@ -141,34 +142,37 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
     return None
 
 
-def _note_arrival(call: LiveCall, *, fits: bool) -> None:
-    """Emit the arguments that came, and how the call came."""
-    if call.trace is not None:
-        call.trace.received(
-            call.shown_request() if fits else call.shown_mismatch(), came=describe_arrival(call, fits=fits)
-        )
-
-
 # --- the record of its arrival
 
 
-def describe_arrival(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
-    """Return it as JSON shapes; of most calls there is nothing.
+def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
+    """Emit the arguments that came, which were read, and how the call came."""
+    first, found = call.args.original or call.args, describe_arrival(call)
+    requested = first.for_record
+    if type(requested) is partial:
+        trace.received(requested, came=partial(_with_given, call.args, found))
+    else:
+        trace.received(requested, came=_with_given(call.args, found))
 
-    Args:
-        call: A call that is received now.
-        fits: Whether its arguments were read, and do not hold a secret only by chance.
-    """
+
+def describe_arrival(call: LiveCall) -> dict[str, Any]:
+    """Return how a call came that is received now, as JSON shapes; of most calls there is nothing."""
     received, run = call.received, call.run
-    found: dict[str, Any] = _given(call) if fits else {}
-    said = {"origin": "" if received.origin == "model" else received.origin, "caller": received.caller}
-    said |= {"fault": received.fault, "repaired": received.is_repaired}
-    found |= {name: value for name, value in said.items() if value}
-    if run.available is not None or call.name in run.revealed:
-        found["offered"] = call.name in run.revealed or (run.available is not None and call.name in run.available)
+    found: dict[str, Any] = {}
+    if received.origin != "model":
+        found["origin"] = received.origin
+    if received.caller:
+        found["caller"] = received.caller
+    if received.fault:
+        found["fault"] = received.fault
+    if received.is_repaired:
+        found["repaired"] = True
+    name, revealed = call.plan.name, run.revealed
+    if run.available is not None or name in revealed:
+        found["offered"] = name in revealed or (run.available is not None and name in run.available)
     if run.access is not None and call.plan.entry.scopes:
         found["scopes"] = sorted(run.access.scopes)
-    if run.asks_for(call.name):
+    if run.deps is not None and run.asks_for(name):
         found["asks"] = True
     if run.principal is not None:
         found["principal"] = run.principal
@@ -177,22 +181,26 @@ def describe_arrival(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
     return found | run.describe(call) if run.feature_parts else found
 
 
-def _given(call: LiveCall) -> dict[str, Any]:
+def _with_given(args: Arguments, found: dict[str, Any]) -> dict[str, Any]:
+    return {**_given(args), **found}
+
+
+def _given(args: Arguments) -> dict[str, Any]:
     """Return the arguments without defaults and conversions, where these made others of them and none is a secret."""
-    form = call.args.canonical
+    form = args.canonical
     if form.without_form:
         return {"without_form": True}
     try:
-        if call.plan.spec.has_secrets or form.shown is not form.values:
+        if args.plan.spec.has_secrets or form.shown is not form.values:
             return {}
     except SchemaError:  # a host may pass what has no schema
         return {}
-    if call.args.original is not None:  # by the host, before any gate saw it
+    if args.original is not None:  # by the host, before any gate saw it
         return {"arguments": form.values}
     try:
-        given = call.args.without_defaults
+        given = args.without_defaults
     except ValueError:  # text that was read though it is no JSON as it stands
-        given = call.raw_arguments
+        given = args.raw
     if equal_json(given, form.values):
         return {}
     given = lenient(given)
@@ -262,7 +270,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     call.enter(dict(data["metadata"]))
     if call.ctx is not None:
         call.ctx.idempotency_key = data.get("idempotency_key") or received.id
-    call.notes = tuple(DecisionNote(**StoredFields(DecisionNote, note)) for note in data["decisions"])
+    call.notes = tuple(calls.DecisionNote(**StoredFields(calls.DecisionNote, note)) for note in data["decisions"])
     call.approval = Approval(
         reasons=tuple(data["asks"]),
         metadata=dict(data["ask_metadata"]),

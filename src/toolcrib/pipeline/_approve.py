@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from toolcrib import approvals
+from toolcrib import approvals, tools
 from toolcrib._processes import is_running
 from toolcrib.calls import (
     DOUBT_ANSWERS,
@@ -27,7 +27,7 @@ from toolcrib.hooks import Occasion
 from toolcrib.pipeline._failures import failure, hook_failure
 from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.tools import checked_output, output_schema, stopped_clocks
+from toolcrib.tools import stopped_clocks
 
 __all__ = ["answered", "approve", "ask_about", "begun_before", "override", "reason_of_doubt", "stored_error"]
 
@@ -116,7 +116,7 @@ async def answered(
         call.approve(answer)
         if answer.done is not None:
             call.begun = (call.history.original or call).begun = True
-            call.set_result(checked_output(call.tool, call.name, answer.done.value))
+            call.set_result(tools.checked_output(call.tool, call.name, answer.done.value))
         return await _take_input(call, answer)
 
 
@@ -322,7 +322,7 @@ def _wrong_result(call: LiveCall, answer: Grant) -> str:
     """Return why the result that an answer gives is not the tool's; empty when it is, or when there is none."""
     try:
         if answer.done is not None:
-            checked_output(call.tool, call.name, answer.done.value)
+            tools.checked_output(call.tool, call.name, answer.done.value)
     except InvalidOutput as error:
         return str(error)
     return ""
@@ -358,6 +358,8 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
         raise ApprovalError(request.tool, why)
     if call.run.approvals is not None:  # it lets one call begin, also of other processes
         return
+    if isinstance(answer, Grant) and (why := call.run.use_standing_grant(answer, request)):
+        raise ApprovalError(request.tool, f"{why}. Ask again")
     word, own = "denied", answer.request_id
     if isinstance(answer, Grant):  # one that names no request is known by its call in the run
         word, own = "used", None if answer.standing else own or f"{call.run.id}:{answer.call_id}:{answer.digest}"
@@ -410,7 +412,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         metadata={**(extra or {}), **call.approval.metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
         parameters=_schema_of(call),
         in_doubt=in_doubt,
-        returns=output_schema(plan.tool) if in_doubt else None,
+        returns=tools.output_schema(plan.tool) if in_doubt else None,
         approvers=plan.tool.options.approvers,
         origins=tuple(chain.from_iterable(call.approval.origins.values())),
         values_alone=bool(call.approval.origins) and len(reasons) == 1,

@@ -11,7 +11,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from toolcrib.calls import ApprovalRequest, DecisionNote, Failed, Grant, KeptResult, Outcome, Suspended, ToolCall
+from toolcrib import calls
+from toolcrib.calls import ApprovalRequest, Failed, Grant, KeptResult, Outcome, Suspended, ToolCall
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -107,7 +108,7 @@ class Call(Protocol):
         ...
 
     @property
-    def notes(self) -> tuple[DecisionNote, ...]:
+    def notes(self) -> tuple[calls.DecisionNote, ...]:
         """What the decision hooks decided, in order."""
         ...
 
@@ -187,7 +188,7 @@ class Call(Protocol):
         """Return the outcome for what the host's code raised for a gate, which is shut then; logged once."""
         ...
 
-    def add_note(self, note: DecisionNote) -> None:
+    def add_note(self, note: calls.DecisionNote) -> None:
         """Add what a gate decided, and emit it. Only a gate of the call does."""
         ...
 

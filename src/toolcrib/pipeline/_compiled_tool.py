@@ -6,18 +6,21 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel
 
 from toolcrib import schema
 from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError, exception_of
-from toolcrib.hooks import DecisionHook, GateStep, HookSet, Occasion
+from toolcrib.hooks import GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
 from toolcrib.pipeline._run import BodyWrapper, Execute
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry, ToolRunner, Toolset
+
+if TYPE_CHECKING:
+    from toolcrib.hooks import DecisionHook
 
 __all__ = ["CompiledTool", "GateList", "Reading", "RunnableTool"]
 

@@ -51,10 +51,13 @@ async def execute(call: LiveCall) -> Outcome | None:
             wrappers = () if not run.wrappers or run.is_executing else run.wrappers
             token = ambient.set(run) if call.ctx is None else None
             try:
-                if call.trace is None and plan.calls_body_directly and not wrappers:
+                if not plan.calls_body_directly or wrappers:
+                    value = await _wrapped(call, wrappers)
+                elif call.trace is None:
                     value = await _body(call, call.args.values, call.ctx)
                 else:
-                    value = await _wrapped(call, wrappers)
+                    with call.trace.within():
+                        value = await _body(call, call.args.values, call.ctx)
                 call.state, call.value = "executed", value
                 if call.execution.noted is not None:
                     await note_end(call)

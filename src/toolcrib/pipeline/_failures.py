@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import traceback
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
-from secrets import token_hex
 from types import TracebackType
 from typing import Any
 
@@ -136,7 +136,7 @@ def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed
 
     The run's policy says whether the model is shown the message, or a reference under which the host finds it.
     """
-    reference = f"e_{token_hex(6)}"
+    reference = f"e_{os.urandom(6).hex()}"
     _log.error("%s failed in the call %s (reference %s)", what, failed.call_id, reference, exc_info=error)
     failed = replace(failed, reference=reference, traceback=_traceback_of(error))
     if run.errors == "message":

@@ -5,25 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from inspect import isawaitable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import BaseModel
 
+from toolcrib import calls
 from toolcrib.calls import (
-    Ask,
     CallMetadata,
-    Complete,
     Completed,
-    DecisionNote,
     Failed,
     Outcome,
-    Reject,
     Rejected,
-    RunNormally,
     Suspended,
 )
 from toolcrib.errors import InvalidArguments, SchemaError
-from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, DecisionHook, GateStep, HookSet, Occasion, stage_of
+from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._arguments import equal_values
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
@@ -31,6 +27,9 @@ from toolcrib.pipeline._finish import completed_outcome, context_of
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry, steps_of
+
+if TYPE_CHECKING:
+    from toolcrib.hooks import DecisionHook
 
 __all__ = [
     "DECISION_HOOKS",
@@ -79,22 +78,22 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
         current = _input_of(call)  # anew for each hook: the one before may have changed its own
         try:
             decision: Any = await hook(about, current)
-            edited = _arguments_of(call, decision.input) if isinstance(decision, RunNormally) else None
+            edited = _arguments_of(call, decision.input) if isinstance(decision, calls.RunNormally) else None
         except BaseException as error:  # a decision hook is the user's code; a gate that fails is shut
             return hook_failure(plan, call.id, call.run, "decision hook", name, error)
         match decision:
-            case RunNormally():
+            case calls.RunNormally():
                 unfit = None if edited is None or equal_values(edited, call.args.values) else _revised(call, edited)
                 _note(call, name, "run", given=own)  # with the arguments that the tool would run with now
                 if unfit is not None:
                     return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
-            case Complete(output):
+            case calls.Complete(output):
                 _note(call, name, "complete", given=own)
                 return await completed_outcome(call, output)
-            case Reject(reason):
+            case calls.Reject(reason):
                 _note(call, name, "reject", reason, given=own)
                 return Rejected(plan.name, call.id, reason, "hook")
-            case Ask(reason, metadata):
+            case calls.Ask(reason, metadata):
                 _note(call, name, "ask", reason, given=own)
                 call.add_reason(reason, metadata)
             case other:
@@ -113,7 +112,7 @@ def _revised(call: LiveCall, edited: Mapping[str, Any]) -> InvalidArguments | Sc
 
 
 def _note(call: LiveCall, hook: str, decision: Any, reason: str = "", *, given: bool) -> None:
-    note = DecisionNote(hook, decision, reason)
+    note = calls.DecisionNote(hook, decision, reason)
     call.add_note(note, given=given)
     if _log.isEnabledFor(logging.INFO):
         shown: Any = call.args.for_display if call.received.origin == "model" else ""
@@ -180,8 +179,8 @@ def _check_limits(call: LiveCall) -> Rejected | None:
     return None if spent is None else Rejected(call.name, call.id, str(spent), "limit")
 
 
-def _check_deps(call: LiveCall) -> Ask | None:
-    return Ask("") if call.run.asks_for(call.name) else None
+def _check_deps(call: LiveCall) -> calls.Ask | None:
+    return calls.Ask("") if call.run.asks_for(call.name) else None
 
 
 _OFFER = GateStep("offer", "resolve", _check_offer, ON_ARRIVAL)
@@ -276,13 +275,13 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)
         if answer is None:
             continue
-        if isinstance(answer, Ask):
+        if isinstance(answer, calls.Ask):
             _note_question(call, step, answer, reasons)
-        elif isinstance(answer, Reject):
-            call.add_note(DecisionNote(step.name, "reject", answer.reason))
+        elif isinstance(answer, calls.Reject):
+            call.add_note(calls.DecisionNote(step.name, "reject", answer.reason))
             return Rejected(call.name, call.id, answer.reason)
-        elif isinstance(answer, Complete):
-            call.add_note(DecisionNote(step.name, "complete"))
+        elif isinstance(answer, calls.Complete):
+            call.add_note(calls.DecisionNote(step.name, "complete"))
             return await completed_outcome(call, answer.output)
         elif isinstance(answer, Completed | Rejected | Failed | Suspended):
             if isinstance(answer, Suspended) and step.resume is not None:
@@ -302,11 +301,11 @@ async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome
     return reasons if refused is None else refused
 
 
-def _note_question(call: LiveCall, step: GateStep, asked: Ask, reasons: list[str] | None) -> None:
+def _note_question(call: LiveCall, step: GateStep, asked: calls.Ask, reasons: list[str] | None) -> None:
     """Keep why a person has to approve the call, once: a call that comes back asks what it asked before."""
     is_noted = any((note.hook, note.decision, note.reason) == (step.name, "ask", asked.reason) for note in call.notes)
     if step.kind == "gate" and asked.reason and not is_noted:
-        call.add_note(DecisionNote(step.name, "ask", asked.reason))
+        call.add_note(calls.DecisionNote(step.name, "ask", asked.reason))
     if asked.metadata:
         call.update_approval(metadata={**call.approval.metadata, **asked.metadata})
     if asked.origins:

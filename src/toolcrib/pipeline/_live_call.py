@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
-from secrets import token_hex
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 
+from toolcrib import calls, record, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
-    DecisionNote,
     Failed,
     Grant,
     Outcome,
@@ -32,9 +32,8 @@ from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, 
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._failures import hook_failure
 from toolcrib.pipeline._run import Run
-from toolcrib.record import Trace
 from toolcrib.schema import RunContext
-from toolcrib.tools import Tool, ask_approver
+from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = ["LiveCall"]
@@ -62,13 +61,13 @@ class LiveCall:
     value: Any = None
     error: Exception | None = None
     outcome: Outcome | None = None
-    notes: tuple[DecisionNote, ...] = ()
+    notes: tuple[calls.DecisionNote, ...] = ()
     approval: Approval = NOT_ASKED
     history: History = NO_HISTORY
     execution: Execution = NOT_BEGUN
     extra_hooks: tuple[HookSet, ...] = ()
 
-    def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: Trace | None = None) -> None:
+    def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: record.Trace | None = None) -> None:
         self.received = received
         self.plan = plan
         self.run = run
@@ -244,7 +243,7 @@ class LiveCall:
         """Replace fields of `execution`."""
         self.execution = replace(self.execution, **changes)
 
-    def add_note(self, note: DecisionNote, *, given: bool = False) -> None:
+    def add_note(self, note: calls.DecisionNote, *, given: bool = False) -> None:
         """Add what a gate decided, and emit it.
 
         Args:
@@ -373,7 +372,7 @@ class LiveCall:
 
     async def ask(self, request: ApprovalRequest) -> Any:
         """Ask the run's approver something else than the call itself, for its tool."""
-        return None if self.ctx is None else await ask_approver(request, self.ctx, self.run.approver)
+        return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
 
     def approve(self, grant: Grant | None) -> None:
         """Note that the arguments as they are now were approved."""
@@ -410,7 +409,7 @@ class LiveCall:
             self.revise(arguments)
             arguments = self.args.values
             if self.trace is not None:
-                self.trace.arguments = self.args.for_display
+                self.trace.arguments = self.args.for_record
         if not execution.entered:
             self.update_execution(entered=True)
         return arguments
@@ -434,7 +433,7 @@ class LiveCall:
         if first is not None:
             first.begun = True
         if self.trace is not None:
-            self.trace.started(self.args.for_display)
+            self.trace.started(self.args.for_record)
 
     def undo_begin(self) -> None:
         """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""
@@ -503,7 +502,7 @@ class LiveCall:
         ctx, asked, history = self.ctx, self.approval, self.history
         first: LiveCall = history.original or self
         if not first.history.key:
-            first.update_history(key=token_hex(8))
+            first.update_history(key=os.urandom(8).hex())
         data: dict[str, Any] = {
             "name": self.received.name,
             "id": self.received.id,

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, overload
 
 from typing_extensions import TypeIs
 
+from toolcrib import record
+from toolcrib import tools as _tools
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
@@ -44,8 +46,6 @@ from toolcrib.pipeline._finish import (
 from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
-from toolcrib.record import LogSink, Sink, Trace, calls_log, merged_sinks
-from toolcrib.tools import checked_output
 from toolcrib.toolsets import Toolset, ToolsetLike
 
 __all__ = ["Pipeline", "Stored", "is_call"]
@@ -53,8 +53,8 @@ __all__ = ["Pipeline", "Stored", "is_call"]
 Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
 """A call that a step of the pipeline returned, or its JSON."""
 
-_LOG_SINK = LogSink()
-_logs_calls = calls_log.isEnabledFor
+# The logger `calls_log` of `record`, by its name: a call without sinks does not load the room.
+_logs_calls = logging.getLogger("toolcrib.calls").isEnabledFor
 
 
 class Pipeline:
@@ -72,7 +72,7 @@ class Pipeline:
         tools: ToolsetLike,
         *,
         hooks: HookSet | None = None,
-        sinks: Iterable[Sink] = (),
+        sinks: Iterable[record.Sink] = (),
         executor: Executor | None = None,
     ) -> None:
         self.toolset = Toolset.of(tools)
@@ -92,7 +92,7 @@ class Pipeline:
         return f"<Pipeline of {self.toolset!r}>"
 
     @property
-    def sinks(self) -> tuple[Sink, ...]:
+    def sinks(self) -> tuple[record.Sink, ...]:
         """Where the events of every call go."""
         return self._sinks
 
@@ -171,12 +171,13 @@ class Pipeline:
         made = await self.admit(call, run, grant=grant)
         if isinstance(made, LiveCall) and made.plan.streams_through and made.state == "admitted":
             ended_early: Outcome | None = None
+            watched = made.watched
             with made:
                 while made.state == "admitted":
                     kept: list[Any] = []
                     async with values_of(made, kept) as values:
                         async for value in values:  # no generator in between: each costs as much as a value
-                            shown = await process_value(made, value) if made.watched else value
+                            shown = await process_value(made, value) if watched else value
                             kept.append(shown)
                             try:
                                 yield shown if plain else Yielded(shown)
@@ -361,7 +362,7 @@ class Pipeline:
             )
         plan = self._plan(name)
         if plan is not None and isinstance(answer, Grant) and answer.done is not None:
-            checked_output(plan.tool, plan.name, answer.done.value)
+            _tools.checked_output(plan.tool, plan.name, answer.done.value)
 
     def explain(self, name: str, run: Run | None = None) -> str:
         """Return what stands between a call of a tool and its function, in order: a line for each gate and delivery.
@@ -510,12 +511,13 @@ class Pipeline:
             self._plans[name] = plan
         return plan
 
-    def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> Trace | None:
+    def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> record.Trace | None:
         logs = _logs_calls(logging.INFO)
         if not (logs or self._sinks or run.sinks):
             return None
-        sinks = merged_sinks(self._sinks, run.sinks)
-        return Trace(call, run, (*sinks, _LOG_SINK) if logs else sinks, "" if plan is None else plan.description)
+        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
+        sinks = (*sinks, record.LogSink()) if logs else sinks
+        return record.Trace(call, run, sinks, "" if plan is None else plan.description)
 
 
 def is_call(made: Call | Outcome) -> TypeIs[Call]:
@@ -532,7 +534,7 @@ def _live(call: Call) -> LiveCall:
     return call
 
 
-def _refused(trace: Trace | None, outcome: Outcome) -> Outcome:
+def _refused(trace: record.Trace | None, outcome: Outcome) -> Outcome:
     """Return the outcome of what never came to be a call, and make its record."""
     if trace is not None:
         trace.ended(outcome)

@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
-from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, ResultReader, StoredFields, versioned
+from toolcrib import record, schema, tools
+from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, GrantUse, ResultReader, StoredFields, versioned
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import (
     DeliveryLike,
@@ -38,9 +39,7 @@ from toolcrib.pipeline._run_options import (
     require_options,
     require_policies,
 )
-from toolcrib.record import Sink
-from toolcrib.schema import CallClient, ClientLink, RunContext, Sampled, SampleRequest
-from toolcrib.tools import LinkedClient
+from toolcrib.schema import RunContext
 
 __all__ = ["Run", "RunView", "current_run", "run_for"]
 
@@ -73,6 +72,7 @@ class _State:
         grants: Standing grants given in the run, where it has no approval store.
         heard: What the user said since a record last had it.
         earlier_ids: The ids that the run had in other processes.
+        grant_uses: How much of its standing grants was used, by the requests that they answered.
         features: What features keep for the run, by their names.
         stored_features: What features of other processes kept for it, by their names, as JSON shapes.
         slots: What bounds the executions at a time, for each event loop that the run is used in.
@@ -85,6 +85,7 @@ class _State:
     completed: set[str]
     used: set[str]
     earlier_ids: set[str]
+    grant_uses: dict[str, GrantUse]
     features: dict[str, FeatureState]
     stored_features: dict[str, Mapping[str, Any]]
     grants: tuple[Grant, ...] = ()
@@ -104,6 +105,7 @@ _CONTAINERS: Final[Mapping[str, type[Any]]] = {
     "completed": set,
     "earlier_ids": set,
     "features": dict,
+    "grant_uses": dict,
     "retries": dict,
     "revealed": dict,
     "stored_features": dict,
@@ -176,7 +178,7 @@ class Run:
     agent: str | None = None
     conversation_id: str | None = None
     provide: Mapping[Any, Any] = field(default_factory=lambda: _NOTHING)
-    sinks: tuple[Sink, ...] = ()
+    sinks: tuple[record.Sink, ...] = ()
     entry: str = "pipeline"
     hook_errors: Literal["raise", "fail"] = "raise"
     errors: ErrorPolicy = "message"
@@ -188,8 +190,8 @@ class Run:
     begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     fence: Callable[[], Awaitable[None]] | None = None
     reader: ResultReader = MODEL
-    client: ClientLink | None = None
-    sample: Callable[[SampleRequest], Awaitable[Sampled]] | None = None
+    client: schema.ClientLink | None = None
+    sample: Callable[[schema.SampleRequest], Awaitable[schema.Sampled]] | None = None
     question_wait: float = 60.0
     record_words: bool = True
     gates: tuple[GateLike, ...] = ()
@@ -272,7 +274,7 @@ class Run:
         """
         return RunView(self, options)
 
-    def with_sinks(self, *sinks: Sink) -> RunView:
+    def with_sinks(self, *sinks: record.Sink) -> RunView:
         """Return a view of this run whose events go to more sinks."""
         return self.view(sinks=(*self.sinks, *sinks))
 
@@ -446,7 +448,21 @@ class Run:
 
     def standing_grant(self, request: ApprovalRequest) -> Grant | None:
         """Return a standing grant that was given in the run and fits a request."""
-        return next((grant for grant in self._state.grants if not _approvals.misfit(grant, request)), None)
+        fitting = (grant for grant in self._state.grants if not _approvals.misfit(grant, request))
+        return next((grant for grant in fitting if not self._limit_reached(grant, request)), None)
+
+    def use_standing_grant(self, grant: Grant, request: ApprovalRequest) -> str:
+        """Count a call of the run that begins by a standing grant; return why that covers no more of them, if so."""
+        why = self._limit_reached(grant, request)
+        if not why and grant.is_limited and grant.request_id is not None:
+            use = self._state.grant_uses.get(grant.request_id, GrantUse())
+            self._state.grant_uses[grant.request_id] = grant.used_by(request, use)
+        return why
+
+    def _limit_reached(self, grant: Grant, request: ApprovalRequest) -> str:
+        if not grant.is_limited:
+            return ""
+        return grant.limit_reached(request, self._state.grant_uses.get(grant.request_id or "", GrantUse()))
 
     def add_standing_grant(self, grant: Grant) -> None:
         """Keep a standing grant for the rest of the run."""
@@ -465,9 +481,9 @@ class Run:
 
     # --- the client
 
-    def client_of(self, ctx: RunContext[Any]) -> CallClient:
+    def client_of(self, ctx: RunContext[Any]) -> schema.CallClient:
         """Return the client of a call, with the host in its place where it lacks something."""
-        return LinkedClient(ctx, self.client, self.sample, self.read if self.feature_parts else None)
+        return tools.LinkedClient(ctx, self.client, self.sample, self.read if self.feature_parts else None)
 
     # --- its end
 

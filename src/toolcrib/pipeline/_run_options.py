@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias
 
 from toolcrib import approvals as _approvals
+from toolcrib import record
 from toolcrib.hooks import require_number, target_name
-from toolcrib.record import Sink
 from toolcrib.toolsets import Selectable
 
 __all__ = [
@@ -92,13 +92,10 @@ def require_options(run: RunOptions) -> None:
     _require("principal", run.principal, str, "a name")
     if isinstance(run.available, str):
         raise TypeError(f"Run: available is not a text; give a set of names, as in available={{{run.available!r:.40}}}")
-    for name, values, kind, mend in (
-        ("sinks", run.sinks, Sink, "sinks, as in sinks=[ListSink()]"),
-        ("requirements", run.requirements, Requirement, "requirements, as in requirements=(must_call('save'),)"),
-    ):
-        for value in values:
-            if not _fits(value, kind):
-                raise TypeError(f"Run: {name} has {value!r:.80}; give {mend}")
+    if run.sinks:
+        _require_each("sinks", run.sinks, record.Sink, "sinks, as in sinks=[ListSink()]")
+    mend = "requirements, as in requirements=(must_call('save'),)"
+    _require_each("requirements", run.requirements, Requirement, mend)
 
 
 def require_policies(errors: object, hook_errors: object) -> None:
@@ -114,6 +111,12 @@ def require_policies(errors: object, hook_errors: object) -> None:
 def _require(name: str, value: object, kind: type, mend: str) -> None:
     if value is not None and not _fits(value, kind):
         raise TypeError(f"Run: {name} is not {value!r:.80}; give {mend}")
+
+
+def _require_each(name: str, values: Iterable[object], kind: type, mend: str) -> None:
+    for value in values:
+        if not _fits(value, kind):
+            raise TypeError(f"Run: {name} has {value!r:.80}; give {mend}")
 
 
 def _fits(value: object, kind: type) -> bool:

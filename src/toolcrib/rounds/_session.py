@@ -176,7 +176,7 @@ class Session(SessionState):
             if round is not None:
                 round.discard()
             number += 1
-            await retry.sleep(pause)
+            await retry.clock.sleep(pause)
 
     async def _ask_once(
         self,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from typing_extensions import TypeVar
 
+from toolcrib import schema
 from toolcrib.errors import ClientUnavailable
-from toolcrib.schema._client import CallClient, ClientRoot, Elicited, LogLevel, LogLine, Progress, Sampled
+
+if TYPE_CHECKING:
+    from toolcrib.schema import CallClient, ClientRoot, Elicited, LogLevel, Sampled
 
 __all__ = ["RunContext"]
 
@@ -121,7 +124,7 @@ class RunContext(Generic[D]):
             message: What is done now.
         """
         if self.report is not None:
-            self.report(Progress(done, total, message))
+            self.report(schema.Progress(done, total, message))
 
     async def log(self, level: LogLevel, data: Any, *, logger: str | None = None) -> None:
         """Give the client a line for its log; it goes to the log of this process and to the record as well.
@@ -131,7 +134,7 @@ class RunContext(Generic[D]):
             data: A text, or any value that JSON can carry.
             logger: Names the part that it comes from; the tool's name when None.
         """
-        await self._client("a log").log(LogLine(level, data, logger))
+        await self._client("a log").log(schema.LogLine(level, data, logger))
 
     def _client(self, wanted: str) -> CallClient:
         if self.run is None:

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from toolcrib._passwords import REDACTED, STARS
+
 __all__ = [
     "REDACTED",
     "STARS",
@@ -24,9 +26,6 @@ __all__ = [
     "hide_when_asked",
 ]
 
-REDACTED = "[redacted]"
-"""What stands in the place of a secret."""
-STARS = "**********"  # as pydantic shows its secrets
 
 InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
 """How a parameter that the run fills was marked."""

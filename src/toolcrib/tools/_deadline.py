@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from math import inf
-from time import monotonic
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -182,14 +181,14 @@ class Deadline:
 
     def _stand(self) -> None:
         if not self._standing:
-            self._since = monotonic()
+            self._since = self._loop.time()
         self._standing += 1
 
     def _go_on(self) -> None:
         self._standing -= 1
         if self._standing:
             return
-        self.ends += monotonic() - self._since
+        self.ends += self._loop.time() - self._since
         if self._parked:
             self._parked = False
             with suppress(RuntimeError):  # the loop is closed; a tool's thread may ask, too

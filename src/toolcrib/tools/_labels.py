@@ -43,7 +43,7 @@ Source: TypeAlias = Labels | Callable[[Mapping[str, Any], Any], Labels]
 
 _NAME_CHARS: Final = 64
 _NAME_WORDS: Final = 4
-_NO_NAME: Final = re.compile(r"[^\s@]@[^\s@]|[:/\\]|[^\s.]\.[^\W\d_]{2}")  # an address, a link or a host
+_NO_NAME: Final = r"[^\s@]@[^\s@]|[:/\\]|[^\s.]\.[^\W\d_]{2}"  # an address, a link or a host
 _TRUSTS: Final = frozenset(get_args(Trust))
 
 
@@ -147,6 +147,6 @@ def _judged(held: Any, trust: Trust) -> Literal["trusted", "untrusted"]:
     if trust != "name":
         return trust
     is_name = not isinstance(held, str) or (len(held) <= _NAME_CHARS and len(held.split()) <= _NAME_WORDS)
-    if isinstance(held, str) and _NO_NAME.search(unicodedata.normalize("NFKC", held)) is not None:
+    if isinstance(held, str) and re.search(_NO_NAME, unicodedata.normalize("NFKC", held)) is not None:
         return "untrusted"
     return "trusted" if is_name else "untrusted"

@@ -7,8 +7,8 @@ import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
+from importlib import import_module
 from inspect import Signature, iscoroutinefunction, isfunction, signature
-from pickle import PicklingError
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_type_hints, overload
 
@@ -307,7 +307,8 @@ class Tool(Observed, Generic[P, R]):
         for part in name.split("."):
             found = getattr(found, part, None)
         if found is not self:
-            raise PicklingError(
+            pickle: Any = import_module("pickle")  # which takes long to load, and has been loaded by what asks
+            raise pickle.PicklingError(
                 f"the tool `{self.__name__}` is pickled by the name of its function, and {self.__module__}.{name} is "
                 "something else; make the tool at the top of a module, under that name"
             )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import isawaitable
 from typing import Any
 
-from toolcrib import approvals
-from toolcrib.calls import Ask, Failed
+from toolcrib import approvals, calls
+from toolcrib.calls import Failed
 from toolcrib.errors import InsufficientScope, NotAvailable
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, refused_by
 from toolcrib.toolsets._consent import consent_step
@@ -63,10 +63,10 @@ class _Approval:
     def __init__(self, policy: approvals.ApprovalPolicy) -> None:
         self._policy = policy
 
-    async def __call__(self, call: Any) -> Ask | None:
+    async def __call__(self, call: Any) -> calls.Ask | None:
         """Return the question that the policy has."""
         answer: Any = self._policy
         if callable(answer):
             answer = answer(dict(call.arguments), call.ctx)
             answer = await answer if isawaitable(answer) else answer
-        return Ask(answer if isinstance(answer, str) else "") if answer else None
+        return calls.Ask(answer if isinstance(answer, str) else "") if answer else None

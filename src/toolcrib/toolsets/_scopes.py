@@ -11,7 +11,7 @@ from toolcrib.toolsets._entry import ToolEntry
 
 __all__ = ["fits", "is_pattern", "read_scopes", "scoped"]
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, section 3.3
+_SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749, section 3.3
 
 
 def read_scopes(scopes: Mapping[str, str | Sequence[str]]) -> dict[str, frozenset[str]]:
@@ -19,7 +19,7 @@ def read_scopes(scopes: Mapping[str, str | Sequence[str]]) -> dict[str, frozense
     read: dict[str, frozenset[str]] = {}
     for name, given in scopes.items():
         several = (given,) if isinstance(given, str) else tuple(given)
-        wrong = next((scope for scope in several if not _SCOPE.fullmatch(scope)), None)
+        wrong = next((scope for scope in several if not re.fullmatch(_SCOPE, scope)), None)
         if wrong is not None or not several:
             what = "there is none" if wrong is None else f"{wrong!r} is none"
             raise ValueError(f"the scopes of `{name}` are words without spaces and quotes, and {what}")

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from pydantic import Field
 
-from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, durable, engine_of, looked_at
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue, list_work
 from toolcrib.calls import CallMetadata, Completed, Failed, Media, Rejected, RunNormally, Suspended, now
 from toolcrib.errors import (
@@ -399,9 +399,9 @@ async def test_a_paused_agent_starts_nothing_on_any_worker_also_after_a_restart(
 
     async with engine_of(file, agent):
         await agent.pause()
-    async with engine_of(file, agent):
+    async with engine_of(file, agent) as engine:
         handle = await agent.put(Turn(add, kwargs={"a": 1}))
-        await asyncio.sleep(5 * QUICK)
+        await looked_at(engine, agent.queue)
         waits = await handle.status()
         await agent.resume()
         outcome = await handle.outcome()

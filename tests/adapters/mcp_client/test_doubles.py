@@ -14,9 +14,10 @@ from mcp.server import Server
 
 from tests.adapters.mcp_client.servers import Told, called, outcome_of
 from tests.adapters.mcp_client.test_hostile import EVEN, listing
-from toolcrib.adapters.mcp_client import connect, pinned_changes, toolset_of_file
+from toolcrib.adapters.mcp_client import connect, pinned_changes
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Suspended
+from toolcrib.gateway import toolset_of_file
 from toolcrib.pipeline import Run
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset

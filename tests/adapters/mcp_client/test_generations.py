@@ -14,11 +14,13 @@ from mcp.client.streamable_http import StreamableHTTPTransport
 from mcp.server.mcpserver import MCPServer
 
 from tests.adapters.mcp_client import classic_server
-from tests.adapters.mcp_client.servers import free_port, served, serving
+from tests.adapters.mcp_client.servers import served, serving
 from tests.adapters.mcp_server.clients import Way, every_generation, text_of
-from toolcrib.adapters.mcp_client import _connection, connect, toolset_of_file
+from tests.networks import free_port
+from toolcrib.adapters.mcp_client import _connection, connect
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.errors import TargetError
+from toolcrib.gateway import toolset_of_file
 from toolcrib.toolsets import Toolset, sources_of
 
 

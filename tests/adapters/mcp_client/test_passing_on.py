@@ -11,7 +11,8 @@ import pytest
 
 import tests.adapters.mcp_client.asking_server as module
 from tests.adapters.mcp_client.asking_server import PAGE, REQUESTS, Asking
-from tests.adapters.mcp_client.servers import free_port, outcome_of, serving
+from tests.adapters.mcp_client.servers import outcome_of, serving
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import ServerToolset, connect
 from toolcrib.approvals import deny_all
 from toolcrib.calls import ApprovalRequest, Completed, Grant

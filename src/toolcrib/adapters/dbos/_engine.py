@@ -34,6 +34,7 @@ from toolcrib.adapters.dbos._workers import (
     put_off,
     take_lease,
 )
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.database import Database, given_up, is_outage, limit_answers
 from toolcrib.errors import DatabaseError, EngineError, WorkerError
 from toolcrib.pipeline import Run
@@ -76,6 +77,7 @@ class Engine:
         recover_lost: Hand over the work of workers that are lost, without being asked to. A worker that was only slow
             loses its work, and stops.
         sinks: Receive the events of all work of this engine, besides the sinks of its runs.
+        clock: The clock of its looks at answers, queues and other workers; leases go by that of the database.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
@@ -95,7 +97,9 @@ class Engine:
         record: bool = False,
         recover_lost: bool = False,
         sinks: Iterable[Sink] = (),
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self.clock = clock
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
@@ -201,7 +205,7 @@ class Engine:
         )
         logging.getLogger("dbos").addFilter(_is_trouble)
         DBOS.listen_queues([queue.name for queue in self.queues])
-        self._looks = QueueLooks(self.queues)
+        self._looks = QueueLooks(self.queues, self.clock)
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         _note_looks(_instance(), self._looks)
         _check_before_claims(_instance(), self, self._lease)
@@ -453,6 +457,6 @@ async def _kept_up(routine: Routine, engine: Engine) -> None:
             await outlast(lambda: routine(engine))
         except Exception:  # the routine's own
             _log.exception("a routine of the engine failed, and begins again")
-            await asyncio.sleep(1.0)
+            await engine.clock.sleep(1.0)
         else:
             return

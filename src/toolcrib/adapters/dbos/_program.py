@@ -329,7 +329,7 @@ async def continue_programs(engine: Engine) -> None:
                 answered |= await store.used(await asyncio.to_thread(requests_of_paused, client))
             for run, generation in await asyncio.to_thread(paused_on, client, answered):
                 await _enqueue_next(client, run, generation + 1)
-        await asyncio.sleep(engine.answers)
+        await engine.clock.sleep(engine.answers)
 
 
 standing_routines.append(continue_programs)

@@ -23,12 +23,18 @@ from toolcrib.adapters.mcp_client._connect import (
     server_of,
     server_statuses,
 )
-from toolcrib.adapters.mcp_client._credentials_section import CredentialsOptions
-from toolcrib.adapters.mcp_client._gateway_section import GatewayOptions
-from toolcrib.adapters.mcp_client._network_section import NetworkOptions
-from toolcrib.adapters.mcp_client._options import Approval, ConnectOptions, Elicit, Options, Source, ToolLabels
+from toolcrib.adapters.mcp_client._options import (
+    DEFAULT_KINDS,
+    DEFAULT_TIMEOUT,
+    MODES,
+    Approval,
+    ConnectOptions,
+    Elicit,
+    Options,
+    Source,
+    ToolLabels,
+)
 from toolcrib.adapters.mcp_client._pins import Change
-from toolcrib.adapters.mcp_client._server_file import gateway_options, read_document, toolset_of_file
 from toolcrib.adapters.mcp_client._values import (
     AskKind,
     Elicitation,
@@ -40,15 +46,15 @@ from toolcrib.adapters.mcp_client._values import (
 from toolcrib.schema import Progress
 
 __all__ = [
+    "DEFAULT_KINDS",
+    "DEFAULT_TIMEOUT",
+    "MODES",
     "Approval",
     "AskKind",
     "Change",
     "ConnectOptions",
-    "CredentialsOptions",
     "Elicit",
     "Elicitation",
-    "GatewayOptions",
-    "NetworkOptions",
     "Options",
     "Progress",
     "Prompt",
@@ -59,13 +65,10 @@ __all__ = [
     "Source",
     "ToolLabels",
     "connect",
-    "gateway_options",
     "pin_stores",
     "pinned_changes",
-    "read_document",
     "server_of",
     "server_statuses",
-    "toolset_of_file",
 ]
 
 del _mcp

@@ -58,7 +58,7 @@ class RemoteServer:
         self.name, self.identity = name, target_identity(target)
         self.listeners: WeakSet[ResourceListener] = WeakSet()
         self._requests = ServerRequests(name, options)
-        self._as_tasks, self._timeout = options.tasks, options.timeout
+        self._as_tasks, self._timeout, self._clock = options.tasks, options.timeout, options.clock
         self.kept = KeptConnection(target, name, options, self._requests)
 
     @property
@@ -113,7 +113,7 @@ class RemoteServer:
         meta = self._requests.meta_of(ctx)
 
         listed = next((tool for tool in self.listing.tools if tool.name == name), None)
-        task = TaskCall(self.name, listed, self._as_tasks, report)
+        task = TaskCall(self.name, listed, self._as_tasks, report, self._clock)
 
         async def ask(connection: Connection) -> types.CallToolResult:
             client = connection.client

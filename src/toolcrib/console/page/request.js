@@ -222,18 +222,55 @@ class Card {
     const until = h("select", { id: `until-${this.id}` }, [["1", "one hour"], ["8", "eight hours"], ["24", "a day"], ["168", "a week"], ["720", "30 days"], ["", "until it is taken back"]]
       .map(([hours, words]) => h("option", { value: hours, selected: hours === "24" }, words)));
     const whose = view.principal ? `${view.principal}'s calls` : "calls without a principal";
-    return h("form", {
-      onsubmit: (event) => {
-        event.preventDefault();
-        const scope = event.target.elements[name].value;
-        send({ answer: "always", scope, hours: until.value ? Number(until.value) : null });
-      },
+    const limits = this.limits();
+    const meant = h("p.meant", { aria: { live: "polite" } });
+    const allow = h("button.primary", { type: "submit" }, "Always allow");
+    const chosen = () => ({ answer: "always", scope: form.elements[name].value, hours: until.value ? Number(until.value) : null, ...limits.chosen() });
+    let latest = 0;
+    const changed = async () => {
+      limits.element.hidden = form.elements[name].value !== "within";
+      const mine = ++latest;
+      allow.disabled = true;
+      try {
+        const found = await post("api/meant", { request: this.id, ...chosen() });
+        if (mine !== latest) return;
+        meant.replaceChildren(found.problems.length ? h("span.problem", {}, found.problems.join(" ")) : `It allows: ${found.text}`);
+        allow.disabled = found.problems.length > 0;
+      } catch (error) {
+        if (mine === latest) meant.replaceChildren(h("span.problem", {}, error.message));
+      }
+    };
+    const form = h("form", {
+      onsubmit: (event) => { event.preventDefault(); if (!allow.disabled) send(chosen()); }, oninput: changed,
     }, h("fieldset", {}, h("legend", {}, "From now on, let run without asking"),
       view.origins.length ? radio("values", [h("span.mono", {}, view.tool), " with these values of others, whatever else it is given"], true) : null,
       radio("arguments", [h("span.mono", {}, view.tool), " with exactly these arguments"], !view.origins.length),
+      view.bounds.length ? radio("within", [h("span.mono", {}, view.tool), " with arguments within bounds"], false) : null,
       view.origins.length ? null : radio("tool", [h("span.mono", {}, view.tool), " with any arguments"], false)),
-    h("label", { htmlFor: until.id }, "For "), until, h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`),
-    h("div.row", {}, h("button.primary", { type: "submit" }, "Always allow")));
+    limits.element, h("label", { htmlFor: until.id }, "For "), until,
+    h("p.muted", {}, `It holds for ${whose}, and can be taken back under Standing.`), meant, h("div.row", {}, allow));
+    changed();
+    return form;
+  }
+
+  /** Return the fields that say what each argument may be and how often, and what was chosen in them. */
+  limits() {
+    const { view, id } = this;
+    const bounds = view.bounds.map((one, at) => [one, h("input.mono", { id: `bound-${id}-${at}`, value: one.suggestion, placeholder: "exactly this", autocapitalize: "off", spellcheck: false })]);
+    const uses = h("input", { id: `uses-${id}`, type: "number", min: 1, placeholder: "any number" });
+    const most = h("input", { id: `most-${id}`, type: "number", min: 0, step: "any", placeholder: "any sum" });
+    const numbers = view.bounds.filter((one) => one.is_number);
+    const summed = h("select", { aria: { label: "Argument whose sum is limited" } }, numbers.map((one) => h("option", { value: one.name }, one.name)));
+    const element = h("div.limits", { hidden: true },
+      h("p.muted", {}, "Each argument may be: any, <= 50, 5..50, under /srv/x, one of \"a\", \"b\"; exactly this where it is empty."),
+      bounds.map(([one, input]) => h("div.bound", {}, h("label", { htmlFor: input.id }, h("span.mono", {}, one.name), " ", h("span.muted", {}, one.value)), input)),
+      h("div.bound", {}, h("label", { htmlFor: uses.id }, "For how many calls, this one too"), uses),
+      numbers.length ? h("div.bound", {}, h("label", { htmlFor: most.id }, "Up to which sum of "), summed, most) : null);
+    const chosen = () => (element.hidden ? {} : {
+      within: Object.fromEntries(bounds.map(([one, input]) => [one.name, input.value])),
+      uses: uses.value ? Number(uses.value) : null, total: most.value ? [summed.value, most.value] : null,
+    });
+    return { element, chosen };
   }
 }
 

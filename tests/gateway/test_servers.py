@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from tests.adapters.mcp_client import small_server as module
-from tests.adapters.mcp_client.servers import called, failed, free_port, outcome_of, serving
+from tests.adapters.mcp_client.servers import called, failed, outcome_of, serving
 from tests.adapters.mcp_client.small_server import small_server
-from toolcrib.adapters.mcp_client import server_statuses, toolset_of_file
+from tests.networks import free_port
+from toolcrib.adapters.mcp_client import server_statuses
 from toolcrib.approvals import ToolPins
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
+from toolcrib.gateway import toolset_of_file
 from toolcrib.toolsets import Toolset
 
 ENVIRONMENT = {"PYTHON": sys.executable, "NOTES": os.devnull, "HOME_SERVER": str(module.__file__)}
@@ -221,7 +223,7 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
             {"command": "x", "toolcrib": {"ask_client": ["forms", "form"]}},
             "`toolcrib.ask_client.1`: input should be 'forms', 'urls', 'sampling', 'roots' or 'logs'; got 'form'",
         ),
-        ({"command": "x", "toolcrib": {"bearer_env": "T"}}, "`toolcrib.bearer_env`: it is for an address"),
+        ({"command": "x", "toolcrib": {"bearer_env": "NOTES"}}, "`toolcrib.bearer_env`: it is for an address"),
         (
             {"url": "http://x", "toolcrib": {"bearer_env": "T"}},
             "`toolcrib.bearer_env`: the environment variable T is not",

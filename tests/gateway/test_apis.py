@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
-from toolcrib.adapters.mcp_client import gateway_options, toolset_of_file
-from toolcrib.cli._run import is_file_of_servers
+from toolcrib.cli._find_toolset import is_file_of_servers
 from toolcrib.credentials import new_key
 from toolcrib.errors import TargetError
+from toolcrib.gateway import read_gateway, toolset_of_file
 
 DOCUMENT = {
     "openapi": "3.1.0",
@@ -92,7 +92,7 @@ async def test_credentials_of_each_principal_are_asked_for(tmp_path: Path, monke
     assert isinstance(outcome, Suspended)
     assert outcome.request.consent is not None
     assert (outcome.request.consent.principal, outcome.request.consent.server) == ("ann", "https://pets.test")
-    assert gateway_options(tmp_path / "mcp.json").credentials is not None
+    assert read_gateway(tmp_path / "mcp.json").credentials is not None
 
 
 def test_labels_are_those_of_the_tools(tmp_path: Path) -> None:

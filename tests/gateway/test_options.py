@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.adapters.mcp_client.servers import outcome_of
-from tests.adapters.mcp_client.test_server_file import ENVIRONMENT, small
-from toolcrib.adapters.mcp_client import GatewayOptions, gateway_options, server_of, toolset_of_file
+from tests.gateway.test_servers import ENVIRONMENT, small
+from toolcrib.adapters.mcp_client import server_of
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
+from toolcrib.gateway import GatewayFile, read_gateway, toolset_of_file
 from toolcrib.pipeline import CallLimits
 
 
@@ -36,31 +37,35 @@ def test_the_options_of_the_whole_are_read_with_paths_by_the_file(tmp_path: Path
     }
     servers = {"quiet": small(toolcrib={"record": False, "telemetry": False}), "loud": small()}
 
-    options = gateway_options(written(tmp_path, section, **servers), {**ENVIRONMENT, "WHO": "Ann"})
+    file = read_gateway(written(tmp_path, section, **servers), {**ENVIRONMENT, "WHO": "Ann"})
+    options = file.options
 
     assert (options.name, options.instructions) == ("desk", "Be brief, Ann.")
-    assert (options.database, options.record) == (str(tmp_path / "toolcrib.db"), str(tmp_path / "calls.jsonl"))
-    assert (options.wait, options.answered_in) == (20, "https://console.example.org")
-    assert options.limits == CallLimits(total=100, per_tool={"add": 3}, concurrency=4)
-    assert (options.max_pending, options.telemetry, options.errors) == (5, True, "masked")
-    assert options.provenance is not None
-    assert options.provenance.frozen
-    assert options.unrecorded == options.untraced == {"quiet"}
+    assert (options.approvals.database, options.record) == (
+        str(tmp_path / "toolcrib.db"),
+        str(tmp_path / "calls.jsonl"),
+    )
+    assert (options.approvals.wait, options.approvals.place) == (20, "https://console.example.org")
+    assert options.limits.of_calls == CallLimits(total=100, per_tool={"add": 3}, concurrency=4)
+    assert (options.limits.pending, options.telemetry, options.errors) == (5, True, "masked")
+    assert options.policy is not None
+    assert options.policy.frozen
+    assert file.unrecorded == file.untraced == {"quiet"}
 
 
 def test_a_file_without_a_section_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"small": small()}}), "utf-8")
 
-    assert gateway_options(path, ENVIRONMENT) == GatewayOptions()
+    assert read_gateway(path, ENVIRONMENT) == GatewayFile()
 
 
 def test_a_database_may_be_a_url(tmp_path: Path) -> None:
     section = {"approvals": {"database": "postgresql://${WHO}@host/db"}, "record": True}
 
-    options = gateway_options(written(tmp_path, section), {"WHO": "ann"})
+    options = read_gateway(written(tmp_path, section), {"WHO": "ann"}).options
 
-    assert (options.database, options.record) == ("postgresql://ann@host/db", True)
+    assert (options.approvals.database, options.record) == ("postgresql://ann@host/db", True)
 
 
 async def test_each_server_has_the_defaults_where_it_says_nothing(tmp_path: Path) -> None:
@@ -110,7 +115,7 @@ def test_a_mistake_names_the_field_and_the_mend(tmp_path: Path, section: Any, pr
     path = written(tmp_path, section)
 
     with pytest.raises(TargetError) as caught:
-        gateway_options(path, ENVIRONMENT)
+        read_gateway(path, ENVIRONMENT)
 
     assert f"`{path}`: {problem}" in str(caught.value)
 
@@ -119,7 +124,7 @@ def test_so_does_a_wrong_policy(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text('[[rules]]\ntool = "pay"\neffekt = "spend"\n', "utf-8")
 
     with pytest.raises(TargetError, match="rule 1: `effekt` is unknown"):
-        gateway_options(written(tmp_path, {"provenance": "policy.toml"}), ENVIRONMENT)
+        read_gateway(written(tmp_path, {"provenance": "policy.toml"}), ENVIRONMENT)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,261 @@
+"""Bounds of a standing grant: what each argument of a call may be for the grant to cover it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
+
+from toolcrib._passwords import REDACTED, STARS
+from toolcrib.calls._diff import shown
+from toolcrib.calls._stored import StoredFields
+
+__all__ = ["Bound", "GrantUse", "number_of"]
+
+BoundKind: TypeAlias = Literal["any", "exactly", "one_of", "between", "under"]
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
+_URL: Final = re.compile(r"(https?)://([a-z0-9.-]+)(:[0-9]{1,5})?(/[^\s?#\\]*)?([?#][!-~]*)?", re.IGNORECASE)
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+_UNSURE: Final = re.compile(r"%(2e|2f|5c|25|00)", re.IGNORECASE)  # a server may take them for parts of a path
+_MOST_DEPTH: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What an argument may be for a standing grant to cover the call.
+
+    Made by `Bound.any()`, `Bound.exactly(value)`, `Bound.one_of(values)`, `Bound.between(low, high)` with None for no
+    end, `Bound.under(place)` for a path or a URL and what is below it, or from what a person typed by `Bound.parse`.
+    """
+
+    kind: BoundKind
+    value: Any = None
+
+    @classmethod
+    def any(cls) -> Bound:
+        """Every value, also a secret that is not shown."""
+        return cls("any")
+
+    @classmethod
+    def exactly(cls, value: Any) -> Bound:
+        """This JSON value alone; `true` is not 1, and 1 is 1.0."""
+        return cls("exactly", value)
+
+    @classmethod
+    def one_of(cls, values: Iterable[Any]) -> Bound:
+        """One of these JSON values; raises ValueError where there is none."""
+        listed = list(values)
+        if not listed:
+            raise ValueError("one_of has no value: give those that are covered")
+        return cls("one_of", listed)
+
+    @classmethod
+    def between(cls, low: float | Decimal | None = None, high: float | Decimal | None = None) -> Bound:
+        """A number from `low` to `high`, both of them included.
+
+        Raises:
+            ValueError: There is neither, one is no finite number, or `low` is more than `high`.
+        """
+        lowest, highest = (None if end is None else _end(end) for end in (low, high))
+        if lowest is None and highest is None:
+            raise ValueError("between has neither end: give one or both")
+        if lowest is not None and highest is not None and lowest > highest:
+            raise ValueError(f"between has {low} as its lower end and {high} as its upper end: nothing is covered")
+        return cls("between", [None if end is None else str(end) for end in (lowest, highest)])
+
+    @classmethod
+    def under(cls, place: str) -> Bound:
+        """A path or an address, and what is below it: `/srv/reports` covers `/srv/reports/may.pdf`.
+
+        Paths are compared by their parts: `/srv/reports-old` and `/srv/reports/../x` are not covered. Of an address
+        the scheme, the host and the port are the same.
+
+        Raises:
+            ValueError: It is neither, or cannot be read in one way.
+        """
+        if _place_parts(place) is None or ("://" in place and ("?" in place or "#" in place)):
+            plain = "give one without `..`, `//`, backslashes and a query"
+            raise ValueError(f"{place!r} is no plain path or http address: {plain}")
+        return cls("under", place)
+
+    @classmethod
+    def parse(cls, text: str, value: Any = None) -> Bound:
+        """Return the bound that a person typed.
+
+        Args:
+            text: `any`; empty or `exactly` for the value of the request; `<= 50`, `>= 5`, `5..50`; `under /srv/x`;
+                `one of "a", "b"`; `= "a"`, with JSON values.
+            value: The value of the request.
+
+        Raises:
+            ValueError: It is none of them.
+        """
+        given = text.strip()
+        word, _, rest = given.partition(" ")
+        try:
+            if given in ("any", "*"):
+                return cls.any()
+            if given in ("", "exactly"):
+                return cls.exactly(value)
+            if given.startswith("="):
+                return cls.exactly(json.loads(given[1:]))
+            if given.startswith(("<=", ">=")):
+                number = _typed_number(given[2:])
+                return cls.between(high=number) if given[0] == "<" else cls.between(low=number)
+            if word == "under":
+                return cls.under(rest.strip())
+            if given.startswith("one of "):
+                return cls.one_of(json.loads(f"[{given.removeprefix('one of ')}]"))
+            low, dots, high = given.partition("..")
+            if dots:
+                return cls.between(_typed_number(low), _typed_number(high))
+        except ValueError as error:
+            raise ValueError(f"{given!r:.80} is no bound: {error}") from None
+        raise ValueError(
+            f"{given!r:.80} is no bound: write any, exactly, <= 50, >= 5, 5..50, under /a/path, "
+            'one of "a", "b", or = "a"'
+        )
+
+    def covers(self, value: Any) -> bool:
+        """Return whether a value of a call is within the bound; of one that is hidden, `any` alone knows."""
+        if self.kind == "any":
+            return True
+        if _is_hidden(value):
+            return False
+        if self.kind == "exactly":
+            return _is_same(value, self.value)
+        if self.kind == "one_of":
+            return any(_is_same(value, one) for one in self.value)
+        if self.kind == "between":
+            number = number_of(value)
+            low, high = (None if end is None else Decimal(end) for end in self.value)
+            return number is not None and (low is None or low <= number) and (high is None or number <= high)
+        place, parts = _place_parts(self.value), _place_parts(value) if isinstance(value, str) else None
+        return place is not None and parts is not None and parts[: len(place)] == place
+
+    def text(self) -> str:
+        """Return the bound in words: `any`, `exactly "a"`, `up to 50`, `from 5 to 50`, `under /srv/reports`."""
+        if self.kind == "any":
+            return "any"
+        if self.kind == "one_of":
+            return f"one of {', '.join(map(shown, self.value))}"
+        if self.kind == "between":
+            low, high = self.value
+            return f"up to {high}" if low is None else f"from {low} on" if high is None else f"from {low} to {high}"
+        return f"{self.kind} {shown(self.value)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the bound as JSON shapes."""
+        return {"kind": self.kind} | ({} if self.kind == "any" else {"value": self.value})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Bound:
+        """Return the bound that `to_dict` described; raises ValueError for what is none."""
+        kind, value = data.get("kind"), data.get("value")
+        match kind:
+            case "any":
+                return cls.any()
+            case "exactly":
+                return cls.exactly(value)
+            case "one_of" if isinstance(value, list):
+                return cls.one_of(cast("list[Any]", value))
+            case "under" if isinstance(value, str):
+                return cls.under(value)
+            case "between" if isinstance(value, list) and len(cast("list[Any]", value)) == 2:
+                return cls.between(*(None if end is None else Decimal(end) for end in cast("list[Any]", value)))
+            case _:
+                raise ValueError(f"{data!r:.100} is no bound of an argument")
+
+
+@dataclass(frozen=True, slots=True)
+class GrantUse:
+    """How much of a standing grant was used.
+
+    Attributes:
+        calls: The calls that began by it.
+        spent: The sum of the argument that its `total` names, over these calls.
+    """
+
+    calls: int = 0
+    spent: Decimal = Decimal(0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON shapes."""
+        return {"calls": self.calls, "spent": str(self.spent)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GrantUse:
+        """Return what `to_dict` described."""
+        fields = StoredFields(cls, data)
+        return cls(fields["calls"], Decimal(fields["spent"]))
+
+
+def _end(given: float | Decimal) -> Decimal:
+    number = number_of(str(given) if isinstance(given, Decimal) else given)
+    if number is None:
+        raise ValueError(f"{given!r} is no finite number")
+    return number
+
+
+def _typed_number(text: str) -> Decimal:
+    number = number_of(text.strip())
+    if number is None:
+        raise ValueError(f"{text.strip()!r} is no number")
+    return number
+
+
+def number_of(value: Any) -> Decimal | None:
+    """Return a JSON number, or a decimal number as a text, exactly; None for what is neither, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    text = value if isinstance(value, str) else repr(value) if isinstance(value, float) else f"{value:d}"
+    if isinstance(value, float) and "e" in text:
+        text = f"{Decimal(text):f}"
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def _is_hidden(value: Any, depth: int = 0) -> bool:
+    """Return whether a secret in a value is hidden, or it is too deep to know."""
+    if depth > _MOST_DEPTH:
+        return True
+    if isinstance(value, Mapping):
+        return any(_is_hidden(part, depth + 1) for part in cast("Mapping[str, Any]", value).values())
+    if isinstance(value, list):
+        return any(_is_hidden(part, depth + 1) for part in cast("list[Any]", value))
+    return value in (REDACTED, STARS)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are the same."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        fields, others = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
+        return fields.keys() == others.keys() and all(_is_same(fields[name], others[name]) for name in fields)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        items, more = cast("list[Any]", one), cast("list[Any]", other)
+        return len(items) == len(more) and all(map(_is_same, items, more))
+    return bool(one == other) and isinstance(one, str) == isinstance(other, str)
+
+
+def _place_parts(place: str) -> list[str] | None:
+    """Return the parts of a path or an address, the host among them; None for what may be read in another way."""
+    if not place or not place.isprintable() or "\\" in place:
+        return None
+    if "://" not in place:
+        parts = place.rstrip("/").split("/")
+        is_plain = all(part not in ("", ".", "..") for part in parts[1:]) and parts[0] not in (".", "..")
+        return parts if is_plain and (parts != [""] or place == "/") and not place.startswith("~") else None
+    found = _URL.fullmatch(place)
+    if found is None or _UNSURE.search(urlsplit(place).path):
+        return None
+    scheme, host = found[1].lower(), found[2].lower().rstrip(".")
+    path = [unquote(part) for part in (found[4] or "/").rstrip("/").split("/")[1:]]
+    if not host or ".." in host or any(part in ("", ".", "..") for part in path):
+        return None
+    return [f"{scheme}://{host}{found[3] or _DEFAULT_PORTS[scheme]}", *path]

@@ -1,0 +1,9 @@
+"""Gateway: a file of MCP servers and APIs, as one toolset, and what holds for all of them. The extra `mcp`."""
+
+from __future__ import annotations
+
+from toolcrib.gateway._credentials import CredentialPlace
+from toolcrib.gateway._file import GatewayFile, read_document, read_gateway, toolset_of_file
+from toolcrib.gateway._options import GatewayOptions
+
+__all__ = ["CredentialPlace", "GatewayFile", "GatewayOptions", "read_document", "read_gateway", "toolset_of_file"]

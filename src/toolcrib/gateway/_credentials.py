@@ -1,0 +1,102 @@
+"""Credentials in a file of servers: what a server's section says, and where the gateway keeps them."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+from pydantic import Field, model_validator
+
+from toolcrib.credentials import ApiKeys, Credentials, CredentialStore, OAuth, SqliteCredentialStore
+from toolcrib.errors import CredentialKeyError
+from toolcrib.gateway._fields import FilePath, FilePlace, Part, Secret, Text, refuse
+
+__all__ = ["CredentialPlace", "CredentialsSection", "Vault"]
+
+_PAGES: Final = "http://127.0.0.1:8976/consent"
+
+
+class _OAuthSection(Part):
+    """The options of `OAuth`; a secret is in an environment variable."""
+
+    scopes: list[str] = Field(default_factory=list[str])
+    client_id: str = ""
+    client_secret_env: Secret | None = Field(default=None, repr=False)
+    issuer: str = ""
+    client_document: str = ""
+    endpoints: dict[str, str] | None = None
+    client_name: str = "toolcrib"
+    list_as: str | None = None
+
+
+class _ApiKeySection(Part):
+    """The options of `ApiKeys`."""
+
+    header: str = "Authorization"
+    prefix: str | None = None
+    query: str = ""
+    list_as: str | None = None
+
+
+class CredentialsSection(Part):
+    """The credentials of a server's section.
+
+    Attributes:
+        oauth: Each principal consents to a token of their own; True, or options.
+        api_key: Each principal has a key of their own; True, or options.
+        api_key_env: One key for all principals, from an environment variable.
+        header: The header of that one key.
+    """
+
+    oauth: bool | _OAuthSection = False
+    api_key: bool | _ApiKeySection = False
+    api_key_env: Secret | None = Field(default=None, repr=False)
+    header: str | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether each principal has their own."""
+        return bool(self.oauth or self.api_key)
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        given = [name for name in ("oauth", "api_key", "api_key_env") if getattr(self, name)]
+        if len(given) != 1:
+            refuse(f"it has one of oauth, api_key and api_key_env, and has {' and '.join(given) or 'none'}")
+        if self.header is not None and self.api_key_env is None:
+            refuse("header goes with api_key_env; for api_key write it there")
+        return self
+
+
+class CredentialPlace(Part):
+    """Where a gateway keeps credentials, and where its consent pages are.
+
+    Attributes:
+        database: A SQLite file, by the file of servers.
+        pages: The address of the consent pages: of this machine, or of the gateway itself as people reach it.
+    """
+
+    database: FilePath = Field(default="credentials.db", validate_default=True)
+    pages: Text = _PAGES
+
+
+class Vault:
+    """The credential store of a file, opened when a server needs it."""
+
+    def __init__(self, kept: CredentialPlace) -> None:
+        self._kept = kept
+        self._store: CredentialStore | None = None
+
+    def credentials(self, place: FilePlace, section: CredentialsSection) -> Credentials:
+        """Return the credentials of each principal for a server; raises TargetError."""
+        try:
+            if self._store is None:
+                self._store = SqliteCredentialStore(self._kept.database)
+            if section.oauth:
+                given = _OAuthSection() if section.oauth is True else section.oauth
+                options: dict[str, Any] = given.model_dump(exclude={"client_secret_env"})
+                secret = given.client_secret_env or ""
+                return OAuth(self._store, pages=self._kept.pages, client_secret=secret, **options)
+            keys = _ApiKeySection() if isinstance(section.api_key, bool) else section.api_key
+            return ApiKeys(self._store, pages=self._kept.pages, **keys.model_dump())
+        except (CredentialKeyError, OSError, ValueError) as error:
+            raise place.wrong("toolcrib.credentials", str(error)) from None

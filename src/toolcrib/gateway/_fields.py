@@ -1,0 +1,173 @@
+"""Fields of a file of servers: models whose texts have variables in them, and the errors of what does not fit them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from toolcrib.adapters.mcp_client import ToolLabels
+from toolcrib.errors import TargetError, closest
+
+__all__ = ["FilePath", "FilePlace", "FileTexts", "Part", "Secret", "Text", "read_part", "refuse"]
+
+_M = TypeVar("_M", bound=BaseModel)
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_BRANCHES = frozenset({"bool", "str", "int", "float", "literal['unless_read_only']"})
+_REFUSED = "refused"  # the type of an error whose text is whole
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """The place of the entry of a server or an API, for errors."""
+
+    path: Path
+    server: str = ""
+    kind: str = "server"
+
+    def wrong(self, field: str, problem: str) -> TargetError:
+        of = f"the {self.kind} `{self.server}`: " if self.server else ""
+        return TargetError(str(self.path), f"{of}`{field}`: {problem}")
+
+
+def refuse(problem: str) -> NoReturn:
+    """Refuse the value of a field, in a validator of it."""
+    raise PydanticCustomError(_REFUSED, "{problem}", {"problem": problem})
+
+
+# --- fields
+
+
+@dataclass(frozen=True, slots=True)
+class FileTexts:
+    """What the texts of a file may name: environment variables, and the words of VS Code for its folders."""
+
+    path: Path
+    variables: Mapping[str, str] = field(repr=False)
+
+    def expand(self, text: str) -> str:
+        """Return a text with the value of each `${...}` in it."""
+        return _VARIABLE.sub(lambda found: self._value(found[1]), text)
+
+    def variable(self, name: str, mend: str = "set it") -> str:
+        """Return an environment variable, which has to be set."""
+        value = self.variables.get(name)
+        return refuse(f"the environment variable {name} is not set; {mend}") if value is None else value
+
+    def _value(self, inside: str) -> str:
+        folder = self.path.resolve().parent
+        if folder.name in (".vscode", ".cursor"):
+            folder = folder.parent
+        known = {
+            "userHome": str(Path.home()),
+            "workspaceFolder": str(folder),
+            "workspaceFolderBasename": folder.name,
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
+        if inside in known:
+            return known[inside]
+        if inside.startswith("input:"):
+            name = inside.removeprefix("input:").upper().replace("-", "_")
+            refuse(f"${{{inside}}} is a question that the client asks; write ${{{name}}}, and set that variable")
+        name, has_default, default = inside.removeprefix("env:").partition(":-")
+        if has_default:
+            return self.variables.get(name) or default
+        return self.variable(name, f"set it, or write ${{{name}:-DEFAULT}}")
+
+
+def _expand(text: str, info: ValidationInfo) -> str:
+    return text if info.context is None else info.context.expand(text)
+
+
+def _find(text: str, info: ValidationInfo) -> str:
+    found = _expand(text, info)
+    return found if info.context is None or "://" in found else str(info.context.path.parent / found)
+
+
+def _read(name: str, info: ValidationInfo) -> str:
+    return name if info.context is None else info.context.variable(name)
+
+
+Text = Annotated[str, AfterValidator(_expand)]
+"""A text, with the variables in it replaced."""
+FilePath = Annotated[str, AfterValidator(_find)]
+"""A path by the file, or a URL as it is."""
+Secret = Annotated[str, AfterValidator(_read)]
+"""The value of the environment variable that the file names; not in the repr of its model."""
+
+
+class Part(BaseModel):
+    """A part of a file whose every field is known."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+# --- errors
+
+
+def read_part(place: FilePlace, model: type[_M], given: Any, prefix: str = "", texts: FileTexts | None = None) -> _M:
+    """Return a part of the file as a model of it has it.
+
+    Args:
+        place: Of the part.
+        model: The model.
+        given: The part as the file has it.
+        prefix: What the names of its fields begin with, in errors.
+        texts: What its texts may name; when None, they stay as they are written.
+
+    Raises:
+        TargetError: It does not fit: the error names the server, the field and the mend.
+    """
+    try:
+        return model.model_validate(given, context=texts)
+    except ValidationError as error:
+        problems = _problems(error, model, prefix)
+        (name, problem), *rest = problems.items()
+        more = f" (and {len(rest)} more: {'; '.join(f'`{other}`' for other, _ in rest)})" if rest else ""
+        raise place.wrong(name, problem + more) from None
+
+
+def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> dict[str, str]:
+    """Return what is wrong with each field; of one that may be of several types, all that it may be."""
+    found: dict[str, list[ErrorDetails]] = {}
+    for one in error.errors(include_url=False):
+        parts = [str(part) for part in one["loc"] if not (isinstance(part, str) and ("[" in part or part in _BRANCHES))]
+        found.setdefault((prefix + ".".join(parts)).rstrip(".") or "(all of it)", []).append(one)
+    return {
+        name: _problem(model, name.removeprefix(prefix).split("."), errors)
+        for name, errors in found.items()
+        if not any(other.startswith(f"{name}.") for other in found)
+    }
+
+
+def _problem(model: type[BaseModel], path: Sequence[str], errors: Sequence[ErrorDetails]) -> str:
+    whole = next((one["msg"] for one in errors if one["type"] == _REFUSED), None)
+    if whole is not None:
+        return whole
+    first = errors[0]
+    if first["type"] == "extra_forbidden":
+        return f"there is no such option. {closest(path[-1], _fields_at(model, path[:-1]))}"
+    texts = [f"{one['msg'][:1].lower()}{one['msg'][1:]}" for one in errors]
+    problem = " or ".join([texts[0], *(text.removeprefix("input should be ") for text in texts[1:])])
+    return problem if first["type"] == "missing" else f"{problem}; got {first['input']!r:.60}"
+
+
+def _fields_at(model: Any, path: Sequence[str]) -> Collection[str]:
+    """Return the names of the fields at a place in a model."""
+    for part in path:
+        fields: Mapping[str, Any] = getattr(model, "model_fields", {})
+        model = _model_in(fields[part].annotation) if part in fields else ToolLabels
+    return getattr(model, "model_fields", None) or get_type_hints(model)
+
+
+def _model_in(annotation: Any) -> Any:
+    """Return the model in an annotation that allows None as well."""
+    parts = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
+    return parts[0] if parts else annotation

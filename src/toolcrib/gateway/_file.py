@@ -1,0 +1,210 @@
+"""File of MCP servers, as clients share it: `mcpServers` in JSON or TOML, with a section `toolcrib` for each server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from toolcrib.errors import TargetError, closest
+from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
+from toolcrib.gateway._credentials import CredentialPlace, Vault
+from toolcrib.gateway._fields import FilePlace, FileTexts, read_part
+from toolcrib.gateway._options import GatewayOptions
+from toolcrib.gateway._server import ServerEntry, ServerSection, old_transport, server_toolset
+from toolcrib.toolsets import Toolset
+
+__all__ = ["GatewayFile", "read_document", "read_gateway", "toolset_of_file"]
+
+_log = logging.getLogger("toolcrib.mcp")
+_KEYS = ("mcpServers", "servers", "mcp_servers")  # of most clients; of VS Code; of those with TOML
+_OF_CLIENTS = frozenset(  # fields of theirs that say nothing about how a server is reached
+    {"alwaysAllow", "autoApprove", "description", "dev", "gallery", "note", "oauth", "timeout", "trust", "version"}
+)
+_COMMENTS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMAS = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayFile:
+    """What a file of servers says of the gateway as a whole.
+
+    Attributes:
+        options: Its section `toolcrib`.
+        credentials: Where the credentials of principals are kept; None where no server has any.
+        unrecorded: The servers whose calls are left out of the record.
+        untraced: The servers whose calls are left out of telemetry.
+    """
+
+    options: GatewayOptions = field(default_factory=GatewayOptions)
+    credentials: CredentialPlace | None = None
+    unrecorded: frozenset[str] = frozenset()
+    untraced: frozenset[str] = frozenset()
+
+
+def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) -> Toolset:
+    """Return the tools of all servers of a file.
+
+    Args:
+        path: The file. A server that is switched off there is left out.
+        environment: The environment variables that it may name; this process's when None.
+
+    Raises:
+        TargetError: The file cannot be read, or an entry is wrong: the error names the server, the field and the mend.
+    """
+    document, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    options, servers, apis = _parts(path, document, texts)
+    several = len(_servers_in(path, document)) + len(_apis_in(path, document)) > 1
+    vault = Vault(_credential_place(path, document, texts))
+
+    def members() -> Iterator[Toolset]:
+        for place, entry in (servers | apis).items():
+            prefix = f"{_NOT_A_NAME.sub('_', place.server)}_" if several else ""
+            if isinstance(entry, ApiEntry):
+                yield api_toolset(place, entry, prefix, vault)
+            elif entry.is_sse and several and not entry.toolcrib.required:
+                _log.error("%s. It is left out.", old_transport(place))
+            else:
+                _warn_of_unknown(place, entry)
+                yield server_toolset(place, entry, prefix, vault)
+
+    toolsets = [*members()]
+    if not toolsets:
+        raise TargetError(str(path), f"it has no server that is switched on; add one under `{_KEYS[0]}`")
+    tools = Toolset(toolsets, toolset_id=path.stem)
+    try:
+        return tools.with_scopes(options.scopes) if options.scopes else tools
+    except ValueError as error:
+        raise FilePlace(path).wrong("toolcrib.scopes", str(error)) from None
+
+
+def read_gateway(path: Path, environment: Mapping[str, str] | None = None) -> GatewayFile:
+    """Return what a file of servers says of the gateway as a whole, in its section `toolcrib`.
+
+    Args:
+        path: The file.
+        environment: The environment variables that the section may name; this process's when None.
+
+    Raises:
+        TargetError: The file cannot be read, or an option is wrong: the error names the field and the mend.
+    """
+    document, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    _, servers, apis = _parts(path, document)
+    signed = [entry.toolcrib.credentials for entry in servers.values()]
+    signed += [given for api in apis.values() for given in api.toolcrib.credentials.values()]
+    is_kept = any(given is not None and given.is_kept for given in signed)
+    return GatewayFile(
+        read_part(FilePlace(path), GatewayOptions, document.get("toolcrib", {}), "toolcrib.", texts),
+        _credential_place(path, document, texts) if is_kept else None,
+        frozenset(place.server for place, entry in servers.items() if not entry.toolcrib.record),
+        frozenset(place.server for place, entry in servers.items() if not entry.toolcrib.telemetry),
+    )
+
+
+def _parts(
+    path: Path, document: Mapping[str, Any], texts: FileTexts | None = None
+) -> tuple[GatewayOptions, dict[FilePlace, ServerEntry], dict[FilePlace, ApiEntry]]:
+    """Return a file's own section as it is written, and its servers and APIs; where `texts` are given, those in use."""
+    given: Any = document.get("toolcrib", {})
+    options = read_part(FilePlace(path), GatewayOptions, given, "toolcrib.")
+    defaults: Any = given.get("defaults") or {}
+    servers, apis = _servers_in(path, document), _apis_in(path, document)
+    if same := servers.keys() & apis.keys():
+        raise FilePlace(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
+
+    def read(kind: str, model: Any, section: type[BaseModel], entries: Mapping[str, Any]) -> dict[FilePlace, Any]:
+        found: dict[FilePlace, Any] = {}
+        for name, entry in entries.items():
+            place, said = FilePlace(path, name, kind), _with_defaults(entry, defaults, section)
+            read = read_part(place, model, said)
+            is_off = read.disabled or not getattr(read, "enabled", True)
+            if texts is None or not is_off:
+                found[place] = read if texts is None else read_part(place, model, said, texts=texts)
+        return found
+
+    return options, read("server", ServerEntry, ServerSection, servers), read("API", ApiEntry, ApiSection, apis)
+
+
+def _credential_place(path: Path, document: Mapping[str, Any], texts: FileTexts) -> CredentialPlace:
+    given = document.get("toolcrib", {}).get("credentials", {})
+    return read_part(FilePlace(path), CredentialPlace, given, "toolcrib.credentials.", texts)
+
+
+def _with_defaults(entry: Any, defaults: Mapping[str, Any], section: type[BaseModel]) -> Any:
+    """Return an entry whose section has the defaults where it says nothing, as far as the section has such options."""
+    given = dict(cast("dict[str, Any]", entry)) if isinstance(entry, dict) else {}
+    own: dict[str, Any] = given.get("toolcrib", {})
+    if not (given and defaults and isinstance(cast("Any", own), dict)):
+        return cast("Any", entry)
+    fields = section.model_fields
+    said: dict[str, Any] = {name: value for name, value in defaults.items() if name in fields} | own
+    limits, general = cast("Any", fields["limits"].annotation), cast("dict[str, Any]", defaults.get("limits") or {})
+    known = {name: value for name, value in general.items() if name in limits.model_fields}
+    if known and isinstance(own.get("limits", {}), dict):
+        said["limits"] = known | own.get("limits", {})
+    return given | {"toolcrib": said}
+
+
+def _warn_of_unknown(place: FilePlace, entry: ServerEntry) -> None:
+    fields = [*ServerEntry.model_fields, "envFile", "serverUrl"]
+    for name in entry.model_extra or {}:
+        if name not in _OF_CLIENTS:
+            _log.warning(
+                "%s: the server `%s`: `%s` is not read. %s", place.path, place.server, name, closest(name, fields)
+            )
+
+
+# --- its text
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return a file of JSON, which may have comments, or of TOML, as a dict; raises TargetError."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TargetError(str(path), f"it cannot be read: {why}") from None
+    try:
+        read: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(_plain_json(text))
+    except (ValueError, RecursionError) as error:
+        kind = "TOML" if path.suffix == ".toml" else "JSON"
+        raise TargetError(str(path), f"it is no {kind}: {error}") from None
+    if not isinstance(read, dict):
+        raise TargetError(str(path), f'it is no object; begin with {{"{_KEYS[0]}": {{...}}}}')
+    return cast("dict[str, Any]", read)
+
+
+def _servers_in(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the servers of a document by name, as they are there; raises TargetError where there is no such part."""
+    inner = document.get("mcp")  # in the settings of VS Code
+    for part in (document, cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}):
+        for key in _KEYS:
+            found: Any = part.get(key)
+            if isinstance(found, dict):
+                return cast("dict[str, Any]", found)
+    if isinstance(document.get("openapi"), dict):
+        return {}
+    raise TargetError(str(path), f"it has no servers: give them by name under `{_KEYS[0]}`")
+
+
+def _plain_json(text: str) -> str:
+    """Return JSON without the comments and the last commas that VS Code allows in it."""
+    bare = _COMMENTS.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
+    return _LAST_COMMAS.sub(lambda found: found[0] if found[0].startswith('"') else "", bare)
+
+
+def _apis_in(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the APIs of a document by name, as they are there."""
+    found: Any = document.get("openapi", {})
+    if not isinstance(found, dict):
+        raise FilePlace(path).wrong("openapi", 'it has the APIs by name: {"pets": {"document": "pets.yaml"}}')
+    return cast("dict[str, Any]", found)

@@ -1,0 +1,170 @@
+"""Section `toolcrib` of a whole file of servers: what holds for the gateway, and what each server has by default."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from mcp_types import LoggingLevel
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from toolcrib.adapters.mcp_client import AskKind
+from toolcrib.errors import PolicyError
+from toolcrib.gateway._credentials import CredentialPlace
+from toolcrib.gateway._fields import FilePath, Part, Secret, Text, refuse
+from toolcrib.pipeline import CallLimits, ErrorPolicy
+from toolcrib.provenance import Provenance
+
+__all__ = ["GatewayOptions"]
+
+
+class _Approvals(Part):
+    """Where requests for approval are kept, and who answers them.
+
+    Attributes:
+        database: A SQLite file, by this one, or a `postgresql://` URL.
+        by: `store`, or `elicit`, which asks the client.
+        wait: Seconds that a call waits for its answer.
+        place: Where a person answers, as clients are shown it.
+    """
+
+    database: FilePath | None = Field(default=None, repr=False)
+    by: Literal["store", "elicit"] | None = None
+    wait: Annotated[float | None, Field(ge=0)] = None
+    place: Text | None = None
+
+
+class _Limits(Part):
+    """The limits of each principal.
+
+    Attributes:
+        total: Calls.
+        per_tool: Calls of one tool: a number for each of them, or numbers by name.
+        concurrency: Calls at a time.
+        pending: Requests for approval that may be pending at a time.
+    """
+
+    total: Annotated[int | None, Field(ge=0)] = None
+    per_tool: Annotated[int, Field(ge=0)] | dict[str, Annotated[int, Field(ge=0)]] | None = None
+    concurrency: Annotated[int | None, Field(ge=1)] = None
+    pending: Annotated[int | None, Field(ge=1)] = None
+
+    @property
+    def of_calls(self) -> CallLimits | None:
+        """The limits of calls; None where there is none."""
+        given: dict[str, Any] = self.model_dump(exclude={"pending"}, exclude_none=True)
+        return CallLimits(**given) if given else None
+
+
+class _Defaults(Part):
+    """What a server's section says where it says nothing itself."""
+
+    resources: bool | None = None
+    resource_tools: bool | None = None
+    prompts: bool | None = None
+    instructions: bool | None = None
+    approval: bool | Literal["unless_read_only"] | None = None
+    limits: dict[str, int | float] | None = None
+    required: bool | None = None
+    trusted: bool | None = None
+    pins: bool | str | None = None
+    mode: str | None = None
+    ask_client: bool | list[AskKind] | None = None
+    approve_sampling: bool | None = None
+    log_level: LoggingLevel | None = None
+    record: bool | None = None
+    telemetry: bool | None = None
+
+
+class _Http(Part):
+    """Where the gateway listens over HTTP.
+
+    Attributes:
+        public_url: The whole URL of the endpoint as clients write it, behind a proxy.
+        allowed_hosts: Further names of this server.
+        allowed_origins: Pages that may use it.
+    """
+
+    host: Text | None = None
+    port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    path: Text | None = None
+    public_url: Text | None = None
+    allowed_hosts: list[str] = Field(default_factory=list[str])
+    allowed_origins: list[str] = Field(default_factory=list[str])
+
+
+class _Auth(Part):
+    """The authorization server whose tokens are accepted.
+
+    Attributes:
+        jwks: The address of its keys, where its metadata does not say it.
+        introspect: The address where it is asked about each token.
+        client_secret_env: The secret for `introspect`, from an environment variable.
+        scopes: The scopes that every request needs.
+    """
+
+    issuer: Text
+    audience: str | list[str] = Field(default_factory=list[str])
+    jwks: Text | None = None
+    introspect: Text | None = None
+    client_id: Text | None = None
+    client_secret_env: Secret | None = Field(default=None, repr=False)
+    client_auth: Literal["basic", "post"] = "basic"
+    scopes: list[str] = Field(default_factory=list[str])
+    principal_claim: str | None = None
+    algorithms: list[str] | None = None
+
+    @property
+    def of_server(self) -> dict[str, Any]:
+        """The arguments of an `AuthorizationServer`."""
+        given = self.model_dump(exclude_none=True)
+        return {name.removesuffix("_env"): value for name, value in given.items()}
+
+
+def _load_policy(given: bool | str, info: ValidationInfo) -> Provenance | None:
+    if isinstance(given, bool) or info.context is None:
+        return Provenance() if given else None
+    try:
+        return Provenance.load(given)
+    except PolicyError as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{given} cannot be read: {error.strerror or error}")
+
+
+class GatewayOptions(Part):
+    """The section `toolcrib` beside the servers; paths in it are by the file.
+
+    Attributes:
+        record: A file for the records of calls, or a database for their events; True is the database of the approvals.
+        telemetry: Whether events go to OpenTelemetry.
+        provenance: The policy by which calls are asked about: the default one for True, or that of a TOML file.
+        http: Where it listens over HTTP.
+        auth: The authorization server whose tokens are accepted.
+        scopes: The scopes that tools need, by their names here or by patterns of names.
+        tokens_env: The token of each principal, by name, each from an environment variable; for one machine without
+            `auth`.
+        defaults: What the section of each server has where it says nothing.
+        credentials: Where those of principals are kept, and the address of the consent pages.
+    """
+
+    name: str | None = None
+    instructions: Text | None = None
+    approvals: _Approvals = Field(default_factory=_Approvals)
+    limits: _Limits = Field(default_factory=_Limits)
+    record: bool | FilePath = Field(default=False, repr=False)
+    telemetry: bool = False
+    errors: ErrorPolicy | None = None
+    provenance: Annotated[bool | FilePath, AfterValidator(_load_policy)] = Field(default=False, validate_default=True)
+    search: bool = False
+    code_mode: bool = False
+    http: _Http = Field(default_factory=_Http)
+    auth: _Auth | None = None
+    scopes: dict[str, str | list[str]] = Field(default_factory=dict[str, "str | list[str]"])
+    tokens_env: dict[str, Secret] = Field(default_factory=dict[str, str], repr=False)
+    defaults: _Defaults = Field(default_factory=_Defaults)
+    credentials: CredentialPlace = Field(default_factory=CredentialPlace)
+
+    @property
+    def policy(self) -> Provenance | None:
+        """The policy by which calls are asked about; None where there is none."""
+        return self.provenance if isinstance(self.provenance, Provenance) else None

@@ -1,0 +1,75 @@
+"""Gates of standing grants within bounds, with the tests that hold each."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["GRANT_GATES"]
+
+_BOUNDS, _LEDGER, _GRANT = "calls/_bounds.py", "approvals/_ledger.py", "calls/_approval.py"
+_OF_BOUNDS = ("tests/approvals/test_within.py",)
+
+GRANT_GATES: tuple[Gate, ...] = (
+    Gate("a bound of a hidden value", _BOUNDS, "if _is_hidden(value):", "if False:", _OF_BOUNDS),
+    Gate("the lower end of a bound", _BOUNDS, "(low is None or low <= number)", "True", _OF_BOUNDS),
+    Gate("the upper end of a bound", _BOUNDS, "(high is None or number <= high)", "True", _OF_BOUNDS),
+    Gate("the parts of a place", _BOUNDS, "parts[: len(place)] == place", "parts[0] == place[0]", _OF_BOUNDS),
+    Gate("parts that lead up", _BOUNDS, 'all(part not in ("", ".", "..") for part in parts[1:])', "True", _OF_BOUNDS),
+    Gate("what a server may take for a part", _BOUNDS, "_UNSURE.search(urlsplit(place).path)", "False", _OF_BOUNDS),
+    Gate(
+        "a truth value is no number",
+        _BOUNDS,
+        "if isinstance(one, bool) or isinstance(other, bool):",
+        "if False:",
+        _OF_BOUNDS,
+    ),
+    Gate(
+        "an argument without a bound", _GRANT, "            if bound is None:\n", "            if False:\n", _OF_BOUNDS
+    ),
+    Gate("a value beyond its bound", _GRANT, "if not bound.covers(value):", "if False:", _OF_BOUNDS),
+    Gate("how many calls a grant is for", _GRANT, "use.calls >= self.uses", "False", _OF_BOUNDS),
+    Gate("up to which sum a grant is", _GRANT, '"" if spent <= most else', '"" if True else', _OF_BOUNDS),
+    Gate("an amount below 0", _GRANT, "if amount is None or amount < 0:", "if amount is None:", _OF_BOUNDS),
+    Gate(
+        "a grant that covers its own call",
+        _GRANT,
+        "if why := grant.limit_reached(self, GrantUse()):",
+        "if (why := None):",
+        _OF_BOUNDS,
+    ),
+    Gate(
+        "the fit of a grant within bounds",
+        _LEDGER,
+        'if grant.scope == "within" and (why :=',
+        "if False and (why :=",
+        _OF_BOUNDS,
+    ),
+    Gate(
+        "values of others in a grant within bounds",
+        _LEDGER,
+        'each.get("mark") in grant.values for each',
+        "True for each",
+        _OF_BOUNDS,
+    ),
+    Gate(
+        "the count of a grant before its call begins",
+        _LEDGER,
+        "        _count_use(ledger, grant, request)\n",
+        "",
+        _OF_BOUNDS,
+    ),
+    Gate(
+        "a grant that is used up is not taken",
+        _LEDGER,
+        "if not _used_up(ledger, grant, request)), None)",
+        "), None)",
+        _OF_BOUNDS,
+    ),
+    Gate(
+        "the count of a run's own grants",
+        "pipeline/_approve.py",
+        "(why := call.run.use_standing_grant(answer, request))",
+        '(why := "")',
+        _OF_BOUNDS,
+    ),
+)
