@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.formats._sent_names import own_arguments
     from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
     from toolcrib.formats._strict_schema import without_filler
+    from toolcrib.formats._switching import SwitchedItems, switched
     from toolcrib.formats._table import (
         FORMATS,
         PROVIDERS,
@@ -80,6 +81,7 @@ __all__ = [
     "ProviderPart",
     "Refused",
     "StopKind",
+    "SwitchedItems",
     "Tokens",
     "ToolFormat",
     "TranscriptProblem",
@@ -101,6 +103,7 @@ __all__ = [
     "raw_arguments",
     "read_stored",
     "stored",
+    "switched",
     "text_delta",
     "text_parameter",
     "tokens_in",
@@ -126,6 +129,7 @@ _HOMES = (
     "_usage",
     "_provider_parts",
     "_user_words",
+    "_switching",
     "_openai",
     "_mistral",
 )

@@ -352,8 +352,20 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     def system(self, text: str) -> list[Item]:
         return []
 
+    def takes_media(self, media: Media) -> bool:
+        return media.mime_type in _TAKEN and media.is_sendable
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        return [{"role": "user", "content": list(map(_file, parts))}]
+
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        blocks = [{"type": "text", "text": text}] if text else list[Item]()
+        named = [(call.id, call.name, arguments_object(call.arguments)) for call in calls]
+        blocks += [{"type": "tool_use", "id": id, "name": name, "input": sent} for id, name, sent in named]
+        return [{"role": "assistant", "content": blocks}]
 
 
 def _blocks(item: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
@@ -382,10 +394,10 @@ def _tool_result(result: WireResult) -> Item:
         return {**made, **result.fields}
     parts = list[str | Media]()
     if result.parts:
-        parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
+        parts = carried(result.parts, ANTHROPIC.takes_media)
         parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
     if any(isinstance(part, Media) for part in parts):
-        made["content"] = [_file(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
+        made["content"] = list(map(_file, parts))
     elif not is_blank(result.content):
         made["content"] = result.content
     if result.is_error:
@@ -393,7 +405,9 @@ def _tool_result(result: WireResult) -> Item:
     return made
 
 
-def _file(media: Media) -> Item:
+def _file(media: str | Media) -> Item:
+    if isinstance(media, str):
+        return {"type": "text", "text": media}
     source: Item = {"type": "url", "url": media.url}
     if media.data is not None:
         source = {"type": "base64", "media_type": media.mime_type, "data": media.base64}

@@ -14,7 +14,7 @@ from toolcrib.provenance import provenance_of
 from toolcrib.rounds._transcript import recalled_of
 from toolcrib.toolsets import Toolset
 
-__all__ = ["read_provider_parts", "recall_transcript"]
+__all__ = ["count_as_read", "read_provider_parts", "recall_transcript"]
 
 
 def recall_transcript(
@@ -62,6 +62,19 @@ def recall_transcript(
                 run.read(replace(given, is_error=result.is_error))
         read_provider_parts(run, shape)
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
+
+
+def count_as_read(run: Run, old: Sequence[Any], new: Sequence[Any]) -> None:
+    """Have a run count the items of a transcript as read: they are those of another one, in another format.
+
+    Args:
+        run: The run, which has read the other one.
+        old: The other one.
+        new: The transcript.
+    """
+    provenance = provenance_of(run)
+    if provenance is not None and recalled_of(old).memory is provenance.memory:
+        recalled_of(new).rest_for(provenance.memory, new)
 
 
 def _says_something(item: Mapping[str, Any]) -> bool:
