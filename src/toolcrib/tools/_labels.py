@@ -66,15 +66,22 @@ def require_source(who: str, source: Any) -> None:
             )
 
 
-def labelled(value: Any, labels: Labels) -> Iterator[tuple[str, Any, Literal["trusted", "beside", "untrusted"]]]:
+def labelled(
+    value: Any, labels: Labels, path: str = ""
+) -> Iterator[tuple[str, Any, Literal["trusted", "beside", "untrusted"]]]:
     """Yield the texts and numbers of a JSON value, each with its path and its trust; keys of objects are texts, too.
 
     A trusted value is `beside` an untrusted one when both are in the same object, and not in two items of a list: who
     wrote the other may have brought the object, such as the sender of a mail. One that has a label by its place, as in
     `[2].sender`, is not: whoever wrote that label has looked at it.
+
+    Args:
+        value: The value, as JSON shapes.
+        labels: How far it can be trusted.
+        path: Where it stands: `[2]` for the third value of a stream.
     """
     nodes = [_Node(None, is_list=False)]
-    leaves = list(_leaves(value, labels, nodes))
+    leaves = list(_leaves(value, labels, nodes, path))
     by_place: Mapping[str, Trust] = labels if isinstance(labels, Mapping) else {}
     for _, _, trust, node in leaves if by_place or labels == "name" else ():
         if trust == "untrusted":
@@ -110,9 +117,9 @@ class _Node:
 _Leaf: TypeAlias = tuple[str, Any, Literal["trusted", "untrusted"], int]
 
 
-def _leaves(value: Any, labels: Labels, nodes: list[_Node]) -> Iterator[_Leaf]:
+def _leaves(value: Any, labels: Labels, nodes: list[_Node], path: str) -> Iterator[_Leaf]:
     """Yield the texts and numbers of a value, each with its path, its own trust, and the node that it is in."""
-    stack: list[tuple[str, tuple[str, ...], Any, int]] = [("", (), value, 0)]
+    stack: list[tuple[str, tuple[str, ...], Any, int]] = [(path, (), value, 0)]
     while stack:
         path, fields, held, parent = stack.pop()
         if isinstance(held, Mapping):
