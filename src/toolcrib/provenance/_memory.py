@@ -252,16 +252,19 @@ class Memory(Origins):
         is_anchored = not self._reads_others or (is_named and not leaves)
         whole, asked = self._whole_lists(effect, arguments), ASKED_INSIDE if effect in INSIDE else ASKED
         for path, value in deciding:
-            shown, passed = _shown(value), list[Question]()
+            shown, passed = _shown(value), list[Origin]()
             is_wanted = argument_of(path) in whole or (is_named and value is True)
             for origin in [Origin("user")] if is_wanted else self._origins_for(effect, path, value, tool):
-                mark = origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
-                question = Question.of(path, cut(shown), origin, mark)
+                mark = _mark(origin, tool, path, shown)
                 is_passed = not mark or mark in self._approved
                 is_anchored = is_anchored or is_passed
-                (passed if is_passed or origin.kind not in asked else questions).append(question)
+                if is_passed or origin.kind not in asked:
+                    passed.append(origin)
+                else:
+                    questions.append(Question.of(path, cut(shown), origin, mark))
             if settled is not None and passed and (not questions or questions[-1].path != path):
-                settled.append(max(passed, key=lambda each: each.kind in ASKED))
+                least = max(passed, key=lambda each: each.kind in ASKED)
+                settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
         if effect not in INSIDE:
             questions += self._asked_of_links(tool, said)
             questions += self._asked_of_private_values(tool, arguments, deciding)
@@ -355,7 +358,7 @@ class Memory(Origins):
             if len(given) < len(items):
                 continue
             number, _ = next(self._trusted.places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
-            if number >= 0 and not self._sources[number].is_beside and given == set(self._column(number)):
+            if number >= 0 and not self._sources[number].is_beside and self._is_column(number, given):
                 found.add(name)
         return found
 
@@ -428,6 +431,11 @@ class Memory(Origins):
             for origin in self._origins_for("send", path, value) if path in paths else ():
                 unknown = Origin("model", part=origin.part)
                 self._approved.add(unknown.mark(tool, argument_of(path), _shown(value)))
+
+
+def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
+    """Return the mark of a value in an argument; empty where its origin is not asked about."""
+    return origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
 
 
 def _too_many(tool: str) -> list[Question]:

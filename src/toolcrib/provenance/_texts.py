@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
+from functools import reduce
 from itertools import islice
 from typing import Final
 
@@ -18,6 +19,7 @@ _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
 _TRIES: Final = 24  # chunks that are looked through for one value
 _TRIES_OF_OTHERS: Final = 200  # the same in texts of others, where a value that may be there counts as found
+_FAR_MORE: Final = 16  # times as many: then each is looked up
 _NOWHERE: Final[Sequence[int]] = ()
 _WORD: Final = re.compile(r"\w+")
 _GAP: Final = re.compile(r"[ -]")
@@ -175,11 +177,17 @@ class TextIndex:
         found = re.compile(pattern)
         return any(found.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
 
+    def _chunks_with(self, words: Collection[str]) -> Iterator[int]:
+        """Return the chunks that have all of some words, in order."""
+        lists = [self._places.get(word, _NOWHERE) for word in words]
+        if not all(lists):
+            return iter(())
+        found, *others = sorted(lists, key=len) or [_NOWHERE]
+        return iter(reduce(_among, others, found))
+
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""
-        words = set(_WORD.findall(value))
-        lists = sorted((self._places.get(word, _NOWHERE) for word in words), key=len)
-        chunks = (chunk for chunk in lists[0] if all(_has(each, chunk) for each in lists[1:])) if lists else iter(())
+        chunks = self._chunks_with(set(_WORD.findall(value)))
         tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
         for chunk in islice(chunks, tries):
             at, start = self._chunks[chunk]
@@ -196,10 +204,16 @@ class TextIndex:
                 yield self._texts[self._chunks[more][0]][3], 0  # it may be there
 
 
-def _has(chunks: Sequence[int], chunk: int) -> bool:
-    """Return whether chunks that are in order have one."""
-    at = bisect_left(chunks, chunk)
-    return at < len(chunks) and chunks[at] == chunk
+def _among(chunks: Sequence[int], others: Sequence[int]) -> Sequence[int]:
+    """Return those of chunks that are among others, which are more; both are in order, and so are they."""
+    if len(others) < len(chunks) * _FAR_MORE:
+        return sorted(set(chunks).intersection(others))
+    found = list[int]()
+    for chunk in chunks:
+        at = bisect_left(others, chunk)
+        if at < len(others) and others[at] == chunk:
+            found.append(chunk)
+    return found
 
 
 def _stands_in(value: str, plain: str, cased: str, start: int, end: int, *, loose: bool) -> bool:
