@@ -142,9 +142,9 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "private values go to their readers alone",
-        "provenance/_memory.py",
-        "                if not receivers or not receivers <= readers:\n",
-        "                if False:\n",
+        "provenance/_private.py",
+        "        return not receivers <= readers or (not receivers and piece in self._pieces)\n",
+        "        return False\n",
         _MEMORY,
     ),
     Gate(
@@ -262,8 +262,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "what a call that only reads says again is the stranger's",
         "provenance/_feature.py",
-        "        readers, echoes = labels.readers, labels.effect not in _READING\n",
-        "        readers, echoes = labels.readers, True\n",
+        "        memory, echoes = self.memory, labels.effect not in _READING\n",
+        "        memory, echoes = self.memory, True\n",
         _PIPELINE,
     ),
     Gate(
@@ -432,6 +432,48 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         "rounds/_round_state.py",
         "                read_provider_parts(run, json_shape(item))\n",
         "                pass\n",
+        ("tests/provenance/test_reading.py",),
+    ),
+    Gate(
+        "what a provider notes beside what the model wrote is read",
+        "rounds/_round.py",
+        "        read_reply(run, reply)\n",
+        "        pass\n",
+        ("tests/provenance/test_notes.py",),
+    ),
+    Gate(
+        "what stands in a message under another name than the model's is read",
+        "formats/_provider_parts.py",
+        "            if found.texts:\n",
+        "            if False:\n",
+        ("tests/provenance/test_notes.py",),
+    ),
+    Gate(
+        "private values are found in keys, and across values",
+        "provenance/_memory.py",
+        "        for path, text in (*texts, (texts[-1][0], whole)) if len(texts) > 1 else texts:\n",
+        "        for path, text in texts:\n",
+        ("tests/provenance/test_private_pieces.py",),
+    ),
+    Gate(
+        "private values are found after the run has lost something",
+        "provenance/_memory.py",
+        "            if self._left < 0 and (allowed is None or self._private.is_full):\n",
+        "            if self._left < 0:\n",
+        ("tests/provenance/test_private_pieces.py",),
+    ),
+    Gate(
+        "a value of a stream has its place in the result",
+        "provenance/_feature.py",
+        "        self._keep(call, value, source, labels, f\"[{len(streamed)}]\")\n",
+        "        self._keep(call, value, source, labels)\n",
+        ("tests/provenance/test_streams.py",),
+    ),
+    Gate(
+        "a kept result of an earlier run may be private",
+        "provenance/_feature.py",
+        "            labels = replace(labels, readers=() if self._has_private(call) else None)\n",
+        "            labels = replace(labels, readers=None)\n",
         ("tests/provenance/test_reading.py",),
     ),
     Gate(
