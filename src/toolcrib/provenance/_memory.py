@@ -347,7 +347,7 @@ class Memory(Origins):
             return False
         object = r"[^\w.?!]+(?:\w+[^\w.?!]+){0,3}".join(map(re.escape, ["", *rest]))
         it = rf"(?:{object}|[^\w.?!]+(?:it|them))" if rest else ""
-        return self._user.matches(rf"(?<!not )(?<!n't )(?<!never )\b{re.escape(verb)}{it}\b")
+        return self._user.wants(rf"\b{re.escape(verb)}{it}\b")
 
     def _whole_lists(self, effect: Effect, arguments: Mapping[str, Any]) -> set[str]:
         """Return the arguments that are all the values of a field of a trusted result: nobody has chosen among them."""
@@ -363,9 +363,9 @@ class Memory(Origins):
         return found
 
     def _names_flag(self, path: str) -> bool:
-        """Return whether the user wrote the name of what is true."""
+        """Return whether the user wrote, and did not deny, the name of what is true."""
         words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
-        return all(len(word) > 1 and self._user.find(word) is not None for word in words) and bool(words)
+        return all(len(word) > 1 and self._user.wants(rf"\b{re.escape(word)}\b") for word in words) and bool(words)
 
     def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
         """Return whether what is said shows the user's will, which a date or a number alone does not.

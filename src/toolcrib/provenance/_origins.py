@@ -102,7 +102,8 @@ class Origins:
         text = key_of(value)
         number = number_of(text) if isinstance(text, str) else text
         if number is not None or not isinstance(text, str):
-            return [self._origin_of_number(number or 0.0)]
+            is_plain = not isinstance(value, str) or value.isascii()
+            return [self._origin_of_number(number or 0.0) if is_plain else Origin("model", part=str(text))]
         whole = self._origin_of_text(text)
         if not self._reads_others:
             return [Origin("derived") if whole is None else whole]

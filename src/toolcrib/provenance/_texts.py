@@ -29,6 +29,14 @@ _LOOKED_THROUGH: Final = 20_000  # characters of a text
 _DIGIT: Final = re.compile(r"\d")
 _YEAR: Final = re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w,]|\.\d)|(?<!\d)(?:19|20)\d\d(?=-\d\d-\d\d)")
 _COMPOUND: Final = re.compile(r"\w+(?:[^\w\s<>()\[\]{}\"'`|,;]+\w+)+")  # an address, a path, a link, an identifier
+_SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
+_CLAUSE_END: Final = re.compile(r"[,.!?;](?:\s|$)")
+_DENIAL: Final = re.compile(
+    r"n['\u2019]t\b|\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|without|avoid|refrain|refuse|except|unless"
+    r"|instead|rather|forbid|forbidden|prevent|if|how|what|why|whether|nicht|kein|keine|nie|niemals|pas|jamais|nunca|non"
+    r"|niet|nooit|inte)\b"
+)
+_ATEXT: Final = frozenset("!#$%&'*+-/=?^_`{|}~")  # of what stands before `@` in an address
 _JOINT: Final = re.compile(r"[:=/?&#]+")
 _MARK: Final = re.compile(r"(?<![^\s'\"`(])[^\w\s'\"`(),;]+(?![^\s'\"`),;])")
 
@@ -166,16 +174,28 @@ class TextIndex:
         )
 
     def has_grouped(self, value: str) -> bool:
-        """Return whether a text has a long value with a digit, such as an account's, be it written in groups or not."""
-        letters = _GAP.sub("", value)
-        if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or _DIGIT.search(letters) is None:
-            return False
-        return self.matches(rf"(?<!\w){'[ -]?'.join(map(re.escape, letters))}(?!\w)")
+        """Return whether a text has a long number, such as an account's, be it written in groups or not.
 
-    def matches(self, pattern: str) -> bool:
-        """Return whether a text has what a pattern fits, of flat texts."""
-        found = re.compile(pattern)
+        At least half of it are digits: words that are written in one are another word.
+        """
+        letters = _GAP.sub("", value)
+        if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or not letters.isalnum():
+            return False
+        if 2 * sum(map(str.isdigit, letters)) < len(letters):
+            return False
+        found = re.compile(rf"(?<!\w){'[ -]?'.join(letters)}(?!\w)")
         return any(found.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
+
+    def wants(self, pattern: str) -> bool:
+        """Return whether a text has what a pattern fits, of flat texts, in a sentence that neither denies nor asks it."""
+        found = re.compile(pattern)
+        for plain, *_ in self._texts[:_TRIES]:
+            for match in found.finditer(plain, 0, _LOOKED_THROUGH):
+                before = _SENTENCE_END.split(plain[: match.start()])[-1]
+                behind = _CLAUSE_END.split(plain[match.start() :], maxsplit=1)[0]
+                if _DENIAL.search(f"{before}{behind}") is None:
+                    return True
+        return False
 
     def _chunks_with(self, words: Collection[str]) -> Iterator[int]:
         """Return the chunks that have all of some words, in order."""
@@ -238,7 +258,9 @@ def _is_alone(plain: str, cased: str, start: int, end: int) -> bool:
     before, after, then = plain[max(0, start - 1) : start], plain[end : end + 1], plain[end + 1 : end + 2]
     if before and (before.isalnum() or before in "@._-+\\&~"):
         return False
-    if after and (after.isalnum() or after in "@_\\"):
+    if before in _ATEXT and plain[start - 2 : start - 1].isalnum() and "@" in plain[start:end].partition(" ")[0]:
+        return False
+    if after and (after.isalnum() or after in "@_\\~+$^"):
         return False
     if after and after in "./-:?#=&%" and then.isalnum():
         return after == "." and cased[end + 1 : end + 2].isupper()  # a sentence begins without a space before it

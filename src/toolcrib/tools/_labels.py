@@ -28,7 +28,7 @@ Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
 
 `trusted` is the host's or the user's own, `untrusted` may be a stranger's. A `name` is one that people choose, such as
 that of a channel: it is trusted as long as it is short, since a longer one may be an instruction, and as long as it is
-no address, link, path or name of a host.
+made of at most four words and three digits, and so is no address, link, path, host, number or option of a command.
 """
 
 Labels: TypeAlias = Trust | Mapping[str, Trust]
@@ -42,8 +42,10 @@ Source: TypeAlias = Labels | Callable[[Mapping[str, Any], Any], Labels]
 """The labels of a tool's results, or a function of the arguments and the result that returns them."""
 
 _NAME_CHARS: Final = 64
+_NAME_DIGITS: Final = 3
 _NAME_WORDS: Final = 4
-_NO_NAME: Final = re.compile(r"[^\s@]@[^\s@]|[:/\\]|[^\s.]\.[^\W\d_]{2}")  # an address, a link or a host
+_WORD: Final = r"[#@]?(?:[^\W\d_]&[^\W\d_]|[^\W_][\w'\u2019-]*(?:\.\d+)?)\.?"  # "R&D", "v2.0", "#help", "Jean-Luc", "Dr."
+_NAME: Final = re.compile(rf"{_WORD}(?: {_WORD}){{0,{_NAME_WORDS - 1}}}")
 _TRUSTS: Final = frozenset(get_args(Trust))
 
 
@@ -153,7 +155,6 @@ def _of(path: str, fields: tuple[str, ...], labels: Labels) -> Trust:
 def _judged(held: Any, trust: Trust) -> Literal["trusted", "untrusted"]:
     if trust != "name":
         return trust
-    is_name = not isinstance(held, str) or (len(held) <= _NAME_CHARS and len(held.split()) <= _NAME_WORDS)
-    if isinstance(held, str) and _NO_NAME.search(unicodedata.normalize("NFKC", held)) is not None:
-        return "untrusted"
-    return "trusted" if is_name else "untrusted"
+    name = unicodedata.normalize("NFKC", held) if isinstance(held, str) and len(held) <= _NAME_CHARS else ""
+    is_name = _NAME.fullmatch(name) is not None and any(map(str.isalpha, name))
+    return "trusted" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"
