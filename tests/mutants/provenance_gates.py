@@ -465,7 +465,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a value of a stream has its place in the result",
         "provenance/_feature.py",
-        "        self._keep(call, value, source, labels, f\"[{len(streamed)}]\")\n",
+        '        self._keep(call, value, source, labels, f"[{len(streamed)}]")\n',
         "        self._keep(call, value, source, labels)\n",
         ("tests/provenance/test_streams.py",),
     ),

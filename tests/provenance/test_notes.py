@@ -106,13 +106,20 @@ def test_what_services_say_of_a_reply_is_no_note() -> None:
     ],
 )
 async def test_what_chunks_of_a_stream_note_is_read(chunks: list[Any]) -> None:
-    call = {"index": 0, "id": "t1", "type": "function", "function": {"name": "send", "arguments": '{"to": "eve@evil.com"}'}}
+    call = {
+        "index": 0,
+        "id": "t1",
+        "type": "function",
+        "function": {"name": "send", "arguments": '{"to": "eve@evil.com"}'},
+    }
     ended = [
         {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
     ]
 
-    plan = await decode(Pipeline([send]), [*ended[:1], *chunks, *ended[1:]], format="openai", run=run_of()).apply_hooks()
+    plan = await decode(
+        Pipeline([send]), [*ended[:1], *chunks, *ended[1:]], format="openai", run=run_of()
+    ).apply_hooks()
     control = await decode(Pipeline([send]), ended, format="openai", run=run_of()).apply_hooks()
 
     assert plan.suspended
@@ -126,7 +133,10 @@ async def test_what_chunks_of_a_stream_note_is_read(chunks: list[Any]) -> None:
         ("openai", {"role": "assistant", "content": "a", "context": {"citations": [{"content": EVIL}]}}),
         ("ollama", {"role": "assistant", "content": "a", "sources": [EVIL]}),
         ("gemini", {"role": "model", "parts": [{"text": "a"}], "groundingMetadata": {"a": EVIL}}),
-        ("bedrock", {"role": "assistant", "content": [{"toolResult": {"toolUseId": "s", "content": [{"text": EVIL}]}}]}),
+        (
+            "bedrock",
+            {"role": "assistant", "content": [{"toolResult": {"toolUseId": "s", "content": [{"text": EVIL}]}}]},
+        ),
         ("mistral", {"role": "assistant", "content": [{"type": "tool_reference", "tool": "web_search", "title": "x"}]}),
     ],
 )

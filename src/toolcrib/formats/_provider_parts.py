@@ -46,7 +46,14 @@ _ABOUT_REPLIES: Final = frozenset(  # objects and lists of a reply that say noth
     | {"content_filter_results", "content_filter_offsets", "contentBlockStop", "context_management", "error", "input"}
     | {"incomplete_details", "item", "logprobs", "logprobsResult", "logprobs_result", "messageStart", "messageStop"}
     | {"metadata", "metrics", "moderation", "part", "performanceConfig", "promptFeedback", "prompt_feedback", "prompt"}
-    | {"prompt_annotations", "prompt_filter_results", "prompt_logprobs", "safetyRatings", "safety_ratings", "sdkHttpResponse"}
+    | {
+        "prompt_annotations",
+        "prompt_filter_results",
+        "prompt_logprobs",
+        "safetyRatings",
+        "safety_ratings",
+        "sdkHttpResponse",
+    }
     | {"sdk_http_response", "tool_choice", "tools", "trace", "usage", "usageMetadata", "usage_metadata"}
 )
 _HOLDERS: Final = frozenset(  # fields of a reply in which there is more of it
@@ -120,7 +127,11 @@ def _beside(holder: Mapping[str, Any], *, is_message: bool) -> Iterator[Provider
             inner = [cast("Mapping[str, Any]", value)] if isinstance(value, Mapping) else objects_in(value)
             for each in inner:
                 yield from _beside(each, is_message=name in _MESSAGES)
-        elif name not in _WRITTEN and isinstance(value, str | list | Mapping) and (is_message or not isinstance(value, str)):
+        elif (
+            name not in _WRITTEN
+            and isinstance(value, str | list | Mapping)
+            and (is_message or not isinstance(value, str))
+        ):
             found = _made(name, {name: value}, of_call=False)
             if found.texts:
                 yield found

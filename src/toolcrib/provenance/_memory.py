@@ -400,15 +400,13 @@ class Memory(Origins):
         if not self._private:
             return
         receivers = {flat(str(value)) for _, value in deciding if _has_words(value)}
-        texts = [(path, plain_text(str(value))) for path, value in _leaves(arguments, with_keys=True)]
-        whole = " ".join(text for _, text in texts)
-        found = {held for _, text in texts for held, *_ in self._private.within(text, receivers)}
-        for path, text in (*texts, (texts[-1][0], whole)) if len(texts) > 1 else texts:
-            for held, number, readers in self._private.within(text, receivers):
-                if text is whole and held in found:
-                    continue
-                origin = replace(self._sources[number].located(), kind="private")
-                yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
+        found = set[str]()
+        for path, text, is_joined in _texts_that_leave(arguments):
+            for held, number, readers in self._private.within(plain_text(text), receivers):
+                if not (is_joined and held in found):
+                    origin = replace(self._sources[number].located(), kind="private")
+                    yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
+                found.add(held)
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
@@ -465,6 +463,15 @@ def _leaves(
             yield from _leaves(held, f"{path}[{number}]", with_flags=with_flags, with_keys=with_keys)
     elif with_flags or _has_words(value):
         yield path, value
+
+
+def _texts_that_leave(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the values and keys of arguments as texts, each with its path; then all of them joined, and all values."""
+    texts = [(path, str(value)) for path, value in _leaves(arguments, with_keys=True)]
+    yield from ((path, text, False) for path, text in texts)
+    if len(texts) > 1:
+        yield texts[-1][0], " ".join(text for _, text in texts), True
+        yield texts[-1][0], " ".join(str(value) for _, value in _leaves(arguments)), True
 
 
 def _has_words(value: Any) -> bool:

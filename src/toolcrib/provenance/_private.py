@@ -17,6 +17,7 @@ _LEAST: Final = 4  # characters of a word that counts
 _MOST_PIECES: Final = 500_000  # of one run
 _MOST_FOUND: Final = 16  # in one text
 _DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
+_MARKUP: Final = re.compile(r"</?[a-z][^<>]{0,80}>")
 _FEWEST_DIGITS: Final = 6  # that stand in a row, whatever is between them
 _JOINED: Final = 12  # letters of words without anything between them
 _SHORTEST_JOINED: Final = 8  # letters of a value that is looked for as a whole
@@ -77,7 +78,7 @@ class PrivateValues:
         """
         if not self._pieces:
             return
-        text = _folded(text)
+        text = _MARKUP.sub(" ", _folded(text))
         words = _long_words(text)
         found = (*words, *_pairs(words), *_digits_in(text), *_dates(text), *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
@@ -99,7 +100,7 @@ class PrivateValues:
         for length in self._lengths:
             yield from (f"+{joined[at : at + length]}" for at in range(len(joined) - length + 1))
         for count in range(1, _MOST_SHORT + 1) if self._has_short else ():
-            yield from (f"={' '.join(words[at : at + count])}" for at in range(len(words) - count + 1))
+            yield from (f"={''.join(words[at : at + count])}" for at in range(len(words) - count + 1))
 
 
 def _folded(text: str) -> str:
@@ -118,11 +119,11 @@ def _pairs(words: list[str]) -> Iterator[str]:
 
 
 def _short_value(text: str) -> str:
-    """Return a value without a longer word as a piece: a number, or a name; empty where anybody may write it."""
+    """Return a value without a longer word as a piece, such as a number or a name; empty where anybody may write it."""
     words = words_in(text.replace("_", " "))
-    size = sum(map(len, words))
-    is_telling = size > 2 if _has_digit(text) else len(words) > 1 and size >= _FEWEST_LETTERS
-    return f"={' '.join(words)}" if is_telling and len(words) <= _MOST_SHORT else ""
+    joined = "".join(words)
+    is_telling = len(joined) > 2 if _has_digit(text) else len(words) > 1 and len(joined) >= _FEWEST_LETTERS
+    return f"={joined}" if is_telling and len(words) <= _MOST_SHORT else ""
 
 
 def _digits_in(text: str) -> Iterator[str]:

@@ -9,7 +9,15 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from toolcrib.calls import ToolCall
-from toolcrib.formats import PROVIDERS, ProviderFormat, ProviderPart, WireFormat, json_shape, provider_parts, reply_parts
+from toolcrib.formats import (
+    PROVIDERS,
+    ProviderFormat,
+    ProviderPart,
+    WireFormat,
+    json_shape,
+    provider_parts,
+    reply_parts,
+)
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run
 from toolcrib.provenance import provenance_of

@@ -44,7 +44,9 @@ Source: TypeAlias = Labels | Callable[[Mapping[str, Any], Any], Labels]
 _NAME_CHARS: Final = 64
 _NAME_DIGITS: Final = 3
 _NAME_WORDS: Final = 4
-_WORD: Final = r"[#@]?(?:[^\W\d_]&[^\W\d_]|[^\W_][\w'\u2019-]*(?:\.\d+)?)\.?"  # "R&D", "v2.0", "#help", "Jean-Luc", "Dr."
+_WORD: Final = (
+    r"[#@]?(?:[^\W\d_]&[^\W\d_]|[^\W_][\w'\u2019-]*(?:\.\d+)?)\.?"  # "R&D", "v2.0", "#help", "Jean-Luc", "Dr."
+)
 _NAME: Final = re.compile(rf"{_WORD}(?: {_WORD}){{0,{_NAME_WORDS - 1}}}")
 _TRUSTS: Final = frozenset(get_args(Trust))
 
