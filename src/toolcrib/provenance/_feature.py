@@ -414,8 +414,7 @@ def _is_of_hook(outcome: Any) -> bool:
 
 def _handle_of(call: Call) -> Any:
     """Return the kept result that a call reads; None for one that reads none."""
-    arguments = call.shown_arguments if call.received.origin == "model" else {}
-    return arguments.get("handle")
+    return call.shown_arguments.get("handle") if call.received.origin == "model" else None
 
 
 def _json_in(value: Any) -> Any:

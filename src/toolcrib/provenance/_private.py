@@ -26,8 +26,41 @@ _FEWEST_LETTERS: Final = 5  # of such a value; with a digit three
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{3,}")
 _CHARACTERS: Final = (3, 4)  # that stand side by side where there is nothing between words
 _FILLERS: Final = frozenset(
-    "about after also been before could does from have into just only over said says should some than that their "
-    "them then there they this were what when which will with would your".split()
+    [
+        "about",
+        "after",
+        "also",
+        "been",
+        "before",
+        "could",
+        "does",
+        "from",
+        "have",
+        "into",
+        "just",
+        "only",
+        "over",
+        "said",
+        "says",
+        "should",
+        "some",
+        "than",
+        "that",
+        "their",
+        "them",
+        "then",
+        "there",
+        "they",
+        "this",
+        "were",
+        "what",
+        "when",
+        "which",
+        "will",
+        "with",
+        "would",
+        "your",
+    ]
 )
 _HIDDEN: Final = "+#=~@"  # a piece that begins so is not the text of words
 

@@ -187,7 +187,7 @@ class TextIndex:
         return any(found.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
 
     def wants(self, pattern: str) -> bool:
-        """Return whether a text has what a pattern fits, of flat texts, in a sentence that neither denies nor asks it."""
+        """Return whether a text has what a pattern fits, in a sentence that neither denies nor asks it."""
         found = re.compile(pattern)
         for plain, *_ in self._texts[:_TRIES]:
             for match in found.finditer(plain, 0, _LOOKED_THROUGH):

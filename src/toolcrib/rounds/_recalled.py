@@ -105,7 +105,7 @@ def read_reply(run: Run, reply: object) -> None:
         shapes = cast("Sequence[object]", reply) if isinstance(reply, list | tuple) else (reply,)
         for shape in shapes:
             if isinstance(shape, Mapping | BaseModel):  # of another framework's reply the items have all of it
-                _read_parts(run, reply_parts(json_shape(shape)))
+                _read_parts(run, reply_parts(json_shape(cast("object", shape))))
 
 
 def _read_parts(run: Run, parts: Iterable[ProviderPart]) -> None:
