@@ -102,7 +102,7 @@ def _records(cast: Cast) -> list[Any]:
         [{"password": f"{first}-{code[:4]}-{second}"}],
         "\n".join(whole),
         {"initials": f"{first[:3]} {second[:3]}"},
-        {"balance": int(f"7{code[:3]}"), "rate": float(f"{code[3:5]}.7")},
+        {"balance": int(f"7{code[:3]}"), "rate": float(f"1{code[3:5]}.7")},
         {"born": f"19{code[:2]}-0{1 + int(code[2]) % 9}-1{1 + int(code[3]) % 9}"},
         {f"{first} {second}": True},
     ]
