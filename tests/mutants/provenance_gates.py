@@ -164,14 +164,14 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a value that goes on is not found",
         "provenance/_texts.py",
-        '    if after and (after.isalnum() or after in "@_\\\\"):\n        return False\n',
+        '    if after and (after.isalnum() or after in "@_\\\\~+$^"):\n        return False\n',
         "",
         _MEMORY,
     ),
     Gate(
         "a long name is a text",
         "tools/_labels.py",
-        '    return "trusted" if is_name else "untrusted"\n',
+        '    return "trusted" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"\n',
         '    return "trusted"\n',
         _MEMORY,
     ),
@@ -451,8 +451,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "private values are found in keys, and across values",
         "provenance/_memory.py",
-        "        for path, text in (*texts, (texts[-1][0], whole)) if len(texts) > 1 else texts:\n",
-        "        for path, text in texts:\n",
+        "    if len(texts) > 1:\n        yield texts[-1][0]",
+        "    if not texts:\n        yield texts[-1][0]",
         ("tests/provenance/test_private_pieces.py",),
     ),
     Gate(
