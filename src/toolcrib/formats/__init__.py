@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
     from toolcrib.formats._provider_client import ProviderClient
     from toolcrib.formats._provider_options import NO_OPTIONS, Caller, Grammar, ProviderOptions, text_parameter
-    from toolcrib.formats._provider_parts import ProviderPart, provider_parts
+    from toolcrib.formats._provider_parts import ProviderPart, provider_parts, reply_parts
     from toolcrib.formats._result_pairing import Layout
     from toolcrib.formats._sent_names import own_arguments
     from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
@@ -102,6 +102,7 @@ __all__ = [
     "provider_parts",
     "raw_arguments",
     "read_stored",
+    "reply_parts",
     "stored",
     "switched",
     "text_delta",
