@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.budgets import Budgets, Cost, Limit, MemoryUsageStore
 from toolcrib.calls import ApprovalRequest, Completed, Failed, Grant, Outcome, Reject, Rejected, Suspended, ToolCall
-from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import FakeClock
 from toolcrib.tools import BaseTool, ez_tool, tool_input
@@ -76,7 +76,15 @@ async def test_of_calls_at_once_no_more_begin_than_are_left() -> None:
         ("principal", [Run(principal="ann"), Run(principal="ann"), Run(principal="bob"), Run()], "crcc"),
         ("group", [Run(principal="ann"), Run(principal="bob"), Run(principal="eve"), Run(principal="kim")], "crcr"),
         ("run", [Run(id="r"), Run(id="r"), Run(id="s")], "crc"),
-        ("conversation", [Run(conversation_id="a"), Run(conversation_id="a"), Run(conversation_id="b")], "crc"),
+        (
+            "conversation",
+            [
+                Run(channel=Channel(conversation_id="a")),
+                Run(channel=Channel(conversation_id="a")),
+                Run(channel=Channel(conversation_id="b")),
+            ],
+            "crc",
+        ),
         ((), [Run(principal="ann"), Run(principal="bob")], "cr"),
     ],
 )

@@ -86,7 +86,7 @@ BUDGET_GATES: tuple[Gate, ...] = (
         _OF_GATE,
     ),
     Gate("the run of a count", _GATE, "return run.id\n", "return None\n", _OF_GATE),
-    Gate("the conversation of a count", _GATE, "return run.conversation_id\n", "return None\n", _OF_GATE),
+    Gate("the conversation of a count", _GATE, "return run.channel.conversation_id\n", "return None\n", _OF_GATE),
     Gate(
         "a cost below 0",
         "tools/_options.py",
@@ -95,7 +95,13 @@ BUDGET_GATES: tuple[Gate, ...] = (
         ("tests/budgets/test_limits.py",),
     ),
     Gate("a tool's gate before its tool begins", _EXECUTE, "    if plan.begin_gates:\n", "    if False:\n", _OF_SEAM),
-    Gate("one question of a gate before a tool begins", _EXECUTE, "if gate not in run_steps(run)))", "))", _OF_SEAM),
+    Gate(
+        "one question of a gate before a tool begins",
+        _EXECUTE,
+        " if gate not in run_steps(run)), *steps)",
+        "), *steps)",
+        _OF_SEAM,
+    ),
     Gate(
         "a run's gate before a tool begins",
         _EXECUTE,

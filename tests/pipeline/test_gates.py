@@ -13,7 +13,7 @@ from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all
 from toolcrib.calls import Ask, Complete, Completed, Failed, Outcome, Reject, Rejected, RunNormally, Suspended, ToolCall
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet, Occasion, Stage, per_value
-from toolcrib.pipeline import CallLimits, Pipeline, Run, is_call
+from toolcrib.pipeline import CallLimits, Durability, Pipeline, Run, is_call
 from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
 from toolcrib.results import MemoryResultStore
@@ -548,7 +548,7 @@ async def test_values_of_a_stream_wait_for_the_gate_before_its_tool() -> None:
 async def test_nothing_is_kept_of_a_call_that_a_gate_stops_before_its_tool(is_granted: bool) -> None:
     store = MemoryApprovalStore()
     tools = Toolset([send]).with_gates(Counted(Reject("used up"))).with_approval(is_granted)
-    pipeline, run = Pipeline(tools), Run(store=store)
+    pipeline, run = Pipeline(tools), Run(durability=Durability(store=store))
 
     outcome = await pipeline.run(ToolCall("send", {"text": "x"}), run)
     if isinstance(outcome, Suspended):

@@ -117,7 +117,7 @@ class Budgets:
             case "run":
                 return run.id
             case "conversation":
-                return run.conversation_id
+                return run.channel.conversation_id
             case "server":
                 identity = None if call.tool.source is None else call.tool.source.get_identity()
                 return None if identity is None else _digest(identity)

@@ -122,7 +122,7 @@ def _width(charge: Charge) -> int:
 
 def _slot(charge: Charge, at: float) -> int:
     width = _width(charge)
-    return int(at * 1_000_000) // width if width else 0
+    return round(at * 1_000_000) // width if width else 0
 
 
 def _slots(execute: Execute, charge: Charge, at: float) -> dict[int, Decimal]:

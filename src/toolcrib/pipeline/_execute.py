@@ -25,7 +25,7 @@ from toolcrib.errors import (
 )
 from toolcrib.hooks import GateStep, HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
-from toolcrib.pipeline._failures import failure, hook_failure
+from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._gates import ask_gates, run_steps
 from toolcrib.pipeline._live_call import LiveCall
@@ -268,9 +268,9 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
 
 
 def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
-    outcome = hook_failure(call.plan, call.id, call.run, "observer", raised.hook, raised.error)
+    outcome = call.hook_failure("observer", raised.hook, raised.error)
     call.close(outcome)
-    if call.run.hook_errors == "raise":
+    if call.run.channel.hook_errors == "raise":
         raise raised.error from raised.error.__cause__
     return outcome
 
@@ -295,7 +295,7 @@ def begin_steps(run: Run) -> tuple[BeginStep, ...]:
 
     Its gates and its fence say whether it still may, and its store and its journal keep that it begins.
     """
-    journal, fence = run.journal, run.fence
+    journal, fence = run.durability.journal, run.durability.fence
     # a gate first: where it stops the call, nothing else has to know
     steps: list[BeginStep] = [partial(_ask_at_begin, gate) for gate in run_steps(run) if gate.begin is not None]
     if run.approvals is not None:
