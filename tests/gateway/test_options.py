@@ -125,6 +125,13 @@ async def test_labels_are_what_a_policy_goes_by_in_place_of_the_server_s_hints(t
     assert (facts.source, tuple(facts.content)) == ("trusted", ("n",))
 
 
+def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path, {"budgets": {"limits": [{"calls": 1, "by": "group"}]}})
+
+    with pytest.raises(TargetError, match=r"`toolcrib\.budgets`: .*no groups are given"):
+        toolset_of_file(path, ENVIRONMENT)
+
+
 @pytest.mark.parametrize(
     ("section", "problem"),
     [

@@ -89,7 +89,7 @@ class BudgetSection(Part):
         """Return the gate; None where there is no limit.
 
         Raises:
-            ValueError: The database cannot be used.
+            ValueError: The database cannot be used, or a limit is by group and there are no groups.
         """
         if not self.limits:
             return None
@@ -98,4 +98,4 @@ class BudgetSection(Part):
         except (DatabaseError, MissingExtraError, OSError) as error:
             raise ValueError(str(error)) from error
         costs = {name: section.cost() for name, section in self.costs.items()}
-        return Budgets([one.limit() for one in self.limits], store=store, groups=self.groups, costs=costs)
+        return Budgets([one.limit() for one in self.limits], store=store, groups=self.groups or None, costs=costs)
