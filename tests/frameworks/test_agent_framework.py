@@ -200,7 +200,7 @@ async def test_the_session_is_the_conversation_and_the_callers_words_are_deps() 
         """Say whose."""
         theirs, session = ctx.provided[FunctionInvocationContext], ctx.provided[AgentSession]  # type: ignore[index]
         assert theirs.session is session
-        return f"{ctx.deps['user']} {ctx.run.principal} {ctx.run.conversation_id == session.session_id}"
+        return f"{ctx.deps['user']} {ctx.run.principal} {ctx.run.channel.conversation_id == session.session_id}"
 
     def open_run(session: AgentSession) -> Run:
         return Run(principal=session.state["user"])

@@ -183,7 +183,7 @@ async def test_the_session_is_the_conversation_and_the_host_says_for_whom() -> N
     async def whose(ctx: RunContext) -> str:
         """Say whose."""
         assert ctx.provided[PreToolUseHookInput]["tool_name"] == "mcp__toolcrib__whose"  # type: ignore[index]
-        return f"{ctx.deps} {ctx.run.principal} {ctx.run.conversation_id}"
+        return f"{ctx.deps} {ctx.run.principal} {ctx.run.channel.conversation_id}"
 
     def open_run(about: Any) -> Run:
         given.append(about["cwd"])

@@ -212,7 +212,7 @@ async def test_the_user_is_the_principal_and_the_session_the_conversation() -> N
     async def whose(ctx: RunContext) -> bool:
         """Say whose."""
         theirs = ctx.provided[ToolContext]  # type: ignore[index]
-        return (theirs.user_id, theirs.session.id) == (ctx.run.principal, ctx.run.conversation_id)
+        return (theirs.user_id, theirs.session.id) == (ctx.run.principal, ctx.run.channel.conversation_id)
 
     done = await Chat(as_tools([whose], sinks=[sink]), [("whose", {})], user="ben").say("go")
 

@@ -293,7 +293,7 @@ async def test_the_context_is_the_deps_and_the_thread_is_the_conversation() -> N
     @ez_tool
     async def whose(ctx: RunContext) -> str:
         """Say whose."""
-        return f"{ctx.deps.name} in {ctx.run.conversation_id} by {ctx.provided[ToolRuntime].tool_call_id}"  # type: ignore[index]
+        return f"{ctx.deps.name} in {ctx.run.channel.conversation_id} by {ctx.provided[ToolRuntime].tool_call_id}"  # type: ignore[index]
 
     agent, where = agent_of(as_tools([whose]), [("whose", {})], context_schema=User), config()
 

@@ -29,7 +29,7 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
     Gate("arguments of a framework's call", _TOOLS, ', "arguments": text}', "}", _TESTS),
     Gate("id of a framework's call", _TOOLS, '"id": call.id, ', "", _TESTS),
     Gate("principal of a framework's call", _TOOLS, '"principal": run.principal, ', "", _TESTS),
-    Gate("conversation of a framework's call", _TOOLS, ', "conversation": run.conversation_id', "", _TESTS),
+    Gate("conversation of a framework's call", _TOOLS, ', "conversation": run.channel.conversation_id', "", _TESTS),
     Gate("one admission of a framework's call", _TOOLS, "if key in self._admitted:", "if False:", _TESTS),
     Gate("one execution of a replayed call", _TOOLS, "if ended is not None:", "if False:", _TESTS),
     Gate(

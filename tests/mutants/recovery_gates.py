@@ -511,7 +511,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "text of an unexpected error",
         "pipeline/_failures.py",
-        'if run.errors == "message":',
+        'if run.channel.errors == "message":',
         "if True:",
         ("tests/pipeline/test_errors.py",),
     ),

@@ -199,7 +199,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "the gates of a call that is admitted at once",
         "pipeline/_admit.py",
-        "    if gates.before or gates.after or gates.approve or call.approval.reasons or call.run.store is not None:\n",
+        "    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:\n",
         "    if False:\n",
         ("tests/rounds/test_plan.py", "tests/rounds"),
     ),

@@ -10,7 +10,7 @@ import pytest
 from tests.virtual_time import in_virtual_time
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, ToolCall, Yielded
 from toolcrib.hooks import GlobalHooks, per_value
-from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -284,7 +284,7 @@ async def test_what_an_observer_raises_fails_the_call_of_a_way_in_that_cannot_ra
     async def fail() -> None:
         raise LookupError("hook")
 
-    pipeline, scope = Pipeline([count], sinks=[sink]), Run(hook_errors="fail")
+    pipeline, scope = Pipeline([count], sinks=[sink]), Run(channel=Channel(hook_errors="fail"))
 
     outcome = (
         (await items(pipeline, 2, scope))[1]
@@ -320,7 +320,9 @@ async def test_an_observer_that_fails_while_a_stream_is_left(errors: Any) -> Non
     async def fail() -> None:
         raise LookupError("hook")
 
-    stream = Pipeline([count], sinks=[sink]).stream(ToolCall("count", {"to": 9}), Run(hook_errors=errors))
+    stream = Pipeline([count], sinks=[sink]).stream(
+        ToolCall("count", {"to": 9}), Run(channel=Channel(hook_errors=errors))
+    )
     await anext(stream)
 
     if errors == "raise":

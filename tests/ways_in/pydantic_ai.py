@@ -21,7 +21,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from toolcrib.adapters.pydantic_ai import answers, as_toolset, from_toolset
 from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
@@ -95,7 +95,9 @@ class NestedPydanticWay(Way):
         watch = RecordingSink()
         theirs_run = request.run.with_sinks(watch)
         outer = RecordingSink()
-        outside = self._outside.setdefault(theirs_run.id, Run(deps=theirs_run.deps, hook_errors=theirs_run.hook_errors))
+        outside = self._outside.setdefault(
+            theirs_run.id, Run(deps=theirs_run.deps, channel=Channel(hook_errors=theirs_run.channel.hook_errors))
+        )
         outside = outside.view(sinks=(outer,))
         theirs = from_toolset(as_toolset(request.toolset, run=lambda ctx: theirs_run))
         async with Toolset([theirs]).open(_about(request)) as opened:

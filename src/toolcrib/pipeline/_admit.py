@@ -27,11 +27,11 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt, stored_error
+from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt
 from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import failure
+from toolcrib.pipeline._failures import failure, stored_error
 from toolcrib.pipeline._gates import ask_gates, decide, gates_of, reasons_for, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -79,7 +79,7 @@ async def pass_gates(
         if refused is None and gates.after:
             with call.activate():
                 refused = await ask_gates(call, gates.after)
-        if refused is None and ask and (gates.approve or call.approval.reasons or run.store is not None):
+        if refused is None and ask and (gates.approve or call.approval.reasons or run.durability.store is not None):
             refused = await approve(call, grant)
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
@@ -92,8 +92,8 @@ async def pass_gates(
 
 def admit_at_once(call: LiveCall) -> bool:
     """Admit a call that was read and of which no sink hears, where no gate is asked about it; return whether it is."""
-    gates = gates_of(call)
-    if gates.before or gates.after or gates.approve or call.approval.reasons or call.run.store is not None:
+    gates, store = gates_of(call), call.run.durability.store
+    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:
         return False
     _enter(call)
     call.admit(gated=gates.read_host_arguments)
@@ -170,8 +170,8 @@ def describe_arrival(call: LiveCall) -> dict[str, Any]:
     name, revealed = call.plan.name, run.revealed
     if run.available is not None or name in revealed:
         found["offered"] = name in revealed or (run.available is not None and name in run.available)
-    if run.access is not None and call.plan.entry.scopes:
-        found["scopes"] = sorted(run.access.scopes)
+    if run.channel.access is not None and call.plan.entry.scopes:
+        found["scopes"] = sorted(run.channel.access.scopes)
     if run.deps is not None and run.asks_for(name):
         found["asks"] = True
     if run.principal is not None:
@@ -334,8 +334,8 @@ async def recover_in_doubt(
         return refused
     with call:
         call.state = "executing"
-        call.update_history(doubts=0 if call.plan.tool.options.idempotent else begun - 1)
-        edited = None if used is None or call.plan.tool.options.idempotent else used.override_args
+        call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
+        edited = None if used is None or call.tool.options.idempotent else used.override_args
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
             refused = await _resolve_doubt(call, given, used)
@@ -392,7 +392,7 @@ async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | Non
 
 async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
-    if call.plan.tool.options.idempotent:
+    if call.tool.options.idempotent:
         return await approve(call, given, used, occasion="recovered")
     if call.state == "executing":
         # so that the request is another than that of an earlier doubt about the same call

@@ -24,7 +24,7 @@ from toolcrib.errors import (
 )
 from toolcrib.hooks import HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
-from toolcrib.pipeline._failures import failure, hook_failure
+from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import BeginStep, BodyWrapper, Run
@@ -260,9 +260,9 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
 
 
 def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
-    outcome = hook_failure(call.plan, call.id, call.run, "observer", raised.hook, raised.error)
+    outcome = call.hook_failure("observer", raised.hook, raised.error)
     call.close(outcome)
-    if call.run.hook_errors == "raise":
+    if call.run.channel.hook_errors == "raise":
         raise raised.error from raised.error.__cause__
     return outcome
 
@@ -287,7 +287,7 @@ def begin_steps(run: Run) -> tuple[BeginStep, ...]:
 
     Its store and its journal keep that it begins, and its fence says whether it still may.
     """
-    journal, fence = run.journal, run.fence
+    journal, fence = run.durability.journal, run.durability.fence
     steps: list[BeginStep] = []
     if run.approvals is not None:
         steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found

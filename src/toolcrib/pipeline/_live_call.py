@@ -167,7 +167,7 @@ class LiveCall:
     def has_noted_effect(self) -> bool:
         """Whether the store of its run has to know of it though it needs no approval."""
         options = self.plan.tool.options
-        return self.run.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
+        return self.run.durability.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
 
     @property
     def finishes_later(self) -> bool:
@@ -274,8 +274,8 @@ class LiveCall:
             "requested": self.shown_request(),
             "run_id": run.id,
             "principal": run.principal,
-            "agent": run.agent,
-            "conversation_id": run.conversation_id,
+            "agent": run.channel.agent,
+            "conversation_id": run.channel.conversation_id,
             "definition": self.plan.definition,
         }
         return ApprovalRequest(id=id, tool=self.name, reason=reason, **(fields | more))
@@ -289,7 +289,7 @@ class LiveCall:
             gated: Whether a gate looks at a host's own.
         """
         received, plan, is_host = self.received, self.plan, self.received.origin == "host"
-        unread = is_host and not gated and self.trace is None and self.run.journal is None
+        unread = is_host and not gated and self.trace is None and self.run.durability.journal is None
         self.args = Arguments(plan, received.arguments, plan.read(received, by_reference=unread), is_host, unread)
 
     def revise(self, arguments: Mapping[str, Any]) -> None:

@@ -84,7 +84,7 @@ class RunProvenance(FeatureState):
                 self._read_result(given.call, given)
             case "value":
                 self._read_value(given.call, given.value)
-            case "refusal" if _is_of_hook(given.call.outcome):
+            case "refusal" if given.call is not None and _is_of_hook(given.call.outcome):
                 self._read_untrusted(given, given.value)
             case "description":
                 self._read_untrusted(given, {"description": given.value})

@@ -182,7 +182,7 @@ class Trace:
             call.id,
             call.name,
             run.id,
-            run.entry,
+            run.channel.entry,
             run.principal,
             arguments,
             None if requested is arguments else _unless_equal(requested, arguments),
@@ -206,7 +206,7 @@ class Trace:
     def _emit(self, kind: EventKind, data: Any, at: datetime | None = None, record: CallRecord | None = None) -> None:
         call, run, at = self._call, self._run, at or datetime.now(UTC)
         event = CallEvent(
-            kind, call.id, call.name, run.id, run.entry, at, data, record, self._parent, self._description
+            kind, call.id, call.name, run.id, run.channel.entry, at, data, record, self._parent, self._description
         )
         for sink in self._sinks:
             try:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Access, Call, Rehearsal, Rehearsed, Run, is_call
+from toolcrib.pipeline import Access, Call, Channel, Rehearsal, Rehearsed, Run, is_call
 from toolcrib.provenance import Provenance, provenance_of
 from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
 from toolcrib.replay._answers import RecordedAnswers
@@ -184,9 +184,8 @@ class _Replay:
     def _run(self, run_id: str) -> _Run:
         found = self.runs.get(run_id)
         if found is None:
-            run = Run(
-                run_id, deps=self.deps, features=() if self.policy is None else (self.policy,), hook_errors="fail"
-            )
+            features = () if self.policy is None else (self.policy,)
+            run = Run(run_id, deps=self.deps, features=features, channel=Channel(hook_errors="fail"))
             found = self.runs[run_id] = _Run(run, RecordedAnswers())
         return found
 

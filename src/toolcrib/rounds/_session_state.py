@@ -153,8 +153,8 @@ class SessionState:
         if found is not None:
             data = StoredFields(type(self), read_stored(found.state))
             is_new = self.host_run.run is self.host_run  # of one that nobody gave, the id stays the same
-            run, store = None if is_new else self.host_run, self.host_run.store
-            conversation = self.host_run.conversation_id
+            run, store = None if is_new else self.host_run, self.host_run.durability.store
+            conversation = self.host_run.channel.conversation_id
             run = run_from(data["run"], run, "session")
             self.host_run = run.view(store=store, approvals=store, conversation_id=conversation)
             self._activity = SessionActivity(self.model, self.format, self.host_run)

@@ -326,7 +326,7 @@ class FrameworkTools:
             raw = json.dumps(dict(raw), default=str)
         text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
         about = {"entry": self.runs.entry, "id": call.id, "arguments": text}
-        return digest(call.name, {**about, "principal": run.principal, "conversation": run.conversation_id})
+        return digest(call.name, {**about, "principal": run.principal, "conversation": run.channel.conversation_id})
 
 
 async def _has_begun(suspended: Suspended, run: Run) -> bool:

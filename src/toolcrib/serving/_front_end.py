@@ -164,7 +164,7 @@ class FrontEndSessions:
             conversation_id=exchange.request.conversation,
             approvals=PendingApprovals(self.approvals, principal, limits.pending, limits.pending_for),
             sinks=(*run.sinks, exchange),
-            journal=exchange if run.journal is None else run.journal,
+            journal=exchange if run.durability.journal is None else run.durability.journal,
             hook_errors="fail",
             entry=self.entry,
         )

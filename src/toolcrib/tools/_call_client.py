@@ -109,7 +109,7 @@ class LinkedClient:
             raise ClientUnavailable(ctx.tool_name, "the answer of a person", why)
         with asking(ctx, kind, "approver", _about(request)) as asked:
             answer = await ask_person(
-                request, ctx, ctx.tool_name, fields.problem, ctx.run.question_wait, self._report_waiting
+                request, ctx, ctx.tool_name, fields.problem, ctx.run.channel.question_wait, self._report_waiting
             )
             asked.outcome, asked.by = answer.action, answer.by
         if answer.problem:
@@ -131,7 +131,9 @@ class LinkedClient:
         ask = self._sample if link is None else link.sample
         if ask is None:
             wanted = "a model that takes tools" if request.has_tools else "a model"
-            why = f"{self._lack(kind)}; use a client with sampling, or give the run one: Run(sample=...)"
+            why = (
+                f"{self._lack(kind)}; use a client with sampling, or give the run one: Run(channel=Channel(sample=...))"
+            )
             raise ClientUnavailable(self._ctx.tool_name, wanted, why)
         about = {"text": request.last_text} if self._ctx.trace is not None else None
         with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:

@@ -18,7 +18,7 @@ from toolcrib.approvals import AgentContext, MemoryApprovalStore
 from toolcrib.calls import Ask, RunNormally
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, ez_tool
@@ -283,7 +283,7 @@ async def test_an_override_without_metadata_suspends_again(override: dict[str, A
 
 async def test_a_store_entry_lets_an_approval_without_metadata_run() -> None:
     store = MemoryApprovalStore()
-    waiting = await desk(scope=lambda ctx: Run(approvals=store, conversation_id="monday"))
+    waiting = await desk(scope=lambda ctx: Run(approvals=store, channel=Channel(conversation_id="monday")))
     [request] = approval_requests(waiting.asked)
     await store.answer(request.grant("ann"))
 

@@ -126,7 +126,7 @@ class Gates(ABC):
     def run_of(self, session: AgentSession) -> Run:
         """Return a run of ours for one run of an agent."""
         run = self.runs.find(object(), session)
-        own = {} if run.conversation_id is not None else {"conversation_id": session.session_id}
+        own = {} if run.channel.conversation_id is not None else {"conversation_id": session.session_id}
         return run.view(provide={**run.provide, AgentSession: session}, **own)
 
     async def deny(self, asked: Content, request: ApprovalRequest, denial: Denial, session: AgentSession) -> None:

@@ -90,7 +90,7 @@ class Gates(ABC):
         """Return the run of a prompt's calls, given what a hook is given."""
         session, prompt = str(given.get("session_id", "")), str(given.get("prompt_id", ""))
         run = self.runs.find((session, prompt), given, run_id=prompt)
-        own = {} if run.conversation_id is not None else {"conversation_id": session}
+        own = {} if run.channel.conversation_id is not None else {"conversation_id": session}
         run = run.view(provide={**run.provide, PreToolUseHookInput: given}, **own)
         remember(self._run_of_session, session, run)
         if given.get("tool_use_id"):

@@ -134,7 +134,7 @@ class _GuardGates(Gates):
             call = ToolCall(name, dict(given), id)
             asked = await self.ask(tools, call, run)
             if isinstance(asked, Suspended):
-                self.note(run.conversation_id or "", asked.request)
+                self.note(run.channel.conversation_id or "", asked.request)
                 return PermissionResultDeny(message=asked.text(), interrupt=True)
             made = asked if isinstance(asked, str) else await self._begin(tools, call, run)
             if isinstance(made, str) or not is_call(made):

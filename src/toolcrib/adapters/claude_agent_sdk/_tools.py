@@ -120,7 +120,7 @@ class ToolGates(Gates):
             return _result(told, is_error=True)
         outcome = await self._tools.call(call, run, answer=self.runs.answer_to)
         if isinstance(outcome, Suspended):
-            self.note(run.conversation_id or "", outcome.request)
+            self.note(run.channel.conversation_id or "", outcome.request)
         return _reply(outcome)
 
 

@@ -285,7 +285,7 @@ class DurableAgent(Answers):
             journal=execution,
             begun=execution.begun,
             fence=engine.may_begin,
-            conversation_id=execution.conversation_id or given.conversation_id,
+            conversation_id=execution.conversation_id or given.channel.conversation_id,
         )
         recorded = engine.recorded(held, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")

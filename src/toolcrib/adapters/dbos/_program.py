@@ -163,9 +163,9 @@ class DurableToolkit(Answers):
 
         return recorded.view(
             principal=data["principal"] or given.principal,
-            agent=data.get("agent") or given.agent or self.name,
-            parent_id=data.get("parent") or given.parent_id,
-            conversation_id=data.get("conversation_id") or given.conversation_id,
+            agent=data.get("agent") or given.channel.agent or self.name,
+            parent_id=data.get("parent") or given.channel.parent_id,
+            conversation_id=data.get("conversation_id") or given.channel.conversation_id,
             approvals=store,
             program_id=run,
             begun=begun,
@@ -307,8 +307,8 @@ async def enqueue_program(
         data["principal"] = principal or here.principal
         provenance = provenance_of(here)
         data["late"] = provenance is not None and provenance.memory.reads_others
-        conversation_id = conversation_id or here.conversation_id
-    asked_by = {"agent": here and here.agent, "parent": current_activity(), "conversation_id": conversation_id}
+        conversation_id = conversation_id or here.channel.conversation_id
+    asked_by = {"agent": here and here.channel.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}
     run = await client.enqueue(PROGRAM, queue, versioned("ProgramWork", data), placement)
     return DurableProgram(run, client)

@@ -128,5 +128,5 @@ def _run_of(tools: FrameworkTools, theirs: ToolContext) -> Run:
         shapes = [event.content.model_dump(mode="json", exclude_none=True) for event in session.events if event.content]
         told = [shape for shape in shapes if CONFIRMATION not in str(shape.get("parts"))]
         recall_transcript(run, tools.pipeline.toolset, told, "gemini")
-    own = {"principal": run.principal or theirs.user_id, "conversation_id": run.conversation_id or session.id}
+    own = {"principal": run.principal or theirs.user_id, "conversation_id": run.channel.conversation_id or session.id}
     return run.view(**own)

@@ -168,7 +168,7 @@ def _run_of(tools: FrameworkTools, runtime: ToolRuntime[Any, Any] | None) -> Run
     if run.features:
         shapes = cast("list[Any]", convert_to_openai_messages(messages))
         recall_transcript(run, tools.pipeline.toolset, shapes, "openai")
-    own = {} if thread is None or run.conversation_id is not None else {"conversation_id": thread}
+    own = {} if thread is None or run.channel.conversation_id is not None else {"conversation_id": thread}
     return run.view(provide={**run.provide, ToolRuntime: runtime}, **own)
 
 

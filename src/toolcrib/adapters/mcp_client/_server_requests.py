@@ -172,7 +172,7 @@ class ServerRequests:
         self, kind: AskKind, ctx: RunContext[Any] | None, feature: ClientFeature | None = None
     ) -> ClientLink | None:
         """Return the client that made a call, where it takes such requests and the host lets the server make them."""
-        link: ClientLink | None = None if ctx is None or ctx.run is None else ctx.run.client
+        link: ClientLink | None = None if ctx is None or ctx.run is None else ctx.run.channel.client
         if link is None or not self._options.may_ask(kind):
             return None
         return link if link.can(feature or _FEATURES[kind]) else None
@@ -302,7 +302,7 @@ def _is_of_same_party(ctx: RunContext[Any], other: RunContext[Any]) -> bool:
         return ctx.run is other.run and ctx.ask is other.ask
     if ctx.run.principal is not None or other.run.principal is not None:
         return ctx.run.principal == other.run.principal
-    return ctx.run.client is other.run.client and ctx.run.approver is other.run.approver
+    return ctx.run.channel.client is other.run.channel.client and ctx.run.approver is other.run.approver
 
 
 def _cut(data: Any) -> Any:

@@ -14,7 +14,7 @@ from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
 from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 
 __all__ = ["answers", "approval_requests"]
 
@@ -55,7 +55,8 @@ async def answers(
                 results.approvals[call_id] = ToolApproved(override_args=override)
                 results.metadata[call_id] = replace(waiting[call_id], grant=answer).metadata()
             else:
-                await _record(waiting[call_id], answer, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
+                its_run = run or Run(channel=Channel(entry="pydantic_ai"))
+                await _record(waiting[call_id], answer, _toolset_of(toolset), its_run)
                 results.approvals[call_id] = ToolDenied(answer.message or f"`{answer.tool}` was denied")
             results.answered_by[call_id] = answer.approver
     return results
