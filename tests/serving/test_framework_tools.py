@@ -13,7 +13,8 @@ from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.provenance import Provenance
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy, answer_of, is_as_seen, media_at
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, answer_of, is_as_seen, media_at
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset

@@ -7,7 +7,7 @@ from pathlib import Path
 from toolcrib.calls import ToolCall
 from toolcrib.pipeline import Channel, Run
 from toolcrib.record import ListSink, RunFilter, SqliteSink, list_runs, trace_nodes
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
+from toolcrib.serving.frameworks import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 from toolcrib.tools import ez_tool
 
 FIRST = CountedRequest("a", 1_000, 20, 900, "gpt-5", reasoning_tokens=12)

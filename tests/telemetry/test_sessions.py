@@ -12,7 +12,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.models.test import TestModel
 
 from tests.telemetry.conftest import Watch
-from toolcrib.adapters.pydantic_ai import as_toolset, chat_model
+from toolcrib.adapters.pydantic_ai import as_tools, chat_model
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
@@ -189,7 +189,7 @@ def failing(messages: Any, info: Any) -> ModelResponse:
 
 @pytest.mark.usefixtures("instrumented")
 async def test_a_call_has_one_span_inside_pydantic_ai_that_makes_one_too(watch: Watch) -> None:
-    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_toolset([double], sinks=[watch.sink()])], name="trips")
+    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_tools([double], sinks=[watch.sink()])], name="trips")
 
     await agent.run("2 times 2?")
 
@@ -204,7 +204,7 @@ async def test_a_call_has_one_span_inside_pydantic_ai_that_makes_one_too(watch: 
 
 @pytest.mark.usefixtures("instrumented")
 async def test_a_call_that_fails_inside_pydantic_ai_is_an_error_once(watch: Watch) -> None:
-    agent = pydantic_ai.Agent(FunctionModel(failing), toolsets=[as_toolset([double], sinks=[watch.sink()])])
+    agent = pydantic_ai.Agent(FunctionModel(failing), toolsets=[as_tools([double], sinks=[watch.sink()])])
 
     await agent.run("2 times 2?")
 
@@ -214,7 +214,7 @@ async def test_a_call_that_fails_inside_pydantic_ai_is_an_error_once(watch: Watc
 
 
 async def test_a_call_has_one_span_inside_pydantic_ai_that_makes_none(watch: Watch) -> None:
-    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_toolset([double], sinks=[watch.sink()])])
+    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_tools([double], sinks=[watch.sink()])])
 
     await agent.run("2 times 2?")
 

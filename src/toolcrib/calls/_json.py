@@ -104,7 +104,7 @@ def json_text(value: object, tool: str = "", media: list[Media] | None = None) -
         return valid_text(cast("str", value))
     if kind is dict or kind is list:
         try:
-            return valid_text(_written(value))
+            return valid_text(_written(_with_keys_apart(value) if _has_other_keys(value) else value))
         except (TypeError, ValueError, RecursionError):  # not JSON shapes alone
             pass
     return shapes_and_text(value, tool, [] if media is None else media)[1]
@@ -144,26 +144,72 @@ def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | 
 
 
 def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[str, Any]) -> Any:
-    """Return a value as pydantic makes JSON shapes of it, which takes half a surrogate pair in a text and in no key."""
+    """Return a value as pydantic makes JSON shapes of it, which takes half a surrogate pair in a text and in no key.
+
+    Keys that are one key of JSON, as `1` and `"1"`, are kept apart: the one that is no text has its type beside it.
+    """
+    if _has_other_keys(value):
+        value = _with_keys_apart(value)
     try:
         return to_jsonable_python(value, fallback=shape_of, context=context)
     except UnicodeEncodeError:
         return to_jsonable_python(_with_valid_keys(value), fallback=shape_of, context=context)
 
 
+def _has_other_keys(value: Any) -> bool:
+    """Return whether keys that are no text are in a value, at any depth: another one may be the same in JSON."""
+    if isinstance(value, dict):
+        named = cast("dict[Any, Any]", value)
+        return any(type(key) is not str for key in named) or any(map(_has_other_keys, named.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_other_keys, cast("list[Any]", value)))
+    return _has_parts(value) and any(map(_has_other_keys, _parts_of(value).values()))
+
+
 def _with_valid_keys(value: Any) -> Any:
     """Return a value with U+FFFD for each half of a surrogate pair in the keys of its dicts, at any depth."""
+    return _with_keys(value, lambda keys: [valid_text(key) if isinstance(key, str) else key for key in keys])
+
+
+def _with_keys_apart(value: Any) -> Any:
+    """Return a value without keys that are the same in JSON, at any depth."""
+    return _with_keys(value, _keys_apart)
+
+
+def _keys_apart(keys: list[Any]) -> list[Any]:
+    """Return the keys of a dict, with the type beside one that is no text and written as another one is."""
+    taken = {key for key in keys if isinstance(key, str)}
+    apart: list[Any] = []
+    for key in keys:
+        name: Any = key
+        if not isinstance(key, str):
+            name = next(iter(to_jsonable_python({key: None}, fallback=_text, context=_REDACT)))
+            while name in taken:
+                name = f"{name} ({type(key).__name__})"
+            taken.add(name)
+        apart.append(name)
+    return apart
+
+
+def _with_keys(value: Any, change: Callable[[list[Any]], list[Any]]) -> Any:
+    """Return a value with other keys in its dicts, at any depth."""
     if isinstance(value, Mapping):
-        named = cast("Mapping[Any, Any]", value).items()
-        return {valid_text(key) if isinstance(key, str) else key: _with_valid_keys(part) for key, part in named}
+        named = cast("Mapping[Any, Any]", value)
+        parts = [_with_keys(part, change) for part in named.values()]
+        return dict(zip(change([*named]), parts, strict=True))
     if isinstance(value, list | tuple):
-        return [_with_valid_keys(part) for part in cast("list[Any]", value)]
-    if isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type)):
+        return [_with_keys(part, change) for part in cast("list[Any]", value)]
+    if _has_parts(value):
         repaired = copy(value)  # its own serialisers still write it
         for name, part in _parts_of(repaired).items():
-            object.__setattr__(repaired, name, _with_valid_keys(part))
+            object.__setattr__(repaired, name, _with_keys(part, change))
         return repaired
     return value
+
+
+def _has_parts(value: Any) -> bool:
+    """Return whether a value is a pydantic model or a dataclass."""
+    return isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type))
 
 
 def _parts_of(value: Any) -> dict[str, Any]:

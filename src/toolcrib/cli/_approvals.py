@@ -401,7 +401,7 @@ def _require_fit(schema: Mapping[str, Any] | None, value: object, text: str, opt
     """Refuse a value that does not fit a schema, where there is one."""
     if schema is None:
         return
-    checker: Any = importlib.import_module("toolcrib.schema.checker")  # which no other command needs
+    checker: Any = importlib.import_module("toolcrib.jsonschema.checker")  # which no other command needs
     problems = "; ".join(str(misfit) for misfit in checker.misfits(schema, value))
     if problems:
         raise typer.BadParameter(f"{text}: {problems}", param_hint=option)

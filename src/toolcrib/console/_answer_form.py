@@ -11,8 +11,8 @@ from typing import Any, cast, get_args
 from toolcrib.approvals import ApprovalEntry, answered_fields, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope
 from toolcrib.console._guard import Visitor
+from toolcrib.jsonschema.checker import misfits
 from toolcrib.schema import hidden_paths
-from toolcrib.schema.checker import misfits
 
 __all__ = ["AnswerError", "answer_to", "arguments_of"]
 

@@ -177,7 +177,7 @@ class ChatFormat(ProviderFormat):
         fault = "its text did not come" if kind in self.free_texts and not isinstance(sent, str) else ""
         return WireCall(id, name, raw_arguments(sent), kind, fault, sent=call)
 
-    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((part.get("type"), part) for part in objects_in(item.get("content")))
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
@@ -238,6 +238,11 @@ class ChatFormat(ProviderFormat):
 
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        said: Item = {"role": "assistant", **({"content": text} if text else {})}
+        named = [(call.id, {"name": call.name, "arguments": arguments_text(call.arguments)}) for call in calls]
+        return [{**said, "tool_calls": [{"id": id, "type": "function", "function": made} for id, made in named]}]
 
 
 def _piece(call: Mapping[str, Any], position: int) -> CallPiece:

@@ -12,6 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from toolcrib.calls import Media
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import are_unique, unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
@@ -247,7 +248,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             calls = [replace(call, fault=broken.get(at, call.fault)) for at, call in enumerate(calls)]
         answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
         waiting = tuple(call for call in calls if self.key_of(call) not in answered) if answered else tuple(calls)
-        typed = [(str(type), one) for item in items for type, one in self.parts_of(item)]
+        typed = [(str(type), one) for item in items for type, one in self.subschemas(item)]
         strange = [one for one in typed if one[0] not in self.carried and one[0] not in self.asks]
         unknown = tuple(WireCall(f"unknown:{at}", type, "", type, sent=one) for at, (type, one) in enumerate(strange))
         kind = reply.stop_kind
@@ -303,7 +304,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             calls = [call for item in items for call in self.calls_of(item)]
         return items, calls, changed
 
-    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         """Return what in an item of a reply has a type, each with its type; calls may be left out."""
         return ()
 
@@ -322,6 +323,18 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
         """Return the pieces of calls in a chunk of a streamed reply; of those alone that may be calls of tools."""
         return ()
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        """Return the items for what a user says and shows, in its order; `takes_media` has said yes to the media."""
+        raise NotImplementedError(self.title)
+
+    def takes_media(self, media: Media) -> bool:
+        """Return whether the provider takes an image, a sound or a file in a message of the user's."""
+        raise NotImplementedError(self.title)
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        """Return the items for a turn of the model's with calls of tools; `text` is what it said, perhaps nothing."""
+        raise NotImplementedError(self.title)
 
     def takes_name(self, name: str) -> bool:
         """Return whether a tool may have this name."""

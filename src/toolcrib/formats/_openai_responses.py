@@ -209,7 +209,7 @@ class _Responses(ProviderFormat):
         text = arguments_text(sent) if key == "arguments" else text_or_empty(sent)
         return item if text is sent else {**item, key: text}
 
-    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((item.get("type", "message"), item),)
 
     def needs(self, kind: str) -> tuple[str, ...]:
@@ -297,8 +297,19 @@ class _Responses(ProviderFormat):
     def system(self, text: str) -> list[Item]:
         return [{"role": "system", "content": text}]
 
+    def takes_media(self, media: Media) -> bool:
+        return media.is_sendable
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        return [{"role": "user", "content": list(map(_input, parts))}]
+
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        named = [(call.id, call.name, arguments_text(call.arguments)) for call in calls]
+        made = [{"type": "function_call", "call_id": id, "name": name, "arguments": sent} for id, name, sent in named]
+        return [*(self.assistant(text) if text else ()), *made]
 
 
 def _caller(item: Mapping[str, Any]) -> str:
@@ -401,10 +412,12 @@ def _output(result: WireResult) -> str | list[Item]:
     parts = carried(result.parts, lambda media: media.is_sendable)
     if all(isinstance(part, str) for part in parts):
         return result.content
-    return [_input(part) if isinstance(part, Media) else {"type": "input_text", "text": part} for part in parts]
+    return list(map(_input, parts))
 
 
-def _input(media: Media) -> Item:
+def _input(media: str | Media) -> Item:
+    if isinstance(media, str):
+        return {"type": "input_text", "text": media}
     if media.is_image:
         return {"type": "input_image", "image_url": media.link, "detail": "auto"}
     if media.data is None:

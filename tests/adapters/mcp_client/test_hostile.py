@@ -28,8 +28,8 @@ from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ServerError
+from toolcrib.jsonschema.checker import Checker
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.schema.checker import Checker
 
 
 def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:

@@ -37,7 +37,7 @@ async def answers(
     Args:
         requests: The output of the run that stopped.
         given: The answers of a person.
-        toolset: What `as_toolset` or `guard` returned, or the agent that has it alone. Pydantic AI does not pass a
+        toolset: What `as_tools` or `guard` returned, or the agent that has it alone. Pydantic AI does not pass a
             denial on to a toolset, so it is recorded here.
         run: The run that denials are recorded in: its sinks, its store.
 
@@ -75,7 +75,7 @@ def _toolset_of(toolset: ToolcribToolset[Any] | AbstractAgent[Any, Any] | None) 
         return toolset.guarded
     ours = [] if toolset is None else [one for one in toolset.toolsets if isinstance(one, ToolcribToolset)]
     if len(ours) != 1:
-        mend = "answers(..., toolset=what as_toolset returned), or the agent when it has one such toolset"
+        mend = "answers(..., toolset=what as_tools returned), or the agent when it has one such toolset"
         raise ValueError(f"a denial is recorded at the toolset: {mend}")
     return ours[0]
 

@@ -23,7 +23,7 @@ __all__ = ["SandboxExecutor"]
 class SandboxExecutor(PythonExecutor):
     """Our sandbox for the programs of an agent: `CodeAgent(executor=SandboxExecutor(), ...)`.
 
-    Names stay from one program to the next. The agent's tools run outside, where the agent runs; those of `add_tools`
+    Names stay from one program to the next. The agent's tools run outside, where the agent runs; those of `as_tools`
     and `guard` with their gates.
 
     Args:
