@@ -406,7 +406,7 @@ class _Stream(StreamEnd):
         self._broken: set[int] = set()  # blocks of which a piece of the input was no text
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take up the next event."""
+        """Add the next event."""
         self.errors += _errors_in(event)
         for key in _EVENTS & event.keys():  # the others are the usage, and errors
             said = object_at(event, key, self.misread)
