@@ -88,7 +88,7 @@ def test_the_options_of_a_run_that_has_none_are_the_frameworks() -> None:
 
     run = runs.find("key", None, principal="ben", conversation_id="c1", provide={str: "theirs"})
 
-    assert (run.principal, run.conversation_id, run.provide[str]) == ("ann", "c1", "theirs")
+    assert (run.principal, run.channel.conversation_id, run.provide[str]) == ("ann", "c1", "theirs")
 
 
 def test_parts_of_a_result_are_the_frameworks_content() -> None:

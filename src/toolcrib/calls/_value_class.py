@@ -29,7 +29,7 @@ def rendered(value: Any) -> Any:
 
 
 def late_fields(*names: str) -> Callable[[C], C]:
-    """Have fields of a value class take a `partial` in the place of a value: it is called when the field is first read.
+    """Allow a `partial` in the place of values of fields of a value class: it is called when the field is first read.
 
     What it is called with must not change until then.
     """

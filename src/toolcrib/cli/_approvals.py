@@ -213,7 +213,7 @@ def standing(database: DatabaseOption = None, as_json: JsonOption = False) -> No
 
 @approvals.command()
 def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
-    """Take back what was approved with --always, by the request that it answered."""
+    """Revoke what was approved with --always, by the request that it answered."""
     with exit_on_error():
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
@@ -254,7 +254,7 @@ def _answer(
     yes: bool,
     unproven: bool = False,
 ) -> None:
-    """Give a request the answer that is made for it, once a person has confirmed it, and say so.
+    """Answer a request with what is made for it, once a person has confirmed it, and print that.
 
     Args:
         make: Makes the answer of an approver.

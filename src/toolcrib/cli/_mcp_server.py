@@ -184,7 +184,7 @@ def _leave(
 
 @contextmanager
 def _stopping(task: asyncio.Future[None]) -> Generator[None]:
-    """Have a signal cancel a task while the body runs."""
+    """Cancel a task on a signal while the body runs."""
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":  # its event loop takes no signals: Ctrl-C interrupts it
         yield

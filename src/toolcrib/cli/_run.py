@@ -111,7 +111,7 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, view: Sink |
 
 @contextmanager
 def recorder_of(name: str | None) -> Generator[Sink | None]:
-    """Give the sink that --record names; None without one."""
+    """Yield the sink that --record names; None without one."""
     if name is None:
         yield None
         return

@@ -215,7 +215,7 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         reply = replace(draft, items=items, text=text, problems=tuple(problems))
         return self.with_calls(reply.with_misread(misread), taken, broken)
 
-    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((block.get("type"), block) for block in objects_in(item.get("content")))
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:

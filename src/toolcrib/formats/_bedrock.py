@@ -170,7 +170,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         made = replace(draft, items=items, text=text, problems=tuple(problems))
         return self.with_calls(made.with_misread(misread), taken, broken)
 
-    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, block) for block in objects_in(item.get("content")) for key in block)
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:
@@ -406,7 +406,7 @@ class _Stream(StreamEnd):
         self._broken: set[int] = set()  # blocks of which a piece of the input was no text
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take up the next event."""
+        """Add the next event."""
         self.errors += _errors_in(event)
         for key in _EVENTS & event.keys():  # the others are the usage, and errors
             said = object_at(event, key, self.misread)

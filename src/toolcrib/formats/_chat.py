@@ -177,7 +177,7 @@ class ChatFormat(ProviderFormat):
         fault = "its text did not come" if kind in self.free_texts and not isinstance(sent, str) else ""
         return WireCall(id, name, raw_arguments(sent), kind, fault, sent=call)
 
-    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((part.get("type"), part) for part in objects_in(item.get("content")))
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:

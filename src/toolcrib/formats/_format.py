@@ -248,7 +248,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             calls = [replace(call, fault=broken.get(at, call.fault)) for at, call in enumerate(calls)]
         answered = {key for item in items for key in self.result_keys(item) or ()}  # by the provider itself
         waiting = tuple(call for call in calls if self.key_of(call) not in answered) if answered else tuple(calls)
-        typed = [(str(type), one) for item in items for type, one in self.subschemas(item)]
+        typed = [(str(type), one) for item in items for type, one in self.parts_of(item)]
         strange = [one for one in typed if one[0] not in self.carried and one[0] not in self.asks]
         unknown = tuple(WireCall(f"unknown:{at}", type, "", type, sent=one) for at, (type, one) in enumerate(strange))
         kind = reply.stop_kind
@@ -304,7 +304,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
             calls = [call for item in items for call in self.calls_of(item)]
         return items, calls, changed
 
-    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         """Return what in an item of a reply has a type, each with its type; calls may be left out."""
         return ()
 

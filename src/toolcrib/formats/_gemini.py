@@ -189,7 +189,7 @@ class _Gemini(OptionalIds):
         read = self.with_calls(made.with_misread(misread), taken, broken)
         return replace(read, stop=draft.with_misread(misread).stop)
 
-    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((key, part) for part in objects_in(item.get("parts")) for key in part)
 
     def canonical_item(self, item: Item, broken: Collection[int]) -> Item:

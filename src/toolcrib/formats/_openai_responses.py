@@ -209,7 +209,7 @@ class _Responses(ProviderFormat):
         text = arguments_text(sent) if key == "arguments" else text_or_empty(sent)
         return item if text is sent else {**item, key: text}
 
-    def subschemas(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
+    def parts_of(self, item: Mapping[str, Any]) -> Iterable[tuple[object, Mapping[str, Any]]]:
         return ((item.get("type", "message"), item),)
 
     def needs(self, kind: str) -> tuple[str, ...]:

@@ -211,7 +211,7 @@ def _is_impossible(part: Any) -> bool:
 
 
 def _infer_type(made: dict[str, Any]) -> None:
-    """Give a schema that says something of one type alone that type."""
+    """Add the type to a schema that says something of one type alone."""
     if made.keys() & set(_TYPED):
         return
     values = values_of(made)

@@ -39,7 +39,7 @@ _SILENT = frozenset(  # these say nothing of the value itself
 
 
 def in_prose(source: dict[str, Any], kept: Collection[str]) -> str:
-    """Take out of `source` the keywords that are not `kept`, and return what they say, in prose."""
+    """Remove from `source` the keywords that are not `kept`, and return what they say, in prose."""
     words: list[str] = []
     for key in [key for key in source if key not in kept]:
         value = source.pop(key)

@@ -363,7 +363,7 @@ class _Budget:
         self._deep += 1
 
     def leave(self) -> None:
-        """Come back from a keyword."""
+        """Return from a keyword."""
         self._deep -= 1
 
 

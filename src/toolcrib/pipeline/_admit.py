@@ -52,7 +52,7 @@ __all__ = [
 async def pass_gates(
     call: LiveCall, grant: Grant | Denial | None = None, *, read: bool = False, ask: bool = True
 ) -> Outcome | None:
-    """Take a call through every gate before the tool, and admit it; or return the outcome that one of them gave.
+    """Pass a call through every gate before the tool, and admit it; or return the outcome that one of them gave.
 
     Args:
         grant: The answer to its approval request, if it is known.
@@ -108,7 +108,7 @@ def _enter(call: LiveCall) -> None:
 
 
 async def pass_edited(call: LiveCall) -> Outcome | None:
-    """Take an admitted call that the host edited through steps 3 to 5 again."""
+    """Pass an admitted call that the host edited through steps 3 to 5 again."""
     with call:
         with call.activate():
             refused = await ask_gates(call, gates_of(call, "edited").after)

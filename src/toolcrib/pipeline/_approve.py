@@ -121,7 +121,7 @@ async def answered(
 
 
 async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
-    """Take the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
+    """Pass the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
     try:
         call.override(arguments)
     except (InvalidArguments, SchemaError) as error:
@@ -353,7 +353,7 @@ def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> N
 
 
 def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
+    """Use up an answer to a request for one call of this process; ApprovalError for one that does not fit."""
     if isinstance(answer, Grant) and (why := approvals.misfit(answer, request)):
         raise ApprovalError(request.tool, why)
     if call.run.approvals is not None:  # it lets one call begin, also of other processes
@@ -371,7 +371,7 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
 
 
 async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> approvals.ApprovalEntry | None:
-    """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run.
+    """Store an answer that did not come from the run's store there; without a store a standing grant holds in the run.
 
     Returns:
         The entry by which the call has begun before, as the store knows.

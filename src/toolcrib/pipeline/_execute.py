@@ -124,7 +124,7 @@ async def _no_values() -> AsyncGenerator[Any, None]:
 
 
 def _fail(call: LiveCall, error: BaseException) -> None:
-    """Have what the tool's own code raised become the outcome; what is to end more than the call goes on."""
+    """Convert what the tool's own code raised to the outcome; what is to end more than the call goes on."""
     if isinstance(error, asyncio.CancelledError) and _is_the_tools_own():
         call.set_result(error=_cancelled(call, error))
     else:
@@ -133,7 +133,7 @@ def _fail(call: LiveCall, error: BaseException) -> None:
 
 @asynccontextmanager
 async def _entered(call: LiveCall) -> AsyncGenerator[AsyncIterator[Any]]:
-    """Give the values of the tool's function, each step of it in the run's slot and the call's context."""
+    """Yield the values of the tool's function, each step of it in the run's slot and the call's context."""
     stream: AbstractAsyncContextManager[AsyncIterator[Any]] = _body(call, call.args.values, call.ctx)
     async with call.run.slot():
         with call.activate():
@@ -355,7 +355,7 @@ class BegunBefore(ApprovalRequired):
 
 
 async def note_begin(call: LiveCall) -> None:
-    """Note that the tool of a call is about to run, where the store has to know.
+    """Record that the tool of a call is about to run, where the store has to know.
 
     Raises:
         BegunBefore: It may not.
@@ -374,7 +374,7 @@ async def note_begin(call: LiveCall) -> None:
 
 
 async def note_end(call: LiveCall) -> None:
-    """Note what an executed call came to, before anyone outside has it; also of one that the host executed itself."""
+    """Record what an executed call came to, before anyone outside has it; also of one that the host executed itself."""
     store, request = call.run.approvals, call.request
     if store is None or request is None or call.execution.noted == "ended":
         return
@@ -388,7 +388,7 @@ async def note_end(call: LiveCall) -> None:
 
 
 async def note_interruption(call: LiveCall) -> None:
-    """Note that a call which was begun was broken off, also where its task is cancelled meanwhile."""
+    """Record that a call which was begun was broken off, also where its task is cancelled meanwhile."""
     store, request = call.run.approvals, call.request
     if store is not None and request is not None and call.execution.noted == "begun":
         call.update_execution(noted="ended")
@@ -396,7 +396,7 @@ async def note_interruption(call: LiveCall) -> None:
 
 
 async def forget_begin(call: LiveCall) -> None:
-    """Note that a call without approval has not begun: its tool asked for approval before it did anything."""
+    """Forget that a call without approval has begun: its tool asked for approval before it did anything."""
     store, request = call.run.approvals, call.request
     if store is not None and request is not None and call.execution.noted == "begun" and call.grant is None:
         call.update_execution(noted=None)

@@ -96,7 +96,7 @@ async def _delivered_value(call: LiveCall) -> Any:
 
 
 def deliver_reports(call: LiveCall) -> None:
-    """Have what the tool gives to `ctx.report` pass the deliveries, in order, before anyone has it."""
+    """Pass what the tool gives to `ctx.report` through the deliveries, in order, before anyone has it."""
     ctx = call.ctx
     if ctx is None or ctx.report is None:
         return

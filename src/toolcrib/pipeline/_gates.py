@@ -103,7 +103,7 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
 
 
 def _revised(call: LiveCall, edited: Mapping[str, Any]) -> InvalidArguments | SchemaError | None:
-    """Take a hook's arguments in the place of those the call has; return why they do not fit, if they do not."""
+    """Replace the arguments of a call by a hook's; return why they do not fit, if they do not."""
     try:
         call.revise(edited)
     except (InvalidArguments, SchemaError) as error:

@@ -375,7 +375,7 @@ class LiveCall:
         return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
 
     def approve(self, grant: Grant | None) -> None:
-        """Note that the arguments as they are now were approved."""
+        """Record that the arguments as they are now were approved."""
         self.update_approval(digest=self.args.digest, grant=grant)
 
     def admit(self, *, gated: bool) -> None:
@@ -485,7 +485,7 @@ class LiveCall:
         return outcome
 
     def _give_to_features(self, outcome: Outcome) -> None:
-        """Have the features of the run read what a model or a program is about to have of the outcome."""
+        """Read what a model or a program is about to have of the outcome into the features of the run."""
         match outcome:
             case Completed():
                 origin, value = ("result" if outcome.source == "tool" else "hook"), outcome.value

@@ -104,7 +104,7 @@ class Pipeline:
     async def run(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> Outcome:
-        """Take a call from its arguments to its outcome.
+        """Run a call from its arguments to its outcome.
 
         Args:
             call: A new call; or a stored one, which is recovered: its hooks are not run again.
@@ -132,7 +132,7 @@ class Pipeline:
     def run_sync(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> Outcome:
-        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        """Run a call as `run` does, from plain code; RuntimeError where an event loop runs already."""
         return run_sync(self.run(call, run, grant=grant), instead="await pipeline.run(...)")
 
     @overload
@@ -232,7 +232,7 @@ class Pipeline:
         hooks: HookSet | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> Call | Outcome:
-        """Take a call through every gate before the tool.
+        """Pass a call through every gate before the tool.
 
         Args:
             call: A new call, one that `receive` has read, a suspended one, or one that was admitted and not executed:
@@ -306,7 +306,7 @@ class Pipeline:
         begun: int = 1,
         used: Grant | None = None,
     ) -> Call | Outcome:
-        """Take up a call that was stored: availability, limits and approval are asked again, hooks are not.
+        """Recover a call that was stored: availability, limits and approval are asked again, hooks are not.
 
         A call that was begun and is not known to have ended is executed again when its tool is idempotent, with the
         same key. Otherwise it is suspended, and its request says that it is in doubt: `request.grant()` has it done,

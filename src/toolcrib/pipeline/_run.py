@@ -328,7 +328,7 @@ class Run:
         return used <= most
 
     def restore(self, counted: Mapping[str, Any]) -> None:
-        """Take over what `counted` said of the run in another process; nothing that was counted is forgotten."""
+        """Restore what `counted` said of the run in another process; nothing that was counted is forgotten."""
         state, counted = self._state, StoredFields("Run", counted)
         for kept, key in ((state.calls, "calls"), (state.retries, "retries")):
             for name, count in counted.get(key, {}).items():
@@ -416,7 +416,7 @@ class Run:
         return map(self._feature_state, self.feature_parts)
 
     def read(self, given: ModelInput) -> None:
-        """Have the features read a value that a model or a program is about to read."""
+        """Read a value that a model or a program is about to read into the features."""
         for state in self._feature_states():
             state.read(given, self)
 
@@ -474,13 +474,13 @@ class Run:
             self._state.grants = (*self._state.grants, grant)
 
     def claim(self, mark: str) -> bool:
-        """Note that what may be used once was used; return False when it was used before."""
+        """Claim what may be used once; return False when it was used before."""
         fresh = mark not in self._state.used
         self._state.used.add(mark)
         return fresh
 
     def release(self, mark: str) -> None:
-        """Note that what was used once was not used after all."""
+        """Release a claim: what may be used once was not used after all."""
         self._state.used.discard(mark)
 
     # --- the client

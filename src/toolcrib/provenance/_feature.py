@@ -61,7 +61,7 @@ class RunProvenance(FeatureState):
     # --- what the run reads
 
     def read_descriptions(self, toolset: Toolset, run: Run) -> None:
-        """Have a run read what servers that the host does not trust say of their tools; of the same tools, once."""
+        """Read what servers that the host does not trust say of their tools into a run; of the same tools, once."""
         if self._listed is toolset:
             return
         self._listed = toolset

@@ -77,13 +77,13 @@ class Memory(Origins):
         return program in self._early
 
     def expect(self, key: str) -> bool:
-        """Note that what has this key is read now, or is not to be read; False when that was known."""
+        """Record that what has this key is read now, or is not to be read; False when that was known."""
         is_new = key not in self._expected
         self._expected.add(key)
         return is_new
 
     def expect_result(self, call_id: str, tool: str) -> None:
-        """Note that the result of a call is read where the call is made."""
+        """Record that the result of a call is read where the call is made."""
         self._results.setdefault((call_id, tool), "")
 
     def is_expected(self, call_id: str, tool: str, key: str) -> bool:
@@ -102,14 +102,14 @@ class Memory(Origins):
         return known in ("", key)
 
     def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
-        """Note that the result of a call, before it is read, is untrusted or private, beyond what its tool declares."""
+        """Mark the result of a call, before it is read, as untrusted or private, beyond what its tool declares."""
         if untrusted or private:
             self.is_whole = False
             before = self._warned.get(call_id, (False, False))
             self._warned[call_id] = untrusted or before[0], private or before[1]
 
     def wait(self, work: Callable[[], None]) -> None:
-        """Have something read later, by `settle`, which has to come before any question of origin."""
+        """Defer a reading to `settle`, which has to come before any question of origin."""
         self._waiting.append(work)
 
     @property
@@ -187,7 +187,7 @@ class Memory(Origins):
                     self._echoes[number] = own
 
     def write(self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str]) -> None:
-        """Note what a call with an effect writes: where it is read again, it is no more trusted than it is now.
+        """Record what a call with an effect writes: where it is read again, it is no more trusted than it is now.
 
         Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
         what decides. The words of what is said are unknown where they come back.
@@ -215,7 +215,7 @@ class Memory(Origins):
                 self._sources.append(piece)
 
     def lose(self) -> None:
-        """Note that it read text of others which is not here: from now on no result counts as trusted."""
+        """Record that it read text of others which is not here: from now on no result counts as trusted."""
         self._left, self.is_whole = -1, False
 
     @property

@@ -128,7 +128,7 @@ class Origins:
         return found is not None and found.kind == "trusted"
 
     def _find_washed(self, text: str) -> None:
-        """Note the words of a trusted text that come back from where the model had written them, and are new."""
+        """Find the words of a trusted text that come back from where the model had written them, and are new."""
         if self._written.isdisjoint(words_in(flat(text))):
             return
         for piece in filter(self._is_new, dict.fromkeys(pieces_of(flat(text)))):

@@ -70,7 +70,7 @@ class Trace:
         came: Any = None,
         earlier_runs: tuple[str, ...] = (),
     ) -> None:
-        """Note the arguments, and how the call came.
+        """Record the arguments, and how the call came.
 
         Args:
             requested: The arguments, as they may be shown; like `came`, it may be a `partial` that returns them.
@@ -98,32 +98,32 @@ class Trace:
         return carried(self._tracing, "call", self._call.id, self._run.id)
 
     def decided(self, note: DecisionNote, *, given: bool = False) -> None:
-        """Note what a decision hook said, or one that the host gave for this call alone."""
+        """Record what a decision hook said, or one that the host gave for this call alone."""
         self.decisions = (*self.decisions, note)
         self._emit("decided", {**note.to_dict(), "given": True} if given else note.to_dict())
 
     def overridden(self, arguments: Mapping[str, Any]) -> None:
-        """Note the arguments that an approver gave in the place of the call's, as they may be shown."""
+        """Record the arguments that an approver gave in the place of the call's, as they may be shown."""
         self._emit(
             "decided", {"hook": "approver", "decision": "run", "reason": "gave other arguments", "arguments": arguments}
         )
 
     def answered(self, answer: dict[str, Any]) -> None:
-        """Note who said yes or no."""
+        """Record who said yes or no."""
         self.approval = answer
         self._emit("decided", {"approval": answer})
 
     def suspended(self, request: ApprovalRequest) -> None:
-        """Note that a person is asked."""
+        """Record that a person is asked."""
         self._emit("suspended", {"request": request.to_record()})
 
     def started(self, arguments: Any) -> None:
-        """Note that the tool begins, with its final arguments, or a `partial` that returns them."""
+        """Record that the tool begins, with its final arguments, or a `partial` that returns them."""
         self.arguments = arguments
         self._emit("started", partial(_with_arguments, arguments))
 
     def yielded(self, value: Any) -> None:
-        """Note one value of a stream, or how far the call has come."""
+        """Record one value of a stream, or how far the call has come."""
         if type(value) is schema.Progress:
             self._progressed(value)
             return
@@ -138,7 +138,7 @@ class Trace:
         self._emit("progressed", {"progress": progress.progress, "total": progress.total, "message": message})
 
     def asked(self, about: Mapping[str, Any]) -> int | None:
-        """Note what the tool asks; return what `was_answered` is to be given, None for what is not kept."""
+        """Record what the tool asks; return what `was_answered` is to be given, None for what is not kept."""
         if self.closed or len(self._questions) >= _MAX_ASKED:
             return None
         kept = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
@@ -148,7 +148,7 @@ class Trace:
         return number
 
     def was_answered(self, number: int, said: Mapping[str, Any], duration_ms: float) -> None:
-        """Note what came of a question."""
+        """Record what came of a question."""
         result = {name: value for name, value in said.items() if value} | {"duration_ms": round(duration_ms, 3)}
         asked = self._questions[number - 1]
         asked |= result
@@ -156,7 +156,7 @@ class Trace:
             self._emit("answered", {"number": number, "what": asked["what"], "of": asked["of"], **result})
 
     def logged(self, level: str, data: Any, logger: str) -> None:
-        """Note a line that the tool logs."""
+        """Record a line that the tool logs."""
         self._lines += 1
         if self.closed or self._lines > _MAX_LINES + 1:
             return

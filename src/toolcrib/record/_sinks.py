@@ -62,7 +62,7 @@ class Sink(Protocol):
     """Receives the events of calls as they happen; it must be quick, and must not call tools."""
 
     def emit(self, event: CallEvent) -> None:
-        """Take one event."""
+        """Receive one event."""
         ...
 
 
@@ -71,7 +71,7 @@ class ActivitySink(Protocol):
     """A sink that also gets events of what makes the calls: agents, turns, programs, sessions, requests."""
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take one event."""
+        """Receive one event."""
         ...
 
 

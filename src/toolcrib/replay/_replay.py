@@ -80,7 +80,7 @@ async def replay(
     since: datetime | None = None,
     limit: int | None = None,
 ) -> Replay:
-    """Take recorded calls through the gates of `tools`, in their order, and return what would differ.
+    """Replay recorded calls through the gates of `tools`, in their order, and return what would differ.
 
     Every gate before a tool is asked: validation, decision hooks, pre hooks, the policy, approval. No tool is executed,
     and no post hook or observer runs; what was recorded stands in. What the host decided is as it was recorded: what it
@@ -135,7 +135,7 @@ class _Progress:
     concluded: Outcome | None = None
 
     def take(self, found: Rehearsed, *, asked: bool) -> None:
-        """Take in what the gates gave."""
+        """Collect what the gates gave."""
         self.made, self.arguments = found.made, found.arguments
         self.asked = self.asked or asked or isinstance(found.made, Suspended)
         self.by = next((note.hook for note in reversed(found.notes) if note.decision != "run"), self.by)
@@ -190,7 +190,7 @@ class _Replay:
         return found
 
     async def _came(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
-        """Take a call through the gates when it comes, or is taken up."""
+        """Pass a call through the gates when it comes, or is resumed."""
         own = self._run(call.run_id)
         for text in attempt.came.get("heard", ()):
             self.heard.add(call.run_id)

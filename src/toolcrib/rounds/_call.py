@@ -362,7 +362,7 @@ def edited_arguments(call: DecodedCall[Any]) -> dict[str, Any] | None:
 
 
 def ask_now(call: DecodedCall[Any]) -> bool:
-    """Do what `ask` does where nothing is asked about the call; return whether that is so."""
+    """Ask as `ask` does where nothing is asked about the call; return whether that is so."""
     live = call.pipeline_call
     if isinstance(live, ToolCall):
         return False
@@ -392,7 +392,7 @@ async def ask(call: DecodedCall[Any], hooks: HookSet | None = None) -> None:
 
 
 async def resolve(call: DecodedCall[Any], answer: Grant | Denial | None) -> None:
-    """Take up a suspended call with a person's answer; with None the run's store and approver are asked."""
+    """Resume a suspended call with a person's answer; with None the run's store and approver are asked."""
     if isinstance(call.outcome, Suspended):
         _take(call, await call.pipeline.recover(call.outcome, call.run, grant=answer))
 
@@ -427,7 +427,7 @@ async def finish(call: DecodedCall[Any], output: Any, error: Exception | None) -
 
 
 def finish_now(call: DecodedCall[Any], output: Any, error: Exception | None) -> Outcome | None:
-    """Do what `finish` does where there is no post hook to await; else return None."""
+    """Finish as `finish` does where there is no post hook to await; else return None."""
     return call.pipeline.finish_now(_executed(call, output, error))
 
 

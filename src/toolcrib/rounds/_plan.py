@@ -133,7 +133,7 @@ class ToolRoundPlan(StoredRound):
         return self
 
     async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
-        """Take up the suspended calls with people's answers, and return the plan.
+        """Resume the suspended calls with people's answers, and return the plan.
 
         With no answers at all, the run's store and approver are asked again.
 

@@ -30,7 +30,7 @@ __all__ = ["count_as_read", "read_provider_parts", "read_reply", "recall_transcr
 def recall_transcript(
     run: Run, tools: Toolset, transcript: Sequence[Any], format: WireFormat | ProviderFormat = "openai"
 ) -> None:
-    """Have a run know what a transcript says, where it has a `provenance` policy.
+    """Read what a transcript says into a run, where it has a `provenance` policy.
 
     What the user says in it are the user's words. What a tool of the provider's own brought is a stranger's, and so are
     the descriptions of tools that other servers list. A result is labelled as its tool's, and one of a tool that is not
@@ -75,7 +75,7 @@ def recall_transcript(
 
 
 def count_as_read(run: Run, old: Sequence[Any], new: Sequence[Any]) -> None:
-    """Have a run count the items of a transcript as read: they are those of another one, in another format.
+    """Count the items of a transcript as read by a run: they are those of another one, in another format.
 
     Args:
         run: The run, which has read the other one.
@@ -98,7 +98,7 @@ def _says_something(item: Mapping[str, Any]) -> bool:
 
 
 def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
-    """Have a run read what tools of the provider's own brought, in an item that is not the user's.
+    """Read what tools of the provider's own brought into a run, in an item that is not the user's.
 
     Args:
         run: The run.
@@ -108,7 +108,7 @@ def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
 
 
 def read_reply(run: Run, reply: object) -> None:
-    """Have a run with a `provenance` policy read what the provider notes in a reply beside what the model wrote.
+    """Read what the provider notes in a reply beside what the model wrote into a run with a `provenance` policy.
 
     Args:
         run: The run.
@@ -122,7 +122,7 @@ def read_reply(run: Run, reply: object) -> None:
 
 
 def _read_parts(run: Run, parts: Iterable[ProviderPart]) -> None:
-    """Have a run read parts; where one does not show all that the model has read, the run has lost it."""
+    """Read parts into a run; where one does not show all that the model has read, the run has lost it."""
     for part in parts:
         call = ToolCall(part.tool, {}, part.id)
         for text in part.texts:

@@ -173,7 +173,7 @@ class ToolRound(StoredRound):
     def run_sync(
         self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
     ) -> ToolRoundPlan:
-        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        """Run the round as `run` does, from plain code; RuntimeError where an event loop runs already."""
         return run_sync(self.run(transcript, dispatch, hooks=hooks), instead="await round.run(...)")
 
     def __repr__(self) -> str:

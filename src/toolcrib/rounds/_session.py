@@ -367,7 +367,7 @@ class Session(SessionState):
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
     ) -> SessionResult[Any]:
-        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        """Run the session as `run` does, from plain code; RuntimeError where an event loop runs already."""
         work = self.run(dispatch, max_rounds=max_rounds, hooks=hooks, **keywords)
         return run_sync(work, instead="await session.run(...)")
 

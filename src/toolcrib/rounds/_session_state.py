@@ -145,7 +145,7 @@ class SessionState:
         format: WireFormat | None = None,
         drop: bool = False,
     ) -> tuple[str, ...]:
-        """Have another model go on with the session, of another provider perhaps, and return what it is not told.
+        """Switch the session to another model, of another provider perhaps, and return what that model is not told.
 
         The transcript is written in the other format, as `Transcript.switched` does it. `provider_tools` of the session
         are those of the provider before, and are left out then.

@@ -73,7 +73,7 @@ class Known(ReadItems):
         self.items, self.ids = [], set()
 
     def add(self, items: Iterable[Any], ids: Iterable[str]) -> None:
-        """Note that these items follow, and that all is in order up to their end."""
+        """Add these items, and mark all up to their end as in order."""
         self.items.extend(items)
         self.ids.update(ids)
 

@@ -68,7 +68,7 @@ class SchemaGenerator(GenerateJsonSchema):
 
 
 def _require_tags(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> None:
-    """Have the discriminator of a union required: pydantic wants it even where it has a default."""
+    """Require the discriminator of a union: pydantic wants it even where it has a default."""
     for part in subschemas(schema):
         match part.get("discriminator"):
             case {"propertyName": str(key), "mapping": {**members}}:

@@ -181,7 +181,7 @@ def repeated_keys(raw: str | bytes) -> tuple[FieldProblem, ...]:
 
 
 def _locate(number: int, detail: Mapping[str, Any], given: Any) -> _Misfit:
-    """Tell the keys in an error's location from the names of union branches, by walking the input along it."""
+    """Separate the keys in an error's location from the names of union branches, by walking the input along it."""
     location: Sequence[int | str] = detail["loc"]
     path: list[int | str] = []
     branches: list[tuple[int, str]] = []

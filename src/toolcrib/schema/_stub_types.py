@@ -94,7 +94,7 @@ class StubTypes:
 
     @contextmanager
     def walking(self, root: Any, tool: str) -> Generator[SchemaWalk]:
-        """Give the walk over a schema of a tool; what was defined on one that became too large is forgotten."""
+        """Return the walk over a schema of a tool; what was defined on one that became too large is forgotten."""
         walk = SchemaWalk(root, tool)
         try:
             yield walk

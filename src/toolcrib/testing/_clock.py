@@ -28,7 +28,7 @@ class FakeClock:
         return self._advanced + (time.monotonic() - self._began) * self._speed
 
     def advance(self, seconds: float) -> None:
-        """Let this number of seconds pass; what sleeps until then goes on."""
+        """Advance the time by this number of seconds; what sleeps until then goes on."""
         self._advanced += seconds
         self._changed.set()
         self._changed = asyncio.Event()

@@ -102,7 +102,7 @@ class LinkedClient:
         raise ClientAnswerError(self._ctx.tool_name, problem)
 
     async def _asked_by_host(self, request: ElicitRequest, fields: Form, kind: ClientFeature) -> Elicited[Any]:
-        """Have the approver of the run answer a question, or a person who reads its approval store."""
+        """Ask the approver of the run to answer a question, or a person who reads its approval store."""
         ctx = self._ctx
         if not can_ask_person(ctx):
             why = f"{self._lack(kind)}; use a client with elicitation, or give the run an approver or an approval store"
@@ -189,7 +189,7 @@ class LinkedClient:
         return f"its client does not take such requests, or the host does not let them through ({feature})"
 
     def _give_to_features(self, answer: Any) -> None:
-        """Have the features of the run read what the client answered."""
+        """Read what the client answered into the features of the run."""
         if self._read is not None:
             self._read(ModelInput("client", answer, request=ToolCall(self._ctx.tool_name, {}, self._ctx.call_id)))
 

@@ -104,7 +104,7 @@ class _Node:
         self.parent, self.is_list, self.has_untrusted = parent, is_list, False
 
     def mark(self, nodes: Sequence[_Node]) -> None:
-        """Note that an untrusted text is in it, and so in all that it is in."""
+        """Mark it, and all that it is in, as containing untrusted text."""
         node: _Node | None = self
         while node is not None and not node.has_untrusted:
             node.has_untrusted = True

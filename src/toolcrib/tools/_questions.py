@@ -60,7 +60,7 @@ def asking(
     about: Mapping[str, Any] | None = None,
     clocks: Deadline | None = None,
 ) -> Generator[Asked]:
-    """Let the clocks around the call stand for the body, which asks, and record what is asked and what comes of it.
+    """Pause the deadlines around the call for the body, which asks, and record what is asked and what comes of it.
 
     Args:
         ctx: The call.

@@ -112,7 +112,7 @@ class _Handling:
         self._signal: Exception | None = None
 
     async def make(self, tool: Member, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        """Have the tool run with these arguments, and return its value."""
+        """Run the tool with these arguments, and return its value."""
         context = self._context
         if arguments != self._arguments and "approval_response" in context.metadata:
             return await Member.make(tool, ctx, arguments)  # the framework would ask about its own arguments again

@@ -128,7 +128,7 @@ class ToolProvider(GatedProvider):
     async def before_run(
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Give the agent the tools for one run."""
+        """Add the tools to the agent for one run."""
         await super().before_run(agent=agent, session=session, context=context, state=state)
         context.extend_tools(self.source_id, self._listed)
 

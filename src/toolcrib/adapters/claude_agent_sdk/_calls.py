@@ -66,7 +66,7 @@ class Gates(ABC):
         return options
 
     async def pre_tool_use(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Take a call through the gates before Claude Code runs it; defer it where a person has to answer."""
+        """Pass a call through the gates before Claude Code runs it; defer it where a person has to answer."""
         name: str = given["tool_name"]
         tools = self.tools_of(name)
         if tools is None:
@@ -141,7 +141,7 @@ class Gates(ABC):
         return True
 
     def note(self, session_id: str, request: ApprovalRequest) -> None:
-        """Note what a person has to decide."""
+        """Record what a person has to decide."""
         known = self._waiting.get(session_id, {})
         self._waiting.keep(session_id, {**known, request.id: request})
 

@@ -123,7 +123,7 @@ class _GuardGates(Gates):
         return replace(options, settings=asking(options, names), can_use_tool=self.can_use_tool)
 
     async def can_use_tool(self, name: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        """Take a call through the gates where its hook was not called; ask as Claude Code would do without us."""
+        """Pass a call through the gates where its hook was not called; ask as Claude Code would do without us."""
         tools, id = self.tools_of(name), context.tool_use_id or ""
         if tools is None:
             return await self._their_word(name, given, context)

@@ -128,7 +128,7 @@ class DurableToolkit(Answers):
         principal: str | None = None,
         conversation_id: str | None = None,
     ) -> DurableProgram:
-        """Let a program wait in the queue, and return what follows it.
+        """Enqueue a program, and return what follows it.
 
         Args:
             code: The program.
@@ -254,7 +254,7 @@ class DurableProgram:
             await asyncio.sleep(polling)
 
     async def cancel(self) -> bool:
-        """Let it make no further call and never go on; return whether it had yet to end.
+        """Cancel it: it makes no further call and never goes on; return whether it had yet to end.
 
         Raises:
             EngineError: There is none of this id.
@@ -292,7 +292,7 @@ async def enqueue_program(
     *,
     tools: Iterable[str] = (),
 ) -> DurableProgram:
-    """Let a program wait for a worker that has the durable toolkit of this name; this process need not have it.
+    """Enqueue a program for a worker that has the durable toolkit of this name; this process need not have it.
 
     Args:
         tools: The functions that it calls, where this process knows them: a worker that lacks one leaves the program to

@@ -26,7 +26,7 @@ class QueueLooks:
         self._at = dict.fromkeys(self._polling, clock.monotonic())
 
     def note(self, name: str) -> None:
-        """Note that a queue was looked at."""
+        """Record that a queue was looked at."""
         if name in self._at:
             self._at[name] = self._clock.monotonic()
 

@@ -72,7 +72,7 @@ class CallOfGraph:
         return self._tools.pipeline.has_deliveries(self._call.name, self._run)
 
     def forget(self) -> None:
-        """Have the call made anew when the graph replays it: its tool interrupted the graph itself."""
+        """Forget the call, so that it is made anew when the graph replays it: its tool interrupted the graph itself."""
         self._tools.forget(self._call, self._run)
 
     async def outcome(self) -> Outcome:
@@ -86,7 +86,7 @@ class CallOfGraph:
         return outcome
 
     def outcome_now(self) -> Outcome:
-        """Do the same in a thread that runs no event loop."""
+        """Return the same in a thread that runs no event loop."""
         suspended, known = run_sync(self._begin())
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended

@@ -50,7 +50,7 @@ class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Do the same in an event loop."""
+        """Guard a request to the model in an event loop."""
         return self._record(request, await handler(request))
 
     def _record(self, request: ModelRequest[Any], made: Any) -> Any:
@@ -81,7 +81,7 @@ class GuardMiddleware(UsageMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Do the same in an event loop."""
+        """Guard a request to the model in an event loop."""
         self._check(request.tools)
         return await super().awrap_model_call(request, handler)
 
@@ -154,7 +154,7 @@ class _Handling:
         self._error: Exception | None = None
 
     async def make(self, arguments: dict[str, Any], *, is_approved: bool = False) -> Any:
-        """Have the tool run with these arguments, and return its value."""
+        """Run the tool with these arguments, and return its value."""
         made = cast("Any", {**self.request.tool_call, "args": arguments})
         request = self.request.override(tool_call=made)
         try:

@@ -85,7 +85,7 @@ class _ResultChecks:
 
 
 def check_tools_one_by_one(session: ClientSession) -> None:
-    """Have a session leave out of a listing what it cannot read, where `unreadable_tools` takes it.
+    """Leave out of a session's listings what it cannot read, where `unreadable_tools` takes it.
 
     By itself the session refuses the whole list for one tool.
     """

@@ -118,7 +118,7 @@ class KeptConnection:
         return self._loss if self._fault is None else self._fault.problem
 
     def _note_state(self) -> None:
-        """Note when the server came or went."""
+        """Record when the server came or went."""
         if self._has_connection() != self._is_up:
             self._is_up, self._state_since = not self._is_up, now()
 
@@ -254,7 +254,7 @@ class KeptConnection:
             self._begin_relisting()
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
-        """Have the server send log lines from this level on; one that does not want to is left as it is."""
+        """Set the level from which on the server sends log lines; one that refuses is left as it is."""
         if self.connection is None or self.connection.broken:
             return
         try:
@@ -269,7 +269,7 @@ class KeptConnection:
         self.subscriptions.updated(uri)
 
     def elicitation_completed(self, elicitation_id: str) -> None:
-        """Have what waits for a person's visit to an address go on."""
+        """Resume what waits for a person's visit to an address."""
         self._requests.completed(elicitation_id)
 
     def list_changed(self) -> None:

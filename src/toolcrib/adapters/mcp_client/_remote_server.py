@@ -163,7 +163,7 @@ class RemoteServer:
         return await send()
 
     async def _visit(self, pages: Sequence[types.ElicitRequestURLParams], asked: set[str]) -> None:
-        """Have a person visit pages, each once; where the server wants one again, wait until it says that they did."""
+        """Ask a person to visit pages, each once; where the server wants one again, wait until it says they did."""
         for page in pages:
             name = page.elicitation_id or page.url
             if name in asked:
@@ -242,7 +242,7 @@ class RemoteServer:
         await self._request_outside(ask, f"while {uri} was subscribed to")
 
     def announce(self, uri: str) -> None:
-        """Have the listeners hear that a resource is updated."""
+        """Notify the listeners that a resource is updated."""
         for listener in [*self.listeners]:
             listener.changed(uri)
 

@@ -63,7 +63,7 @@ class ServerRequests:
         self._pages: dict[str, asyncio.Event] = {}
 
     def call_began(self, ctx: RunContext[Any]) -> None:
-        """Note a call that the server is about to get, with the deadlines around it."""
+        """Register a call that the server is about to get, with the deadlines around it."""
         self.calls.append(ctx)
         self._clocks[id(ctx)] = current_deadline()
 
@@ -129,7 +129,7 @@ class ServerRequests:
 
     @contextmanager
     def _asking(self, ctx: RunContext[Any] | None, kind: AskedKind, of: str, text: str) -> Generator[Asked]:
-        """Note that a call waits while a request of the server is answered, which belongs to the record of the call."""
+        """Record that a call waits while a request of the server, which is part of its record, is answered."""
         if ctx is None:
             yield Asked()
             return
@@ -192,7 +192,7 @@ class ServerRequests:
         return isinstance(answer, types.ElicitResult) and answer.action == "accept"
 
     def completed(self, elicitation_id: str) -> None:
-        """Note that a person is done with a page."""
+        """Record that a person is done with a page."""
         self._page(elicitation_id).set()
 
     async def wait_for_page(self, elicitation_id: str, seconds: float) -> None:

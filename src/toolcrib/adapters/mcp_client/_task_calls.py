@@ -115,7 +115,7 @@ class TaskCall:
 
     @contextmanager
     def current(self, limit: Deadline | None) -> Generator[None]:
-        """Have a task that begins inside be this one.
+        """Set this task as the one that begins inside.
 
         Args:
             limit: The deadline of the call, which stands while the task is followed: each request has its own.

@@ -197,7 +197,7 @@ class ToolServer(ABC):
         return await (reply if activity is None else _traced(activity, reply))
 
     def _open(self, request: ToolRequest, *, by_form: bool) -> None:
-        """Give a request the run that its call is made in, with what may be asked of its client.
+        """Open the run that a request's call is made in, with what may be asked of its client.
 
         Args:
             by_form: Whether the client can be asked for approval during the call.

@@ -88,7 +88,7 @@ class Invocation:
         return await self.tools.shows(self.name, self.run_of(ctx))
 
     async def needs_approval(self, ctx: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
-        """Take a call through the gates, and return whether a person has to answer before it goes on."""
+        """Pass a call through the gates, and return whether a person has to answer before it goes on."""
         call = ToolCall(self.name, json.dumps(arguments), call_id)
         return await self.tools.admit(call, self.run_of(ctx)) is not None
 

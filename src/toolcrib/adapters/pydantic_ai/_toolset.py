@@ -208,7 +208,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         record_usage(self._agent_run, map(_counted, said), self._toolset.sinks)
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
-        """Have the run know what the messages say since the call before: also results of other toolsets' tools."""
+        """Read what the messages say since the call before into the run: also results of other toolsets' tools."""
         if (provenance := provenance_of(run)) is not None:
             provenance.memory.expect_result(call.id, call.name)
         size = len(self._recalled)

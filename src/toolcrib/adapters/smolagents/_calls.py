@@ -127,7 +127,7 @@ class AgentCalls:
         return shown.text
 
     def settle(self, request: ApprovalRequest, outcome: Outcome) -> None:
-        """Note what came of a call that was suspended."""
+        """Record what came of a call that was suspended."""
         self.waiting.pop(request.id, None)
         if isinstance(outcome, Suspended):
             self.waiting[outcome.request.id] = outcome.request

@@ -28,7 +28,7 @@ def as_tools(
     sinks: Iterable[Sink] = (),
     suspended: SuspendedCallStore | None = None,
 ) -> A:
-    """Give tools to an agent, and return it; every call goes over the pipeline.
+    """Add tools to an agent, and return it; every call goes over the pipeline.
 
     A call that needs approval, and has no approver, ends the run of the agent after the step, with smolagents' own
     `AgentError`: `approval_requests` says what a person is asked, and `answers` makes the task that the agent goes on

@@ -95,7 +95,7 @@ class FrameworkTools:
         return made
 
     async def admit(self, call: ToolCall, run: Run, *, answer: Answer | None = None) -> Suspended | None:
-        """Take a call through every gate before its tool, for a framework that asks first whether a person has to.
+        """Pass a call through every gate before its tool, for a framework that asks first whether a person has to.
 
         Args:
             answer: Gives the answer to a suspended call, for a framework that asks again when it goes on; the run's
