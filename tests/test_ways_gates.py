@@ -8,6 +8,7 @@ import pytest
 
 from tests.ways import appending, each_representative, representatives
 from toolcrib.approvals import MemoryApprovalStore, approve_all
+from toolcrib.budgets import Budgets, Cost, Limit
 from toolcrib.calls import (
     ApprovalRequest,
     Ask,
@@ -20,7 +21,7 @@ from toolcrib.calls import (
     Rejected,
     Suspended,
 )
-from toolcrib.testing import Way
+from toolcrib.testing import FakeClock, Way
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -214,3 +215,35 @@ async def test_a_yes_within_bounds_covers_further_calls_of_the_run_and_no_others
 
     assert [isinstance(outcome, Completed) for outcome in outcomes] == [True, True, False, False]
     assert (ran, asked) == ([("x1", 1), ("x3", 3)], [1, 4, 2])
+
+
+@each_representative
+async def test_calls_over_a_limit_are_refused_with_the_time_when_they_are_free_again(way: Way) -> None:
+    ran, clock = list[Any](), FakeClock()
+    caller = way(Toolset([appending(ran)]).with_gates(Budgets([Limit(calls=2, per="minute", by="tool")], clock=clock)))
+
+    outcomes = [await caller.call("append", {"text": f"x{number}"}) for number in range(3)]
+    clock.advance(61)
+    outcomes.append(await caller.call("append", {"text": "x4"}))
+
+    assert [isinstance(outcome, Completed) for outcome in outcomes] == [True, True, False, True]
+    assert isinstance(outcomes[2], Rejected), outcomes[2]
+    assert "free again at 1970-01-01T00:01:01+00:00, in 61 s" in caller.shown[2]
+    assert ran == [("x0", 1), ("x1", 1), ("x4", 1)]
+
+
+@representatives("answer")
+async def test_calls_over_a_budget_suspend_until_a_person_says_yes(way: Way) -> None:
+    ran = list[Any]()
+    tool = appending(ran, cost=Cost(lambda arguments: arguments["times"], "EUR"))
+    limit = Limit(spend=5, currency="EUR", per="day", over="ask")
+    caller = way(Toolset([tool]).with_gates(Budgets([limit], clock=FakeClock())))
+
+    await caller.call("append", {"text": "x", "times": 4})
+    waiting = await caller.call("append", {"text": "y", "times": 2})
+    assert isinstance(waiting, Suspended), waiting
+    outcome = await caller.answer(waiting, waiting.request.grant())
+
+    assert "of which 4 are used. It costs 2 EUR" in waiting.request.reason
+    assert isinstance(outcome, Completed), outcome
+    assert ran == [("x", 4), ("y", 2)]

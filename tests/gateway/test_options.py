@@ -14,7 +14,7 @@ from toolcrib.adapters.mcp_client import server_of
 from toolcrib.calls import Suspended
 from toolcrib.errors import TargetError
 from toolcrib.gateway import GatewayFile, read_gateway, toolset_of_file
-from toolcrib.pipeline import CallLimits
+from toolcrib.pipeline import CallLimits, Run
 
 
 def written(tmp_path: Path, section: Any, **servers: Any) -> Path:
@@ -86,6 +86,34 @@ async def test_each_server_has_the_defaults_where_it_says_nothing(tmp_path: Path
     assert of == ["held", "free", None]
 
 
+async def test_budgets_hold_for_all_processes_that_serve_the_file(tmp_path: Path) -> None:
+    budgets = {
+        "limits": [
+            {"calls": 3, "per": "day", "by": ["principal", "group"]},
+            {"spend": 10, "currency": "EUR", "tools": ["add"], "over": "ask"},
+        ],
+        "costs": {"add": {"argument": "a", "currency": "EUR"}},
+        "groups": {"ann": "sales"},
+    }
+    path, found = written(tmp_path, {"budgets": budgets}), list[str]()
+
+    for number in (6, 5, 4, 0):
+        async with toolset_of_file(path, ENVIRONMENT).open() as opened:
+            outcome = await outcome_of(opened, "add", run=Run(principal="ann"), a=number, b=1)
+            found.append(outcome.request.reason if isinstance(outcome, Suspended) else outcome.kind)
+
+    over = "`add` is over its limit: at most 10 EUR in all of add, of which 6 are used. It costs 5 EUR."
+    assert (tmp_path / "usage.db").exists()
+    assert found == ["completed", f"{over} Waiting does not help.", "completed", "completed"]
+
+
+def test_a_database_of_budgets_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path, {"budgets": {"database": "gone/usage.db", "limits": [{"calls": 1}]}})
+
+    with pytest.raises(TargetError, match=r"`toolcrib\.budgets`: .*gone"):
+        toolset_of_file(path, ENVIRONMENT)
+
+
 async def test_labels_are_what_a_policy_goes_by_in_place_of_the_server_s_hints(tmp_path: Path) -> None:
     labels = {"add": {"effect": "send", "readers": ["ann"]}, "*": {"source": "trusted", "content": ["n"]}}
     path = written(tmp_path, {}, small=small(toolcrib={"labels": labels, "trusted": True}))
@@ -95,6 +123,13 @@ async def test_labels_are_what_a_policy_goes_by_in_place_of_the_server_s_hints(t
 
     assert (add.effect, tuple(add.readers or ()), add.source) == ("send", ("ann",), "untrusted")
     assert (facts.source, tuple(facts.content)) == ("trusted", ("n",))
+
+
+def test_a_limit_by_group_without_groups_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path, {"budgets": {"limits": [{"calls": 1, "by": "group"}]}})
+
+    with pytest.raises(TargetError, match=r"`toolcrib\.budgets`: .*no groups are given"):
+        toolset_of_file(path, ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +143,9 @@ async def test_labels_are_what_a_policy_goes_by_in_place_of_the_server_s_hints(t
         ({"provenance": "gone.toml"}, "`toolcrib.provenance`: "),
         ({"name": 3}, "`toolcrib.name`: input should be a valid string; got 3"),
         ({"instructions": "${GONE}"}, "`toolcrib.instructions`: the environment variable GONE is not set"),
+        ({"budgets": {"limits": [{}]}}, "`toolcrib.budgets.limits.0`: Limit: give calls or spend, and not both"),
+        ({"budgets": {"limits": [{"calls": 1, "per": "week"}]}}, "`toolcrib.budgets.limits.0.per"),
+        ({"budgets": {"costs": {"add": {"currency": "EUR"}}}}, "`toolcrib.budgets.costs.add`: it has amount or arg"),
         ([], "`toolcrib`: "),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.agent_framework_gates import AGENT_FRAMEWORK_GATES
+from tests.mutants.budget_gates import BUDGET_GATES
 from tests.mutants.claude_agent_sdk_gates import CLAUDE_AGENT_SDK_GATES
 from tests.mutants.code_gates import CODE_GATES
 from tests.mutants.console_gates import CONSOLE_GATES
@@ -777,6 +778,7 @@ GATES: tuple[Gate, ...] = (
         ("tests/adapters/pydantic_ai",),
     ),
     *CLAUDE_AGENT_SDK_GATES,
+    *BUDGET_GATES,
     *CODE_GATES,
     *CONSOLE_GATES,
     *CREDENTIALS_GATES,

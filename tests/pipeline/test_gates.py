@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import pytest
 
-from toolcrib.approvals import AgentContext, approve_all
+from toolcrib.approvals import AgentContext, MemoryApprovalStore, approve_all
 from toolcrib.calls import Ask, Complete, Completed, Failed, Outcome, Reject, Rejected, RunNormally, Suspended, ToolCall
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet, Occasion, Stage, per_value
-from toolcrib.pipeline import CallLimits, Pipeline, Run, is_call
+from toolcrib.pipeline import CallLimits, Durability, Pipeline, Run, is_call
 from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
 from toolcrib.results import MemoryResultStore
@@ -446,3 +446,113 @@ def test_explain_of_a_tool_without_gates_is_two_lines() -> None:
 def test_explain_names_the_tools_where_there_is_no_such() -> None:
     with pytest.raises(UnknownTool, match="send"):
         Pipeline([send]).explain("sent")
+
+
+# --- right before the tool begins
+
+
+class Counted:
+    """A gate that lets everything pass, and notes what begins."""
+
+    stage: Stage = "authorize"
+    name = "counted"
+
+    def __init__(self, answer: Any = None) -> None:
+        self.answer, self.begun = answer, list[str]()
+
+    def check(self, call: Any) -> None: ...
+
+    async def begin(self, call: Any) -> Any:
+        self.begun.append(call.state)
+        return self.answer(call) if callable(self.answer) else self.answer
+
+
+@pytest.mark.parametrize("of_run", [False, True])
+async def test_a_gate_is_asked_once_more_right_before_the_tool_begins(of_run: bool) -> None:
+    gate = Counted()
+    tools = Toolset([send]) if of_run else Toolset([send]).with_gates(gate)
+
+    outcome = await Pipeline(tools).run(ToolCall("send", {"text": "x"}), Run(gates=[gate]))
+
+    assert isinstance(outcome, Completed), outcome
+    assert gate.begun == ["executing"]
+
+
+async def test_a_call_that_a_person_denies_or_another_gate_refuses_does_not_begin() -> None:
+    gate, refusing = Counted(), Asked("approve", Reject("no"))
+    asking = Pipeline(Toolset([send]).with_gates(gate).with_approval())
+
+    waiting = await asking.run(ToolCall("send", {"text": "x"}))
+    denied = await asking.run(waiting, grant=waiting.request.deny("no"))  # type: ignore[arg-type]
+    refused = await called(gate, refusing)
+
+    assert (denied.kind, refused.kind, gate.begun) == ("rejected", "rejected", [])
+
+
+async def test_a_gate_may_refuse_a_call_that_is_about_to_begin() -> None:
+    ran = list[str]()
+
+    @ez_tool
+    async def note() -> None:
+        """Note."""
+        ran.append("ran")
+
+    sink = ListSink()
+    pipeline = Pipeline(Toolset([note]).with_gates(Counted(Reject("used up"))), sinks=[sink])
+
+    outcome = await pipeline.run(ToolCall("note"))
+
+    assert isinstance(outcome, Rejected), outcome
+    assert (outcome.reason, ran) == ("used up", [])
+    assert sink.events[-1].kind == "ended"
+
+
+@pytest.mark.parametrize("is_granted", [False, True])
+async def test_a_gate_may_have_a_person_asked_about_a_call_that_is_about_to_begin(is_granted: bool) -> None:
+    gate = Counted(lambda call: None if call.grant else Ask("used up"))
+    pipeline = Pipeline(Toolset([send]).with_gates(gate))
+
+    waiting = await pipeline.run(ToolCall("send", {"text": "x"}))
+    assert isinstance(waiting, Suspended), waiting
+    answer = waiting.request.grant("ann") if is_granted else waiting.request.deny("no")
+    outcome = await pipeline.run(waiting, grant=answer)
+
+    assert waiting.request.reason == "used up"
+    assert outcome.kind == ("completed" if is_granted else "rejected")
+
+
+async def test_a_gate_that_fails_before_the_tool_begins_fails_the_call() -> None:
+    def broken(call: Any) -> None:
+        raise RuntimeError("no database")
+
+    outcome = await called(Counted(broken))
+
+    assert isinstance(outcome, Failed), outcome
+    assert (outcome.error_type, "counted" in outcome.message) == ("HookError", True)
+
+
+async def test_values_of_a_stream_wait_for_the_gate_before_its_tool() -> None:
+    @ez_tool
+    async def count() -> Any:
+        """Count."""
+        yield 1
+
+    refused = Pipeline(Toolset([count]).with_gates(Counted(Reject("used up"))))
+
+    values = [value async for value in refused.stream(ToolCall("count"))]
+
+    assert [type(value) for value in values] == [Rejected]
+
+
+@pytest.mark.parametrize("is_granted", [False, True])
+async def test_nothing_is_kept_of_a_call_that_a_gate_stops_before_its_tool(is_granted: bool) -> None:
+    store = MemoryApprovalStore()
+    tools = Toolset([send]).with_gates(Counted(Reject("used up"))).with_approval(is_granted)
+    pipeline, run = Pipeline(tools), Run(durability=Durability(store=store))
+
+    outcome = await pipeline.run(ToolCall("send", {"text": "x"}), run)
+    if isinstance(outcome, Suspended):
+        outcome = await pipeline.run(outcome, run, grant=outcome.request.grant("ann"))
+
+    assert isinstance(outcome, Rejected), outcome
+    assert all(entry.execution is None and entry.used_at is None for entry in await store.list())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._access import Access
     from toolcrib.calls._activity_event import ActivityEvent, ActivityEventKind, ActivityKind
     from toolcrib.calls._approval import ApprovalRequest, Consent, Denial, Done, Grant, GrantScope
-    from toolcrib.calls._bounds import Bound, GrantUse
+    from toolcrib.calls._bounds import Bound, GrantUse, number_of
     from toolcrib.calls._call import (
         CallMetadata,
         RawArguments,
@@ -55,7 +55,7 @@ else:
         {
             "._access": "Access",
             "._activity_event": "ActivityEvent ActivityEventKind ActivityKind",
-            "._bounds": "Bound GrantUse",
+            "._bounds": "Bound GrantUse number_of",
             "._approval": "ApprovalRequest Consent Denial Done Grant GrantScope",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
             "._call_event": "CallEvent CallRecord DecisionNote EventKind",
@@ -136,6 +136,7 @@ __all__ = [
     "lenient_later",
     "new_call_id",
     "now",
+    "number_of",
     "outcome_from_dict",
     "record_of",
     "render",

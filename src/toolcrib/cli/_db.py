@@ -20,6 +20,7 @@ from toolcrib.approvals import (
     SUSPENDED_CALL_TABLES,
     SqliteApprovalStore,
 )
+from toolcrib.budgets import USAGE_TABLES
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, database_name, file_of, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
@@ -40,6 +41,7 @@ _STORES: tuple[StoreTables, ...] = (
     SUSPENDED_CALL_TABLES,
     *sqlite_event_tables(),
     RESULT_TABLES,
+    USAGE_TABLES,
 )
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE = re.compile(r"([1-9][0-9]{0,4})([hdw])")

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from toolcrib.errors import TargetError, closest
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
+from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
 from toolcrib.gateway._fields import FilePlace, FileTexts, read_part
 from toolcrib.gateway._options import GatewayOptions
@@ -82,9 +83,10 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
         raise TargetError(str(path), f"it has no server that is switched on; add one under `{_KEYS[0]}`")
     tools = Toolset(toolsets, toolset_id=path.stem)
     try:
-        return tools.with_scopes(options.scopes) if options.scopes else tools
+        tools = tools.with_scopes(options.scopes) if options.scopes else tools
     except ValueError as error:
         raise FilePlace(path).wrong("toolcrib.scopes", str(error)) from None
+    return _within_budgets(path, document, texts, tools)
 
 
 def read_gateway(path: Path, environment: Mapping[str, str] | None = None) -> GatewayFile:
@@ -137,6 +139,16 @@ def _parts(
 def _credential_place(path: Path, document: Mapping[str, Any], texts: FileTexts) -> CredentialPlace:
     given = document.get("toolcrib", {}).get("credentials", {})
     return read_part(FilePlace(path), CredentialPlace, given, "toolcrib.credentials.", texts)
+
+
+def _within_budgets(path: Path, document: Mapping[str, Any], texts: FileTexts, tools: Toolset) -> Toolset:
+    given = document.get("toolcrib", {}).get("budgets", {})
+    section = read_part(FilePlace(path), BudgetSection, given, "toolcrib.budgets.", texts)
+    try:
+        gate = section.gate()
+    except ValueError as error:
+        raise FilePlace(path).wrong("toolcrib.budgets", str(error)) from None
+    return tools if gate is None else tools.with_gates(gate)
 
 
 def _with_defaults(entry: Any, defaults: Mapping[str, Any], section: type[BaseModel]) -> Any:

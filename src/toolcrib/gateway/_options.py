@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from toolcrib.adapters.mcp_client import AskKind
 from toolcrib.errors import PolicyError
+from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace
 from toolcrib.gateway._fields import FilePath, Part, Secret, Text, refuse
 from toolcrib.pipeline import CallLimits, ErrorPolicy
@@ -145,6 +146,7 @@ class GatewayOptions(Part):
             `auth`.
         defaults: What the section of each server has where it says nothing.
         credentials: Where those of principals are kept, and the address of the consent pages.
+        budgets: The calls and the money that may be used in a time, counted for all processes that serve the file.
     """
 
     name: str | None = None
@@ -163,6 +165,7 @@ class GatewayOptions(Part):
     tokens_env: dict[str, Secret] = Field(default_factory=dict[str, str], repr=False)
     defaults: _Defaults = Field(default_factory=_Defaults)
     credentials: CredentialPlace = Field(default_factory=CredentialPlace)
+    budgets: BudgetSection = Field(default_factory=BudgetSection)
 
     @property
     def policy(self) -> Provenance | None:

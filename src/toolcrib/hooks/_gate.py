@@ -47,8 +47,9 @@ _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 class Gate(Protocol):
     """A condition between a call and its tool. A class of your own with these two attributes is one.
 
-    A gate may also have `name`, which the record and errors show (else its class's name), and `occasions`, the reasons
-    for which calls pass it (else all of them).
+    A gate may also have `name`, which the record and errors show (else its class's name), `occasions`, the reasons for
+    which calls pass it (else all of them), and `begin(call)`, which is asked right before the tool's first line, once a
+    call has passed every gate and has its approval: what counts calls counts there.
 
     Attributes:
         stage: Where in the way of a call it is asked. From `decide` on, `call.arguments` are read and validated.
@@ -86,6 +87,7 @@ class GateStep:
         reads_host_arguments: Whether it looks at the arguments of a host's own call, which are validated for it.
         resume: Checks a call again that waits by a request of the gate's own (`Call.suspend`), given the answer or None
             where it is not known; None for a gate that suspends no call.
+        begin: Checks a call right before its tool begins, and answers as `check`; None for a gate that does not.
     """
 
     name: str
@@ -95,6 +97,7 @@ class GateStep:
     kind: str = "gate"
     reads_host_arguments: bool = True
     resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
+    begin: Callable[[Any], Any] | None = None
 
 
 def stage_of(step: GateStep) -> int:
@@ -134,7 +137,10 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
     for what, given, known in (("stage", {gate.stage}, _STAGES), ("occasion", occasions, get_args(Occasion))):
         if unknown := given.difference(known):
             raise ValueError(f"{who}: the gate {name} has the {what} {min(unknown)!r}; it is one of {', '.join(known)}")
-    return GateStep(name, gate.stage, gate.check, occasions)
+    begin: Callable[[Any], Any] | None = getattr(gate, "begin", None)
+    if begin is not None:
+        require_parameters("gate", begin, "call")
+    return GateStep(name, gate.stage, gate.check, occasions, begin=begin)
 
 
 def refused_by(call: Any, error: ToolcribError) -> Failed:

@@ -63,6 +63,7 @@ class CompiledTool:
     Attributes:
         toolset: The tools that it is one of.
         steps: The gates of the tool itself; a run may have more.
+        begin_gates: Those of them that are asked once more right before the tool begins.
         lists: Its gates with those of runs, by occasion and by the gates of the run.
         held: Post hooks that need the whole result, so that a stream's values wait for them.
         each: Post hooks that see each value of a stream.
@@ -111,6 +112,7 @@ class CompiledTool:
     def set_steps(self, steps: tuple[GateStep, ...]) -> None:
         """Set the gates of the tool itself."""
         self.steps = steps
+        self.begin_gates = tuple(step for step in steps if step.begin is not None)
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
         self.wants_ctx = bool(
             steps or self.streaming or self.entry.post or self.deliveries or self.entry.runners or self._injects()

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,10 +23,11 @@ from toolcrib.errors import (
     exception_of,
     message_of,
 )
-from toolcrib.hooks import HookRaised, ModelInput, ambient
+from toolcrib.hooks import GateStep, HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
 from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
+from toolcrib.pipeline._gates import ask_gates, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import BeginStep, BodyWrapper, Run
 from toolcrib.schema import RunContext
@@ -183,6 +185,8 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
     if call.execution.seal is not None:
         call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
     steps = begin_steps(run) if run.begin_steps is None else run.begin_steps
+    if plan.begin_gates:
+        steps = (*(partial(_ask_at_begin, gate) for gate in plan.begin_gates if gate not in run_steps(run)), *steps)
     return plan.execution(arguments, ctx, plan.timeout, partial(_begin, call, steps) if steps else None)
 
 
@@ -242,6 +246,9 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
         return None if refused is None else call.close(refused)
     if not isinstance(error, ApprovalRequired):
         return None
+    is_asked = isinstance(error, StoppedAtBegin)
+    if is_asked and error.outcome is not None:
+        return call.close(error.outcome)
     if error.tool:  # of a turn that it ran: suspended, too, it would do again what it did before that turn
         call.error = ApprovalDenied(error.tool, _INSIDE)
         call.error.__cause__ = error
@@ -253,7 +260,8 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
         misused = ApprovalError(call.name, f"it asked for approval {late}")
         return call.close(failure(call.plan, call.id, call.run, misused))
     await forget_begin(call)
-    call.add_reason("the tool asks for it", error.metadata)
+    if not is_asked:
+        call.add_reason("the tool asks for it", error.metadata)
     call.undo_begin()
     refused = await answered(call, list(call.approval.reasons), None)
     return None if refused is None else call.close(refused)
@@ -285,10 +293,11 @@ def _cancelled(call: LiveCall, error: asyncio.CancelledError) -> ToolCancelled:
 def begin_steps(run: Run) -> tuple[BeginStep, ...]:
     """Return what the options of a run have a call pass right before its tool begins, made once.
 
-    Its store and its journal keep that it begins, and its fence says whether it still may.
+    Its gates and its fence say whether it still may, and its store and its journal keep that it begins.
     """
     journal, fence = run.durability.journal, run.durability.fence
-    steps: list[BeginStep] = []
+    # a gate first: where it stops the call, nothing else has to know
+    steps: list[BeginStep] = [partial(_ask_at_begin, gate) for gate in run_steps(run) if gate.begin is not None]
     if run.approvals is not None:
         steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found
     if journal is not None:
@@ -304,6 +313,21 @@ def begin_steps(run: Run) -> tuple[BeginStep, ...]:
 async def _begin(call: LiveCall, steps: Iterable[BeginStep]) -> None:
     for step in steps:
         await step(call)
+
+
+class StoppedAtBegin(ApprovalRequired):
+    """A gate stops a call right before its tool: with this outcome, or with none where it has a person asked."""
+
+    def __init__(self, outcome: Outcome | None) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+async def _ask_at_begin(gate: GateStep, call: LiveCall) -> None:
+    known = call.approval.reasons
+    outcome = await ask_gates(call, (replace(gate, check=gate.begin or gate.check),))
+    if outcome is not None or call.approval.reasons != known:
+        raise StoppedAtBegin(outcome)
 
 
 async def _name_request(call: LiveCall) -> None:

@@ -212,7 +212,8 @@ class Run:
         self.delivery_steps = delivery_steps("Run", deliveries) if deliveries else ()
         self.feature_parts = ()
         self.wrappers = ()
-        self.begin_steps = () if approvals is None and durability is DEFAULT_DURABILITY else None
+        has_begin_steps = gates or features or not (approvals is None and durability is DEFAULT_DURABILITY)
+        self.begin_steps = None if has_begin_steps else ()
         has_gates = gates or features or not (deps is None and available is None and limits is None)
         self.compiled_gates = None if has_gates else ()
         self._state = _State()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         resource,
         resource_changed,
     )
-    from toolcrib.tools._options import LockOption, ToolKeywords, ToolOptions, ToolType
+    from toolcrib.tools._options import Cost, LockOption, ToolKeywords, ToolOptions, ToolType
     from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
     from toolcrib.tools._questions import (
         Asked,
@@ -60,7 +60,7 @@ else:
                 "Completions FoundValues Offering PromptOffer PromptText ResourceListener ResourceOffer is_for_apps "
                 "offering_of prompt resource resource_changed"
             ),
-            "._options": "LockOption ToolKeywords ToolOptions ToolType",
+            "._options": "Cost LockOption ToolKeywords ToolOptions ToolType",
             "._outputs": "checked_output output_schema require_arguments",
             "._tool": "Tool ToolRegistry register_tool",
         },
@@ -73,6 +73,7 @@ __all__ = [
     "BaseTool",
     "Body",
     "Completions",
+    "Cost",
     "Deadline",
     "Effect",
     "FoundValues",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
 from toolcrib import approvals
+from toolcrib.calls import number_of
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import near_option, refuse_misspelt_options, require_number, require_parameters, tag_set
 from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
 __all__ = [
+    "Cost",
     "LockOption",
     "ToolKeywords",
     "ToolOptions",
@@ -25,6 +28,37 @@ __all__ = [
 
 LockOption: TypeAlias = bool | str | Callable[[dict[str, Any]], Hashable]
 """Which calls of a tool wait for each other: all, those of a name, or those of a key made of the arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call of a tool costs.
+
+    Attributes:
+        amount: A number from 0 on, or a function of the arguments that returns it.
+        currency: The currency, such as `EUR`; budgets in others do not count it.
+    """
+
+    amount: float | Decimal | Callable[[Mapping[str, Any]], float | Decimal]
+    currency: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.currency, str) or not self.currency:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise ValueError("Cost: give a currency, as in Cost(0.05, 'EUR')")
+        if not callable(self.amount):
+            self.of({})
+
+    def of(self, arguments: Mapping[str, Any]) -> Decimal:
+        """Return what a call with these arguments costs.
+
+        Raises:
+            ValueError: It is not a number from 0 on.
+        """
+        given: Any = self.amount(arguments) if callable(self.amount) else self.amount
+        number = number_of(str(given) if isinstance(given, Decimal) else given)
+        if number is None or number < 0:
+            raise ValueError(f"a cost is a number from 0 on, and not {given!r:.40}")
+        return number
 
 
 class ToolType(StrEnum):
@@ -66,6 +100,7 @@ class ToolOptions:
             but those marked with `Decides`.
         readers: To whom its results may be sent, by the values of arguments; None for all.
         listing: What lists of tools show as it is, by its names in MCP: `title`, `icons`, `annotations`, `_meta`.
+        cost: What a call of it costs, for the budgets of `toolcrib.budgets`.
     """
 
     name: str | None = None
@@ -89,6 +124,7 @@ class ToolOptions:
     content: Collection[str] = ()
     readers: Collection[str] | None = None
     listing: Mapping[str, Any] | None = None
+    cost: Cost | None = None
 
     def __post_init__(self) -> None:
         if self.name is not None:
@@ -106,6 +142,8 @@ class ToolOptions:
         for field, given in (("content", self.content), ("readers", self.readers)):
             if isinstance(given, str):
                 raise ValueError(f"{who}: {field} is a collection, as in {field}=[{given!r}]")
+        if self.cost is not None and not isinstance(self.cost, Cost):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"{who}: cost is a Cost, as in cost=Cost(0.05, 'EUR'), and not {self.cost!r:.40}")
         if callable(self.requires_approval):
             require_parameters("approval policy", self.requires_approval, "arguments", "ctx")
         if callable(self.lock):
@@ -136,6 +174,7 @@ class ToolKeywords(TypedDict, total=False):
     content: Collection[str]
     readers: Collection[str] | None
     listing: Mapping[str, Any] | None
+    cost: Cost | None
 
 
 _MOST_OF_NAME = 128  # what the most generous provider takes

@@ -17,6 +17,7 @@ from toolcrib.approvals import (
     SQLITE_APPROVAL_TABLES,
     SUSPENDED_CALL_TABLES,
 )
+from toolcrib.budgets import USAGE_TABLES
 from toolcrib.database import Database, Execute, StoreTables, TablesVersion, file_version, transaction
 from toolcrib.errors import DatabaseError
 from toolcrib.record import POSTGRES_EVENT_TABLES, sqlite_event_tables
@@ -43,6 +44,7 @@ def _stores(database: Database) -> tuple[StoreTables, ...]:
         SUSPENDED_CALL_TABLES,
         *(POSTGRES_EVENT_TABLES if on_server else sqlite_event_tables()),
         RESULT_TABLES,
+        USAGE_TABLES,
         WORK_TABLES,
         REQUEST_TABLES,
     )

@@ -1,0 +1,148 @@
+"""Limits of calls and of money, and what a call is charged by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from math import ceil
+from typing import Final, Literal, TypeAlias, get_args
+
+from toolcrib.hooks import require_number
+
+__all__ = ["Charge", "Limit", "Overrun", "Share"]
+
+Share: TypeAlias = Literal["tool", "principal", "group", "server", "run", "conversation"]
+"""Whose calls are counted together: those of one tool, principal, group of principals, server, run or conversation."""
+
+Period: TypeAlias = Literal["minute", "hour", "day"]
+
+_PERIODS: Final[dict[str, timedelta]] = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+}
+_SECOND: Final = timedelta(seconds=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The most calls, or the most money, of one share in a time.
+
+    Attributes:
+        calls: How many calls may begin; None where money is limited.
+        spend: How much they may cost; None where calls are limited.
+        currency: The currency of `spend`, as `Cost` names it. A cost in another one is not counted.
+        per: The time in which they are counted, of any beginning: in any 24 hours for `day`. None counts for ever.
+        by: Whose calls are counted together; all calls where it is empty. Those without a principal (a group, a server,
+            a conversation) are counted as those of one.
+        tools: The tools that are counted, by names or patterns such as `shop_*`; all of them where it is empty.
+        over: What becomes of a call that is over: it is refused, or a person is asked.
+    """
+
+    calls: int | None = None
+    spend: Decimal | float | None = None
+    currency: str = ""
+    per: Period | timedelta | None = None
+    by: Share | Sequence[Share] = ()
+    tools: Sequence[str] = ()
+    over: Literal["refuse", "ask"] = "refuse"
+
+    def __post_init__(self) -> None:
+        if (self.calls is None) == (self.spend is None):
+            raise ValueError("Limit: give calls or spend, and not both")
+        require_number("Limit", "calls", self.calls, least=0)
+        if self.spend is not None and not (self.most.is_finite() and self.most >= 0 and self.currency):
+            raise ValueError(f"Limit: spend is {self.spend} {self.currency!r}; give an amount from 0 on and a currency")
+        if isinstance(self.per, str) and self.per not in _PERIODS:
+            raise ValueError(f"Limit: per is {self.per!r}; give one of {', '.join(_PERIODS)}, or a timedelta")
+        if self.window is not None and self.window < _SECOND:
+            raise ValueError(f"Limit: per is {self.window}; give a second or more")
+        if unknown := set(self.shares).difference(get_args(Share)):
+            raise ValueError(f"Limit: by has {min(unknown)!r}; its parts are {', '.join(get_args(Share))}")
+        if isinstance(self.tools, str):
+            raise TypeError(f"Limit: tools is a list of names, as in tools=[{self.tools!r}]")
+        if self.over not in ("refuse", "ask"):
+            raise ValueError(f"Limit: over is {self.over!r}; give 'refuse' or 'ask'")
+
+    @property
+    def most(self) -> Decimal:
+        """The number of calls, or the amount."""
+        return Decimal(str(self.spend if self.calls is None else self.calls))
+
+    @property
+    def unit(self) -> str:
+        """What is counted: `calls`, or the currency."""
+        return "calls" if self.spend is None else self.currency
+
+    @property
+    def window(self) -> timedelta | None:
+        """The time in which calls are counted; None for ever."""
+        return _PERIODS[self.per] if isinstance(self.per, str) else self.per
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """Whose calls are counted together."""
+        return (self.by,) if isinstance(self.by, str) else tuple(self.by)
+
+    def counts(self, tool: str) -> bool:
+        """Return whether it counts the calls of a tool."""
+        return not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+    def text(self) -> str:
+        """Return the limit in words: `10 calls a minute of one principal`."""
+        per = f" in {self.per}" if isinstance(self.per, timedelta) else f" a {self.per}" if self.per else " in all"
+        of = f" of one {' and one '.join(self.shares)}" if self.shares else ""
+        named = f" of {', '.join(self.tools)}" if self.tools else ""
+        return f"{self.most:f} {self.unit}{per}{named}{of}"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one call adds to a limit.
+
+    Attributes:
+        share: The key of what is counted together.
+        amount: What the call adds.
+        limit: The limit.
+        may_exceed: Whether it is counted also where it is over, as a person approved it.
+    """
+
+    share: str
+    amount: Decimal
+    limit: Limit
+    may_exceed: bool = False
+
+    @property
+    def window(self) -> int:
+        """The microseconds in which is counted; 0 for ever."""
+        return 0 if self.limit.window is None else self.limit.window // _MICROSECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Overrun:
+    """A charge that is over its limit.
+
+    Attributes:
+        charge: The charge.
+        used: What was used before it.
+        free_at: Since when there is room for it, in seconds since 1970; None where waiting does not help.
+    """
+
+    charge: Charge
+    used: Decimal
+    free_at: float | None
+
+    def text(self, tool: str, at: float) -> str:
+        """Return for a model or a person why the call of a tool is over, and when it is not, at a time."""
+        limit, amount = self.charge.limit, self.charge.amount
+        costs = "" if limit.spend is None else f" It costs {amount:f} {limit.unit}."
+        used = f"at most {limit.text()}, of which {self.used:f} are used."
+        if self.free_at is None:
+            return f"`{tool}` is over its limit: {used}{costs} Waiting does not help."
+        when = datetime.fromtimestamp(self.free_at, UTC).isoformat(timespec="seconds")
+        wait = ceil(self.free_at - at)
+        return f"`{tool}` is over its limit: {used}{costs} It is free again at {when}, in {wait} s."

@@ -1,0 +1,157 @@
+"""What was used of limits, counted in tables of a database: how much and when, of each share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from toolcrib.budgets._limit import Charge, Overrun
+from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
+
+__all__ = ["USAGE_TABLES", "MemoryUsageStore", "SqliteUsageStore", "UsageStore"]
+
+USAGE_TABLES = StoreTables(
+    "usage",
+    (
+        (
+            """CREATE TABLE IF NOT EXISTS toolcrib_usage (share TEXT NOT NULL, slot BIGINT NOT NULL,
+                amount TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (share, slot))""",
+            "CREATE INDEX IF NOT EXISTS toolcrib_usage_by_time ON toolcrib_usage (at)",
+        ),
+    ),
+)
+"""The table of what was used of limits."""
+_SLOTS: Final = 60  # rows of a share, each for a part of its time
+
+
+class UsageStore:
+    """What was used of limits, in a table of a database.
+
+    The time of a limit is counted in 60 parts, each of them until its last moment is over: never more is used in any
+    such time than the limit allows, and what was used is free again after a 60th more at most.
+
+    Args:
+        tables: The tables of a database.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def charge(self, charges: Iterable[Charge], at: float) -> tuple[Overrun, ...]:
+        """Count what a call uses, or nothing where a charge is over its limit that may not exceed it.
+
+        It is counted and decided in one transaction: of any number of processes no more is used than there is.
+
+        Args:
+            charges: What the call adds to each limit. What has the same share is added once.
+            at: The time, in seconds since 1970.
+
+        Returns:
+            The charges that are over their limits.
+        """
+        return await asyncio.to_thread(self._decide, [*charges], at, write=True)
+
+    async def overruns(self, charges: Iterable[Charge], at: float) -> tuple[Overrun, ...]:
+        """Return which charges would be over their limits at a time; nothing is counted."""
+        return await asyncio.to_thread(self._decide, [*charges], at, write=False)
+
+    async def used(self, charge: Charge, at: float) -> Decimal:
+        """Return what is used of the limit of a charge at a time."""
+
+        def run() -> Decimal:
+            with self._tables.transaction(write=False) as execute:
+                return sum(_slots(execute, charge, at).values(), Decimal(0))
+
+        return await asyncio.to_thread(run)
+
+    async def prune(self, before: datetime) -> int:
+        """Remove what was used last before a time, and return how many rows there were.
+
+        What a limit without a time counts is removed as well: its share begins at 0 again.
+        """
+
+        def run() -> int:
+            with self._tables.transaction(write=True) as execute:
+                return execute("DELETE FROM toolcrib_usage WHERE at < ?", (before.timestamp(),)).rowcount
+
+        return await asyncio.to_thread(run)
+
+    def _decide(self, charges: list[Charge], at: float, *, write: bool) -> tuple[Overrun, ...]:
+        with self._tables.transaction(write=write) as execute:
+            used = [(charge, _slots(execute, charge, at)) for charge in charges]
+            over = tuple(filter(None, (_overrun(charge, slots) for charge, slots in used)))
+            if write and all(one.charge.may_exceed for one in over):
+                for charge, slots in {charge.share: (charge, slots) for charge, slots in used}.values():
+                    _add(execute, charge, slots, at)
+        return over
+
+
+class MemoryUsageStore(UsageStore):
+    """A store in memory, for one process."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryTables(USAGE_TABLES))
+
+
+class SqliteUsageStore(UsageStore):
+    """A store in a SQLite file, for the processes of one machine.
+
+    Args:
+        path: The file; it is made when missing. It may be that of approvals and records. Its folder has to be on a
+            local disk.
+
+    Raises:
+        ValueError: The path is not that of a file.
+        DatabaseError: A newer version of Toolcrib wrote it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        tables = SqliteTables(path, USAGE_TABLES)
+        super().__init__(tables)
+        self.path = tables.path
+
+
+def _width(charge: Charge) -> int:
+    """Return the microseconds of a slot; 0 where one slot is for ever."""
+    return -(-charge.window // _SLOTS)
+
+
+def _slot(charge: Charge, at: float) -> int:
+    width = _width(charge)
+    return round(at * 1_000_000) // width if width else 0
+
+
+def _slots(execute: Execute, charge: Charge, at: float) -> dict[int, Decimal]:
+    """Return what was used in each slot that counts at a time, the oldest first; also of clocks that are ahead."""
+    oldest = _slot(charge, at) - _SLOTS
+    sql = "SELECT slot, amount FROM toolcrib_usage WHERE share = ? AND slot >= ? ORDER BY slot"
+    return {slot: Decimal(amount) for slot, amount in execute(sql, (charge.share, oldest)).fetchall()}
+
+
+def _overrun(charge: Charge, slots: dict[int, Decimal]) -> Overrun | None:
+    """Return by what a charge is over; None where there is room for it."""
+    most, left = charge.limit.most, sum(slots.values(), Decimal(0))
+    if left + charge.amount <= most:
+        return None
+    used, free_at = left, None
+    if charge.amount <= most and charge.window:
+        for slot, amount in slots.items():
+            left -= amount
+            if left + charge.amount <= most:
+                free_at = (slot + _SLOTS + 1) * _width(charge) / 1_000_000
+                break
+    return Overrun(charge, used, free_at)
+
+
+def _add(execute: Execute, charge: Charge, slots: dict[int, Decimal], at: float) -> None:
+    slot = _slot(charge, at)
+    execute(
+        "INSERT INTO toolcrib_usage (share, slot, amount, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (share, slot) DO UPDATE SET amount = excluded.amount, at = excluded.at",
+        (charge.share, slot, str(slots.get(slot, Decimal(0)) + charge.amount), at),
+    )
+    execute("DELETE FROM toolcrib_usage WHERE share = ? AND slot < ?", (charge.share, slot - _SLOTS))

@@ -1,0 +1,119 @@
+"""Gates of budgets, and the seam by which a gate counts what begins, with the tests that hold each."""
+
+from __future__ import annotations
+
+from tests.mutants.gate import Gate
+
+__all__ = ["BUDGET_GATES"]
+
+_STORE, _GATE, _EXECUTE = "budgets/_store.py", "budgets/_gate.py", "pipeline/_execute.py"
+_OF_STORES, _OF_GATE = ("tests/budgets/test_stores.py",), ("tests/budgets/test_gate.py",)
+_OF_SEAM = ("tests/pipeline/test_gates.py",)
+
+BUDGET_GATES: tuple[Gate, ...] = (
+    Gate("what is over is not counted", _STORE, "all(one.charge.may_exceed for one in over)", "True", _OF_STORES),
+    Gate(
+        "the last part of a time",
+        _STORE,
+        "_slot(charge, at) - _SLOTS\n",
+        "_slot(charge, at) + 1 - _SLOTS\n",
+        _OF_STORES,
+    ),
+    Gate(
+        "what is decided and counted at once",
+        _STORE,
+        "self._tables.transaction(write=write) as execute:",
+        "self._tables.transaction(write=False) as execute:",
+        _OF_STORES,
+    ),
+    Gate("a look that counts nothing", _STORE, "if write and all(", "if all(", _OF_STORES),
+    Gate(
+        "one count of a share",
+        _STORE,
+        "in {charge.share: (charge, slots) for charge, slots in used}.values():",
+        "in used:\n                    slots = _slots(execute, charge, at)",
+        _OF_STORES,
+    ),
+    Gate(
+        "what is used of a limit",
+        _STORE,
+        "if left + charge.amount <= most:\n        return None",
+        "if True:\n        return None",
+        _OF_STORES,
+    ),
+    Gate(
+        "the count of a call that begins",
+        _GATE,
+        "over = await self._store.charge(",
+        "over = await self._store.overruns(",
+        _OF_GATE,
+    ),
+    Gate(
+        "a look at a limit before a call begins",
+        _GATE,
+        "self._store.overruns if call.is_executable else self._store.charge",
+        "self._store.overruns",
+        _OF_GATE,
+    ),
+    Gate(
+        "a yes that a limit which refuses does not take",
+        _GATE,
+        'is_approved and limit.over == "ask"',
+        "is_approved",
+        _OF_GATE,
+    ),
+    Gate("a limit that refuses", _GATE, "        if refusing:\n", "        if False:\n", _OF_GATE),
+    Gate(
+        "the currency of a cost",
+        _GATE,
+        "cost is not None and cost.currency == limit.currency",
+        "cost is not None",
+        _OF_GATE,
+    ),
+    Gate("the principal of a count", _GATE, "return run.principal\n", "return None\n", _OF_GATE),
+    Gate(
+        "the server of a count",
+        _GATE,
+        "return None if identity is None else _digest(identity)",
+        "return None",
+        _OF_GATE,
+    ),
+    Gate(
+        "the group of a count",
+        _GATE,
+        "return self._groups(call) if callable(self._groups) else (self._groups or {}).get(run.principal)",
+        "return None",
+        _OF_GATE,
+    ),
+    Gate("the run of a count", _GATE, "return run.id\n", "return None\n", _OF_GATE),
+    Gate("the conversation of a count", _GATE, "return run.channel.conversation_id\n", "return None\n", _OF_GATE),
+    Gate(
+        "a cost below 0",
+        "tools/_options.py",
+        "if number is None or number < 0:",
+        "if number is None:",
+        ("tests/budgets/test_limits.py",),
+    ),
+    Gate("a tool's gate before its tool begins", _EXECUTE, "    if plan.begin_gates:\n", "    if False:\n", _OF_SEAM),
+    Gate(
+        "one question of a gate before a tool begins",
+        _EXECUTE,
+        " if gate not in run_steps(run)), *steps)",
+        "), *steps)",
+        _OF_SEAM,
+    ),
+    Gate(
+        "a run's gate before a tool begins",
+        _EXECUTE,
+        "for gate in run_steps(run) if gate.begin is not None]",
+        "for gate in ()]",
+        _OF_SEAM,
+    ),
+    Gate(
+        "the outcome of a gate before a tool begins",
+        _EXECUTE,
+        "        return call.close(error.outcome)\n",
+        "        return None\n",
+        _OF_SEAM,
+    ),
+)
