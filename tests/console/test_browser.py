@@ -329,7 +329,6 @@ def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
     expect(grant).to_contain_text("used for 2 calls")
 
 
-
 # --- several browsers, a server that goes away
 
 

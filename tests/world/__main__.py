@@ -118,7 +118,7 @@ async def decline(context: Any, params: Any) -> types.ElicitResult:
 async def alone(section: Mapping[str, Any]) -> AsyncIterator[Any]:
     """Yield a client of the SDK's that is connected to one server, without a gateway."""
 
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:  # noqa: ASYNC230 -- it waits for nothing
         parameters = StdioServerParameters.model_validate(section)
         async with Client(
             stdio_client(parameters, errlog=nowhere), mode="legacy", elicitation_callback=decline

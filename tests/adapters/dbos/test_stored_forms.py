@@ -17,6 +17,7 @@ from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._program import DurableProgram
 from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.calls import FORM_VERSIONS, ApprovalRequest, Completed
+from toolcrib.credentials._settings import Endpoints, OAuthClient, Token
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import ContextItem, ContextQueue, Turn
 
@@ -248,3 +249,32 @@ async def test_a_turn_waits_for_a_worker_that_reads_what_its_agent_remembers(
 
     assert left == waits_for_newer("AgentContext")
     assert outcome == Completed("note", handle.id, 1)
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
+@pytest.mark.parametrize("place", ["gate", "body"])
+async def test_a_call_whose_credentials_are_in_a_newer_form_waits_for_a_newer_worker(
+    file: str, monkeypatch: pytest.MonkeyPatch, kind: str, place: str
+) -> None:
+    endpoints = Endpoints("https://auth.test", "https://auth.test/a", "https://auth.test/t")
+    with monkeypatch.context() as newer:
+        make_newer(newer, "Token")
+        stored = Token("a", "r", 0.0, endpoints, OAuthClient("toolcrib")).to_dict()
+
+    def asks(arguments: Any, ctx: Any) -> bool:
+        return place == "gate" and not Token.from_dict(stored)
+
+    @ez_tool(requires_approval=asks, idempotent=True)
+    async def mailbox() -> str:
+        return Token.from_dict(stored).access
+
+    work = Work(kind, Step(mailbox))
+    async with engine_of(file, work.worker, worker_id="old") as engine:
+        work_id = await work.put()
+        left = await left_by(engine)
+    make_newer(monkeypatch, "Token")
+    async with engine_of(file, work.worker, worker_id="new") as engine:
+        outcome = await outcome_of(work, engine, work_id)
+
+    assert left == waits_for_newer("Token")
+    assert outcome == ("completed" if kind == "turn" else True)
