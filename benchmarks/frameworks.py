@@ -171,7 +171,7 @@ def _agent_framework(own: bool) -> Sample:
         tool,
     )
 
-    from toolcrib.adapters.agent_framework import ToolProvider
+    from toolcrib.adapters.agent_framework import as_tools
 
     class Script(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
         turn = 0
@@ -184,7 +184,7 @@ def _agent_framework(own: bool) -> Sample:
 
     given: dict[str, Any] = {"tools": [tool(get_weather)]} if own else {}
     if not own:
-        given = {"context_providers": [ToolProvider([_weather()])]}
+        given = {"context_providers": [as_tools([_weather()])]}
     agent: Any = Agent(Script(), **given)
 
     async def batch() -> Any:
@@ -207,7 +207,7 @@ def _smolagents(own: bool) -> Sample:
     from smolagents import LogLevel, Model, ToolCallingAgent, tool
     from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
 
-    from toolcrib.adapters.smolagents import add_tools
+    from toolcrib.adapters.smolagents import as_tools
 
     class Script(Model):
         turn = 0
@@ -236,7 +236,7 @@ def _smolagents(own: bool) -> Sample:
     quiet: Any = {"verbosity_level": LogLevel.OFF}
     agent = ToolCallingAgent([weather_now] if own else [], Script(), **quiet)
     if not own:
-        add_tools(agent, [_weather()])
+        as_tools([_weather()], agent)
 
     def batch() -> Any:
         agent.run("go", max_steps=COUNT + 2)
@@ -287,16 +287,16 @@ def pydantic_ai_agents_own() -> Sample:
 
 
 def pydantic_ai_toolcrib() -> Sample:
-    from toolcrib.adapters.pydantic_ai import as_toolset
+    from toolcrib.adapters.pydantic_ai import as_tools
 
-    return _pydantic_ai(toolsets=[as_toolset([_weather()])])
+    return _pydantic_ai(toolsets=[as_tools([_weather()])])
 
 
 def _claude_agent_sdk(own: bool) -> Sample:
     from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, query, tool
 
     from tests.ways_in.claude_agent_sdk import ScriptedCli
-    from toolcrib.adapters.claude_agent_sdk import add_tools
+    from toolcrib.adapters.claude_agent_sdk import as_tools
 
     async def weather(given: dict[str, Any]) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": json.dumps(await get_weather(**given))}]}
@@ -309,7 +309,7 @@ def _claude_agent_sdk(own: bool) -> Sample:
     theirs = create_sdk_mcp_server("w", tools=[tool("get_weather", "Say the weather.", schema)(weather)])
     options = ClaudeAgentOptions(mcp_servers={"w": theirs}, allowed_tools=["mcp__w"])
     if not own:
-        options = add_tools(ClaudeAgentOptions(), [_weather()], name="w")
+        options = as_tools([_weather()], name="w")
 
     async def batch() -> Any:
         cli = ScriptedCli(options, [[(f"c{n}", "mcp__w__get_weather", dict(ARGUMENTS))] for n in range(COUNT)])

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have every test use `empty_registries`, where the option says so."""
+    """Configure every test to use `empty_registries`, where the option says so."""
     if config.getini(_OPTION):
         config.addinivalue_line("usefixtures", "empty_registries")
 

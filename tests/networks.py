@@ -1,11 +1,31 @@
-"""A network between a test and a server: a proxy that can stop passing anything on, and closes nothing."""
+"""Network between a test and a server: ports, and a proxy that can stop passing anything on, and closes nothing."""
 
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+
+_reserved: list[socket.socket] = []
+
+
+def free_port() -> int:
+    """Return a port of loopback that a server may listen on, and that no other process is given.
+
+    On Linux it stays bound, without listening, until this process ends: the kernel gives it to nobody who asks for any
+    port, a connection to it is refused, and a server that sets SO_REUSEADDR, as they do, may listen on it.
+    """
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", 0))
+    port = int(bound.getsockname()[1])
+    if sys.platform == "linux":
+        _reserved.append(bound)
+    else:
+        bound.close()
+    return port
 
 
 class Network:

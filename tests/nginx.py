@@ -36,13 +36,6 @@ http {{
 """
 
 
-def free_port() -> int:
-    """Return a port that is free now."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
-
-
 @contextmanager
 def nginx(folder: Path, port: int, locations: str) -> Iterator[None]:
     """Run nginx with these locations."""

@@ -7,7 +7,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,8 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+
+from tests.networks import free_port
 
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -116,7 +117,7 @@ def running(**settings: str) -> Iterator[Postgres]:
     try:
         password, who = secrets.token_hex(8), _server_user(data)
         _make_cluster(folder, data, password, who)
-        port = _free_port()
+        port = free_port()
         asked = {**_SETTINGS, "port": str(port), **settings}
         control = Control(lambda: _start(folder, data, asked, who), (who["user"], who["group"]) if who else None)
         server = Postgres(port, password, control)
@@ -181,9 +182,3 @@ def _wait_for(server: Postgres, process: subprocess.Popen[bytes], log: Path) -> 
             time.sleep(0.02)
         else:
             return
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]

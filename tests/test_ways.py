@@ -37,7 +37,7 @@ from toolcrib.calls import (
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalRequired, ModelRetry, UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run
+from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run, current_run
 from toolcrib.results import MemoryResultStore
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink, Way
@@ -237,7 +237,7 @@ async def test_a_masked_error_shows_a_reference_that_the_record_has(way: Way, er
     async def broken() -> None:
         raise error
 
-    caller = way([broken], errors="masked")
+    caller = way([broken], channel=Channel(errors="masked"))
 
     outcome = await caller.call("broken")
 
@@ -1155,7 +1155,7 @@ async def test_a_question_that_no_person_can_answer_names_the_tool_and_the_mend(
     if way.title == "mcp over stdio":
         pytest.skip("the client is told which capability it lacks")
 
-    outcome = await way([asking(got)], question_wait=0).call("ask", {"text": "Sure?"})
+    outcome = await way([asking(got)], channel=Channel(question_wait=0)).call("ask", {"text": "Sure?"})
 
     assert isinstance(outcome, Failed), outcome
     assert got == []

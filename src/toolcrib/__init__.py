@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.code import Toolkit
     from toolcrib.errors import ApprovalRequired, InvalidArguments, ModelRetry, ToolcribError
     from toolcrib.hooks import Delivery, Gate, HookSet, ToolHook, hook
-    from toolcrib.pipeline import Call, CallLimits, Pipeline, Run
+    from toolcrib.pipeline import Call, CallLimits, Channel, Durability, Pipeline, Run
     from toolcrib.record import ListSink, SqliteSink
     from toolcrib.rounds import Session, decode
     from toolcrib.schema import Injected, Redacted, RunContext
@@ -52,10 +52,12 @@ __all__ = [
     "Call",
     "CallLimits",
     "CallRecord",
+    "Channel",
     "Complete",
     "Completed",
     "Delivery",
     "Denial",
+    "Durability",
     "Failed",
     "Gate",
     "Grant",
@@ -102,7 +104,7 @@ _load, __dir__ = lazy_names(
         "toolcrib.code": "Toolkit",
         "toolcrib.errors": "ApprovalRequired InvalidArguments ModelRetry ToolcribError",
         "toolcrib.hooks": "Delivery Gate HookSet ToolHook hook",
-        "toolcrib.pipeline": "Call CallLimits Pipeline Run",
+        "toolcrib.pipeline": "Call CallLimits Channel Durability Pipeline Run",
         "toolcrib.record": "ListSink SqliteSink",
         "toolcrib.rounds": "Session decode",
         "toolcrib.schema": "Injected Redacted RunContext",

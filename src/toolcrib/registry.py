@@ -119,7 +119,7 @@ def origin(item: object) -> str:
 
 @contextmanager
 def registry_scope(*, inherit: bool = False) -> Generator[None]:
-    """Give the body empty registries (or copies, with `inherit`), and put the old contents back at the end.
+    """Replace the registries by empty ones (or copies, with `inherit`) for the body, and restore them at the end.
 
     Meant for tests and notebooks: the swap is process-wide and not for concurrent use.
     """

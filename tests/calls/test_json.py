@@ -198,3 +198,43 @@ def test_a_date_that_is_missing_is_null() -> None:
 def test_equal_json_is_what_is_written_alike(one: Any, other: Any, is_equal: bool) -> None:
     assert equal_json(one, other) is is_equal
     assert (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)) is is_equal
+
+
+class Held(BaseModel):
+    """A model with a dict of anything."""
+
+    values: dict[Any, Any]
+
+
+@pytest.mark.parametrize(
+    "make", [dict, lambda values: [values], lambda values: {"a": (values,)}, lambda values: Held(values=values)]
+)
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({1: "a", "1": "b"}, ["1 (int)", "1"]),
+        ({"1": "a", 1: "b", "1 (int)": "c"}, ["1", "1 (int) (int)", "1 (int)"]),
+        ({True: "a", "true": "b", None: "c", "None": "d"}, ["true (bool)", "true", "None (NoneType)", "None"]),
+        ({1.5: "a", date(2026, 1, 2): "b", "2026-01-02": "c"}, ["1.5", "2026-01-02 (date)", "2026-01-02"]),
+    ],
+)
+def test_keys_that_are_one_key_of_json_are_kept_apart_in_every_form(make: Any, values: Any, names: list[str]) -> None:
+    value = make(values)
+
+    forms = [
+        jsonable(value),
+        lenient(value),
+        Completed("t", "c", value).to_dict()["value"],
+        json.loads(json_text(value)),
+    ]
+    expected = make(dict(zip(names, values.values(), strict=True)))
+
+    assert forms == [jsonable(expected)] * 4
+    assert json_text(value) == json_text(expected)
+
+
+@given(
+    st.dictionaries(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.integers())
+)
+def test_no_entry_of_a_dict_is_lost_in_its_json(value: dict[Any, int]) -> None:
+    assert [*jsonable(value).values()] == [*json.loads(json_text(value)).values()] == [*value.values()]

@@ -41,7 +41,7 @@ tools = Toolset([load])
 MAIN = """
 import asyncio
 
-from toolcrib import Agent, Run, Session, ToolCall, Turn
+from toolcrib import Agent, Channel, Run, Session, ToolCall, Turn
 from toolcrib.cli import LiveView
 from toolcrib.testing import ScriptedModel
 
@@ -55,7 +55,7 @@ async def main() -> None:
     async for _, value in agent.run():
         print(f"got {value}")
     model = ScriptedModel(ToolCall("load", {"rows": 1}), "Done.")
-    await Session(model, tools=[load], run=Run(agent="desk", sinks=(view,))).say("Load.").run()
+    await Session(model, tools=[load], run=Run(channel=Channel(agent="desk"), sinks=(view,))).say("Load.").run()
 
 
 asyncio.run(main())

@@ -9,7 +9,7 @@ import pytest
 
 from toolcrib.calls import ActivityEvent, ToolCall
 from toolcrib.code import ExecutionResult, PausedProgram, Toolkit
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.testing import FakeSandbox, RecordingSink
 from toolcrib.tools import ez_tool
 
@@ -130,7 +130,7 @@ async def test_programs_of_a_session_are_inside_of_it() -> None:
     sink = RecordingSink()
     toolkit = Toolkit([double], sinks=[sink], sandbox="process")
 
-    async with toolkit.session(Run(parent_id="request_1")) as session:
+    async with toolkit.session(Run(channel=Channel(parent_id="request_1"))) as session:
         await session.execute_async("a = double(2)")
         await session.execute_async("double(a)")
 

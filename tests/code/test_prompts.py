@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from tests.schema.bombs import KINDS, bomb
+from tests.jsonschema.bombs import KINDS, bomb
 from toolcrib.code import Toolkit
 from toolcrib.code._as_tool import CODE_PARAMETERS
 from toolcrib.code._listing import Listing

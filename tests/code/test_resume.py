@@ -13,7 +13,7 @@ from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.code import ExecutionResult, PausedProgram, SandboxLimits, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
-from toolcrib.pipeline import CallLimits, Run
+from toolcrib.pipeline import CallLimits, Durability, Run
 from toolcrib.sandbox import Sandbox
 from toolcrib.testing import FakeSandbox
 from toolcrib.tools import Tool, ez_tool
@@ -426,10 +426,12 @@ async def test_a_resumption_that_is_cancelled_repeats_none_of_its_calls(
     stuck = Stuck(idempotent=True)
     kit = Toolkit(stuck.tools, sandbox=engine)
     stored = await paused_and_approved(kit, store)
-    run = Run(store=store) if with_store else Run(approvals=store)
+    run = Run(durability=Durability(store=store)) if with_store else Run(approvals=store)
     await stuck.cancel_in_the_middle(kit, stored, run)
 
-    result = await kit.resume_async(stored, Run(store=store) if with_store else Run(approvals=store))
+    result = await kit.resume_async(
+        stored, Run(durability=Durability(store=store)) if with_store else Run(approvals=store)
+    )
 
     assert result.return_value == ["paid 3", 3, "waited", 2]
     assert stuck.done == ["pay 3", "note abc", "wait", "wait", "note de"]

@@ -14,7 +14,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Reject, RunNormally
 from toolcrib.code import SandboxLimits, Toolkit
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import CallLimits, Run
+from toolcrib.pipeline import CallLimits, Channel, Run
 from toolcrib.record import ListSink
 from toolcrib.sandbox import MontySandbox
 from toolcrib.schema import RunContext
@@ -248,7 +248,7 @@ async def test_dependencies_and_sinks_reach_the_call(sandbox: MontySandbox) -> N
 
 
 async def test_a_run_of_the_hosts_is_used_and_counted(kit: Toolkit) -> None:
-    scope = Run(limits=CallLimits(total=3), entry="mine", sinks=(ListSink(),))
+    scope = Run(limits=CallLimits(total=3), channel=Channel(entry="mine"), sinks=(ListSink(),))
 
     first = await kit.execute_async("add(1)\nadd(2)", scope)
     second = await kit.execute_async("add(3)\nadd(4)", scope)

@@ -10,7 +10,7 @@ from toolcrib._run_sync import run_sync
 from toolcrib.approvals import SqliteApprovalStore, deny_all, stored_approver
 from toolcrib.calls import ToolCall
 from toolcrib.code import ExecutionResult, Toolkit
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.record import SqliteSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
@@ -89,7 +89,7 @@ def some_history(path: Path, tools: Toolset) -> None:
                 ("find_order", {"nummer": 7}, "bob"),
                 ("refund", {"order": "A-1002", "amount": 70.0}, "carol"),
             ):
-                scope = Run(sinks=(sink,), principal=whose, entry="round", approver=deny_all)
+                scope = Run(sinks=(sink,), principal=whose, channel=Channel(entry="round"), approver=deny_all)
                 await Pipeline(tools).run(ToolCall(tool_name, arguments), scope)
 
     thread = threading.Thread(target=lambda: run_sync(history()))

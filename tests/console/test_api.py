@@ -13,7 +13,7 @@ import pytest
 from tests.console.conftest import Console
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ActivityEvent, ApprovalRequest, CallEvent, Denial, Done, Grant, ToolCall, now
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.provenance import Provenance, memory_of
 from toolcrib.record import SqliteSink
 from toolcrib.tools import ez_tool, tool
@@ -97,7 +97,9 @@ async def test_a_call_that_failed_is_shown_with_its_traceback(console: Console, 
     async def broken() -> None:
         raise KeyError("no such column")
 
-    await Pipeline([broken]).run(ToolCall("broken", {}, "failed"), Run("run_of_broken", sinks=(sink,), errors="masked"))
+    await Pipeline([broken]).run(
+        ToolCall("broken", {}, "failed"), Run("run_of_broken", sinks=(sink,), channel=Channel(errors="masked"))
+    )
     sink.flush()
 
     view = console.get("/api/activity?source=call&id=failed").json

@@ -124,3 +124,19 @@ def test_a_result_has_a_field_of_the_type_of_its_tool(schema: Any, name: str, ki
     field = result_field(schema)
 
     assert (field["name"], field["kind"], field["required"]) == (name, kind, True)
+
+
+def test_a_field_that_refers_to_its_type_among_others_is_of_that_type() -> None:
+    schema = {
+        "properties": {"a": {"allOf": [{"$ref": "#/$defs/A"}], "default": 1}, "b": {"$ref": "#/$defs/A", "minimum": 2}},
+        "$defs": {"A": {"type": "integer", "minimum": 1}},
+    }
+
+    assert [field["kind"] for field in form_fields(schema, {}) or []] == ["number", "number"]
+
+
+def test_a_schema_whose_references_come_to_too_much_has_no_form() -> None:
+    definitions = {f"L{n}": {"allOf": [{"$ref": f"#/$defs/L{n + 1}"}] * 2} for n in range(200)}
+    schema = {"properties": {"a": {"$ref": "#/$defs/L0"}}, "$defs": definitions}
+
+    assert [field["kind"] for field in form_fields(schema, {}) or []] in ([], ["json"])

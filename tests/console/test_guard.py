@@ -13,7 +13,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tests.console.conftest import Console, serve_app
-from tests.nginx import free_port, needs_nginx, nginx
+from tests.networks import free_port
+from tests.nginx import needs_nginx, nginx
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 from toolcrib.console import ConsoleOptions, console_app

@@ -10,7 +10,7 @@ from tests.crash.points import database, effect, kill_at, wait_for_release
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, CallEvent, Denial, Grant
 from toolcrib.hooks import GlobalHooks
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Durability, Run
 from toolcrib.record import SqliteSink
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
@@ -60,12 +60,17 @@ class PromptSink(SqliteSink):
 
 def open_run(*about: Any) -> Run:
     """Return a run as a host opens it whose calls may outlive its process."""
-    return Run(principal="ann", conversation_id="bill", approvals=SqliteApprovalStore(database()), sinks=_sinks())
+    return Run(
+        principal="ann",
+        channel=Channel(conversation_id="bill"),
+        approvals=SqliteApprovalStore(database()),
+        sinks=_sinks(),
+    )
 
 
 def open_run_unasked() -> Run:
     """Return a run whose calls are noted in its store though they need no approval."""
-    return Run(principal="ann", store=SqliteApprovalStore(database()), sinks=_sinks())
+    return Run(principal="ann", durability=Durability(store=SqliteApprovalStore(database())), sinks=_sinks())
 
 
 def _sinks() -> tuple[Any, ...]:

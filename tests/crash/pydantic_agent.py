@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, folder, kill_at, next_call, write
-from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_toolset
+from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_tools
 
 DEFERRED = TypeAdapter(DeferredToolRequests)
 
@@ -37,7 +37,7 @@ async def _model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse
 async def run() -> str | None:
     """Run the agent."""
     file = folder() / "agent.json"
-    toolset = as_toolset(tools, run=open_run)
+    toolset = as_tools(tools, run=open_run)
     agent: Agent[None, Any] = Agent(FunctionModel(_model), toolsets=[toolset], output_type=[str, DeferredToolRequests])
     if file.exists():
         messages, deferred = json.loads(file.read_text())

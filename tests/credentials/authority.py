@@ -24,7 +24,8 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from tests.adapters.mcp_client.servers import free_port, served
+from tests.adapters.mcp_client.servers import served
+from tests.networks import free_port
 
 __all__ = ["Authority", "Browser", "Guarded", "guarded", "held_in", "query_of", "with_query"]
 

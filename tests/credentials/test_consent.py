@@ -12,8 +12,9 @@ import httpx2
 import pytest
 from starlette.applications import Starlette
 
-from tests.adapters.mcp_client.servers import free_port, outcome_of, serving
+from tests.adapters.mcp_client.servers import outcome_of, serving
 from tests.credentials.authority import Browser, Guarded, guarded, held_in, query_of, with_query
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Outcome, Suspended

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.mcp_client.servers import free_port, serving
+from tests.adapters.mcp_client.servers import serving
+from tests.networks import free_port
 from toolcrib.credentials import AddressError, guarded_client
 from toolcrib.credentials._discovery import discovered
 from toolcrib.credentials._guarded_http import GuardedClient, _range_of

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.adapters.mcp_client.servers import free_port, outcome_of
+from tests.adapters.mcp_client.servers import outcome_of
 from tests.credentials.authority import Browser, guarded, held_in
+from tests.networks import free_port
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Suspended
 from toolcrib.cli._app import app

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tests.adapters.mcp_client.servers import free_port, outcome_of, serving
+from tests.adapters.mcp_client.servers import outcome_of, serving
 from tests.credentials.authority import guarded
 from tests.effort import examples
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.calls import Completed, Outcome, Suspended
 from toolcrib.credentials import ApiKeys, MemoryCredentialStore, OAuth, PrincipalAuth
@@ -24,8 +25,8 @@ from toolcrib.pipeline import Run
 
 T = TypeVar("T")
 POPULATION = 1000
-PEOPLE = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=25)
-FEW = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=8)
+PEOPLE = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=12)
+FEW = st.lists(st.integers(0, POPULATION - 1), min_size=1, max_size=5)
 
 
 class Principals(RuleBasedStateMachine):

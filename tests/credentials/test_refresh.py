@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.adapters.mcp_client.servers import free_port
 from tests.credentials.authority import Browser, Guarded, guarded
+from tests.networks import free_port
 from toolcrib.credentials import CredentialKeys, CredentialStore, MemoryCredentialStore, OAuth, SqliteCredentialStore
 from toolcrib.credentials import new_key as fresh_key
 from toolcrib.errors import CredentialError

@@ -26,7 +26,7 @@ from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import approve_all
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.rounds import ChatRequest, Session
 from toolcrib.telemetry import OtelSink
 from toolcrib.testing import ScriptedModel
@@ -80,7 +80,7 @@ async def exported() -> list[ReadableSpan]:
     async with connect(Client(server, mode="legacy")).open() as bound:
         toolkit = Toolkit(Toolset.combined(bound, Toolset([refund])), approver=approve_all)
         await toolkit.execute_async("1")  # so that a sandbox is there, as in a process that runs for a while
-        run = Run(sinks=(sink,), agent="support", approver=approve_all)
+        run = Run(sinks=(sink,), channel=Channel(agent="support"), approver=approve_all)
         with Model(ToolCall("run_python", {"code": PROGRAM}), "The money is on its way.") as model:
             session = Session(model, tools=[toolkit.as_tool()], run=run)
             await session.say("Where is order A-7?").run()

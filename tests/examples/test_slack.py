@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.nginx import free_port
+from tests.networks import free_port
 from toolcrib import ApprovalRequest, SqliteApprovalStore
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

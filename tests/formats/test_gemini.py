@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 import pytest
 from pydantic import BaseModel, Field
 
-from tests.schema.bombs import KINDS, bomb
+from tests.jsonschema.bombs import KINDS, bomb
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.formats import ProviderOptions, definition
 from toolcrib.tools import ez_tool

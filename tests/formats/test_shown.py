@@ -19,10 +19,8 @@ from tests.formats.replies import NAMES, declarations, sdk_accepts_tools
 from toolcrib import Tool
 from toolcrib.errors import FormatError, InvalidArguments
 from toolcrib.formats import PROVIDERS, WireFormat, definitions, own_arguments, without_filler
-from toolcrib.schema import SchemaWalk
-from toolcrib.schema._json_schema import part_at
-from toolcrib.schema._prose import PROSE
-from toolcrib.schema.checker import Misfit, checker_of
+from toolcrib.jsonschema import PROSE, SchemaWalk
+from toolcrib.jsonschema.checker import Misfit, checker_of
 from toolcrib.tools.from_schema import schema_tool
 
 REAL: list[dict[str, Any]] = json.loads((Path(__file__).parent / "mcp_definitions.json").read_text())["schemas"]
@@ -94,7 +92,7 @@ def is_said(misfit: Misfit, made: Mapping[str, Any]) -> bool:
     """Return whether a description on the way to a value says what it does not fit."""
     walk = SchemaWalk(made)
     places = [misfit.place[:length] for length in range(len(misfit.place) + 1)]
-    text = " ".join(str(part_at(walk, place).get("description", "")) for place in places)
+    text = " ".join(str(walk.at(place).get("description", "")) for place in places)
     words = "|".join((WORDS.get(misfit.keyword, re.escape(misfit.keyword)), "give `", "in this order"))
     return re.search(words, text) is not None
 

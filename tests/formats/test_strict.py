@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from tests.effort import examples
 from tests.formats.replies import declarations
 from tests.formats.strictly import not_strict
-from tests.schema.bombs import KINDS, bomb
+from tests.jsonschema.bombs import KINDS, bomb
 from toolcrib.errors import FormatError, SchemaTooLarge
 from toolcrib.formats import WireFormat, definition, without_filler
 from toolcrib.tools import ez_tool
@@ -193,6 +193,13 @@ def test_what_is_unknown_stays() -> None:
     parameters = parameters_of(int, 3)
 
     assert without_filler({"value": 1, "other": None}, parameters) == {"value": 1, "other": None}
+
+
+def test_nulls_in_items_that_have_a_place_of_their_own_are_left_out() -> None:
+    part = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]}
+    schema = {"type": "object", "properties": {"pair": {"type": "array", "prefixItems": [{"type": "null"}, part]}}}
+
+    assert without_filler({"pair": [None, {"a": "x", "b": None}]}, schema) == {"pair": [None, {"a": "x"}]}
 
 
 _simple = st.sampled_from(

@@ -10,6 +10,7 @@ from agent_framework import (
     Agent,
     AgentSession,
     Content,
+    ContextProvider,
     FunctionInvocationContext,
     FunctionTool,
     Message,
@@ -19,7 +20,7 @@ from agent_framework import (
 )
 
 from tests.frameworks.scripted_agent_framework import ScriptedClient, calling, outputs
-from toolcrib.adapters.agent_framework import GuardProvider, ToolProvider, approval_requests, from_tools, guard
+from toolcrib.adapters.agent_framework import GuardProvider, answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.calls import Completed, Failed, Media, RunNormally, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
@@ -42,7 +43,7 @@ class Chat:
         self.client = ScriptedClient(*steps)
         options: dict[str, Any] = {"context_providers": [provider], "middleware": [*middleware]}
         self._agent, self.session = Agent(self.client, tools=[*tools], **options), AgentSession()
-        self._provider, self.response = provider, None
+        self.response: Any = None
 
     async def say(self, said: str | Message, **options: Any) -> Any:
         """Say something, and return the response."""
@@ -62,9 +63,10 @@ class Chat:
         """What a person is asked."""
         return approval_requests(self.response.user_input_requests)
 
-    async def answer(self, *answers: Any) -> Any:
+    async def answer(self, *given: Any) -> Any:
         """Answer, and return the response."""
-        return await self.say(await self._provider.answers(self.session, self.response.user_input_requests, *answers))
+        asked = self.response.user_input_requests
+        return await self.say(await answers(asked, *given, agent=self._agent, session=self.session))
 
     async def answer_their_way(self, approved: bool) -> Any:
         """Answer the only request as a client that does not know ours."""
@@ -110,7 +112,7 @@ async def test_two_calls_wait_beside_one_that_runs_and_are_answered_at_once(way:
         """Look."""
         return f"saw {city}"
 
-    provider = ToolProvider([booking(ran, requires_approval=True), look])
+    provider = as_tools([booking(ran, requires_approval=True), look])
     chat = Chat(provider, calling(BOOKING, ("look", {"city": "Rome"}), ("book", {"city": "Rome"})))
     asked = await getattr(chat, way)("go")
     oslo, rome = chat.asked
@@ -125,7 +127,7 @@ async def test_two_calls_wait_beside_one_that_runs_and_are_answered_at_once(way:
 
 @pytest.mark.parametrize(("approved", "said"), [(True, "booked Oslo"), (False, "Error: Tool call invocation")])
 async def test_their_own_approval_does_as_well(approved: bool, said: str) -> None:
-    chat = Chat(ToolProvider([booking([], requires_approval=True)]), calling(BOOKING))
+    chat = Chat(as_tools([booking([], requires_approval=True)]), calling(BOOKING))
     await chat.say("go")
 
     [output] = outputs(await chat.answer_their_way(approved))
@@ -133,20 +135,10 @@ async def test_their_own_approval_does_as_well(approved: bool, said: str) -> Non
     assert output.startswith(said)
 
 
-async def test_an_answer_to_nothing_that_waits_is_an_error() -> None:
-    chat = Chat(ToolProvider([booking([], requires_approval=True)]), calling(BOOKING))
-    await chat.say("go")
-    other = await Pipeline([booking([], requires_approval=True)]).run(ToolCall("book", {"city": "Oslo"}))
-    assert isinstance(other, Suspended)
-
-    with pytest.raises(ApprovalError, match="no call that waits"):
-        await chat.answer(other.request.grant())
-
-
 async def test_a_call_that_is_made_again_without_an_answer_is_asked_about_again() -> None:
     ran: list[str] = []
     step = calling(BOOKING)
-    chat = Chat(ToolProvider([booking(ran, requires_approval=True)]), step, [Content.from_dict(step[0].to_dict())])
+    chat = Chat(as_tools([booking(ran, requires_approval=True)]), step, [Content.from_dict(step[0].to_dict())])
     await chat.say("go")
     [first] = chat.asked
 
@@ -156,7 +148,7 @@ async def test_a_call_that_is_made_again_without_an_answer_is_asked_about_again(
 
 
 async def test_a_call_of_another_session_with_the_same_id_is_another_one() -> None:
-    provider, step = ToolProvider([booking([], requires_approval=True)]), calling(BOOKING)
+    provider, step = as_tools([booking([], requires_approval=True)]), calling(BOOKING)
     chats = [Chat(provider, [Content.from_dict(step[0].to_dict())]) for _ in range(2)]
     for chat in chats:
         await chat.say("go")
@@ -184,7 +176,7 @@ async def test_their_own_approval_is_none_of_arguments_that_they_do_not_show(kep
 
     tools = Toolset([booking(ran, requires_approval=True)], pre_hooks={"book": move})
     options: Any = {} if kept else {"suspended": Forgetful()}
-    chat = Chat(ToolProvider(tools, **options), calling(BOOKING))
+    chat = Chat(as_tools(tools, **options), calling(BOOKING))
     await chat.say("go")
 
     await chat.answer_their_way(True)
@@ -200,12 +192,12 @@ async def test_the_session_is_the_conversation_and_the_callers_words_are_deps() 
         """Say whose."""
         theirs, session = ctx.provided[FunctionInvocationContext], ctx.provided[AgentSession]  # type: ignore[index]
         assert theirs.session is session
-        return f"{ctx.deps['user']} {ctx.run.principal} {ctx.run.conversation_id == session.session_id}"
+        return f"{ctx.deps['user']} {ctx.run.principal} {ctx.run.channel.conversation_id == session.session_id}"
 
     def open_run(session: AgentSession) -> Run:
         return Run(principal=session.state["user"])
 
-    chat = Chat(ToolProvider([whose], run=open_run, sinks=[sink]), calling(("whose", {})))
+    chat = Chat(as_tools([whose], run=open_run, sinks=[sink]), calling(("whose", {})))
     chat.session.state["user"] = "ben"
     done = await chat.say("go", function_invocation_kwargs={"user": "ann"})
 
@@ -215,7 +207,7 @@ async def test_the_session_is_the_conversation_and_the_callers_words_are_deps() 
 
 async def test_limits_hold_in_one_run_of_the_agent() -> None:
     ran: list[str] = []
-    provider = ToolProvider([booking(ran)], run=lambda session: Run(limits=CallLimits(total=1)))
+    provider = as_tools([booking(ran)], run=lambda session: Run(limits=CallLimits(total=1)))
     chat = Chat(provider, calling(BOOKING, BOOKING), [Content.from_text("one")], calling(BOOKING))
 
     first = await chat.say("go")
@@ -227,7 +219,7 @@ async def test_limits_hold_in_one_run_of_the_agent() -> None:
 
 async def test_a_tool_that_is_not_available_is_not_shown() -> None:
     tools = Toolset([booking([]), ez_tool(lambda: "x", name="hidden", description="Hidden.")])
-    provider = ToolProvider(tools, run=lambda session: Run(available=frozenset({"book"})))
+    provider = as_tools(tools, run=lambda session: Run(available=frozenset({"book"})))
     chat = Chat(provider, calling(("hidden", {})))
 
     done = await chat.say("go")
@@ -242,7 +234,7 @@ async def test_media_are_contents_of_the_framework() -> None:
         """Draw."""
         return ["a dot", Media("image/png", b"dot"), Media("audio/wav", url="https://example.org/a.wav")]
 
-    done = await Chat(ToolProvider([draw]), calling(("draw", {}))).say("go")
+    done = await Chat(as_tools([draw]), calling(("draw", {}))).say("go")
 
     [items] = [content.items for m in done.messages for content in m.contents if content.type == "function_result"]
     assert [(item.type, item.text or item.media_type) for item in items] == [
@@ -267,7 +259,7 @@ async def test_a_value_of_a_stranger_is_asked_about() -> None:
         return "pay to DE89370400440532013000"
 
     paying = calling(("pay", {"account": "DE89370400440532013000"}))
-    provider = ToolProvider([pay], run=lambda session: Run(features=[Provenance()]))
+    provider = as_tools([pay], run=lambda session: Run(features=[Provenance()]))
     asked = Chat(provider, calling(("read_mail", {})), paying, tools=[read_mail])
     await asked.say("pay my bill")
     told = await Chat(provider, paying).say("pay to DE89370400440532013000")
@@ -288,7 +280,7 @@ async def test_a_cancelled_agent_stops_the_tool() -> None:
         finally:
             ended.set()
 
-    task = asyncio.create_task(Chat(ToolProvider([wait]), calling(("wait", {}))).say("go"))
+    task = asyncio.create_task(Chat(as_tools([wait]), calling(("wait", {}))).say("go"))
     await begun.wait()
     task.cancel()
 
@@ -301,12 +293,12 @@ async def test_a_tool_does_not_run_past_its_gates() -> None:
     ran: list[str] = []
     made: list[Any] = []
 
-    class Taking(ToolProvider):
+    class Taking(ContextProvider):
         async def before_run(self, *, context: Any, **options: Any) -> None:
-            await super().before_run(context=context, **options)
             made.extend(context.tools)
 
-    await Chat(Taking([booking(ran, requires_approval=True)])).say("go")
+    providers = [as_tools([booking(ran, requires_approval=True)]), Taking("taking")]
+    await Agent(ScriptedClient(), context_providers=providers).run("go")
 
     with pytest.raises(Exception, match="past its gates"):
         await made[0].invoke(arguments={"city": "Oslo"})
@@ -358,24 +350,6 @@ def test_a_tool_without_a_function_is_no_member() -> None:
 
 
 # --- gates around what is there
-
-
-async def test_a_guard_asks_about_the_tools_that_an_agent_has() -> None:
-    ran: list[str] = []
-    sink = RecordingSink()
-    chat = Chat(
-        GuardProvider(GuardPolicy(approve=["delete"], sinks=(sink,))),
-        calling(("delete", {"path": "x"})),
-        tools=[deleting(ran)],
-    )
-
-    await chat.say("go")
-    [request] = chat.asked
-    assert ran == []
-    done = await chat.answer(request.grant("ben"))
-
-    assert (outputs(done), ran) == (["deleted x"], ["x"])
-    assert sink.records[-1].approval["approver"] == "ben"  # type: ignore[index]
 
 
 async def test_an_agent_is_guarded_and_the_one_that_was_given_is_not() -> None:
@@ -433,23 +407,6 @@ async def test_what_a_delivery_edits_in_place_is_what_a_guarded_tool_gives() -> 
     assert "ann" not in str(outputs(done))
 
 
-async def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
-    ran: list[str] = []
-
-    def left(path: str) -> str:
-        """Leave it."""
-        ran.append(path)
-        return path
-
-    provider = GuardProvider(GuardPolicy(run=lambda session: Run(limits=CallLimits(total=1)), leave=["left"]))
-    steps = [calling((name, {"path": path})) for name, path in [("delete", "a"), ("delete", "b"), ("left", "c")]]
-
-    done = await Chat(provider, *steps, tools=[deleting(ran), left]).say("go")
-
-    assert ran == ["a", "c"]
-    assert "Rejected" in outputs(done)[1]
-
-
 async def test_a_guarded_tool_that_asks_by_itself_is_approved_once() -> None:
     ran: list[str] = []
     theirs = deleting(ran, approval_mode="always_require")
@@ -467,7 +424,7 @@ async def test_what_the_framework_itself_asks_is_asked_and_answered_as_ours_is(g
     ran: list[str] = []
     sink = RecordingSink()
     theirs = deleting(ran, approval_mode="always_require")
-    provider = GuardProvider(GuardPolicy(sinks=(sink,))) if gates == "guard" else ToolProvider([booking([])])
+    provider = GuardProvider(GuardPolicy(sinks=(sink,))) if gates == "guard" else as_tools([booking([])])
     chat = Chat(provider, calling(("delete", {"path": "x"})), tools=[theirs])
     await chat.say("go")
 

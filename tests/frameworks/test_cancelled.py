@@ -115,7 +115,7 @@ async def by_the_stream_of_openai_agents(work: Work) -> None:
 
 
 async def by_the_stream_of_agent_framework(work: Work) -> None:
-    provider = agent_framework.ToolProvider([work.tool], sinks=[work.sink])
+    provider = agent_framework.as_tools([work.tool], sinks=[work.sink])
     agent = FrameworkAgent(ScriptedClient(framework_calling(("work", {}))), context_providers=[provider])
     await work.cancel(agent.run("go", stream=True).get_final_response())
 

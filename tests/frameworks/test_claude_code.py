@@ -12,7 +12,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
 
 from tests.frameworks.claude_api import ScriptedApi, scripted_api
-from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests, guard, record_usage
+from toolcrib.adapters.claude_agent_sdk import answers, approval_requests, as_tools, guard, record_usage
 from toolcrib.calls import RunNormally
 from toolcrib.hooks import HookSet
 from toolcrib.record import SqliteSink, list_runs
@@ -56,7 +56,7 @@ async def test_our_tools_wait_and_go_on_in_claude_code(api: ScriptedApi, tmp_pat
         return f"booked {city}"
 
     api.steps = [[(id, "mcp__toolcrib__book", {"city": city}) for id, city in (("a", "Rome"), ("b", "Oslo"))]]
-    options = add_tools(options_in(tmp_path, api, tools=[]), [book])
+    options = as_tools([book], options_in(tmp_path, api, tools=[]))
     first = await said(options)
     assert (first.stop_reason, ran) == ("tool_deferred", ["Rome"])
     [request] = approval_requests(options, first.session_id)
@@ -115,7 +115,7 @@ async def test_an_interrupt_stops_the_tool_and_closes_the_record(api: ScriptedAp
             stopped.set()
 
     api.steps = [[("a", "mcp__toolcrib__work", {})]]
-    options = add_tools(options_in(tmp_path, api, tools=[]), [work], sinks=[sink])
+    options = as_tools([work], options_in(tmp_path, api, tools=[]), sinks=[sink])
     async with ClaudeSDKClient(options) as client:
         await client.query("go")
         await begun.wait()
@@ -135,7 +135,7 @@ async def test_the_usage_of_each_prompt_is_on_the_record_once(api: ScriptedApi, 
 
     database = tmp_path / "runs.db"
     with SqliteSink(database) as sink:
-        options = add_tools(options_in(tmp_path, api, tools=[]), [book], sinks=[sink])
+        options = as_tools([book], options_in(tmp_path, api, tools=[]), sinks=[sink])
         async with ClaudeSDKClient(options) as client:
             for id in ("a", "b"):
                 api.steps = [[(id, "mcp__toolcrib__book", {"city": "Oslo"})]]

@@ -30,7 +30,6 @@ from mcp.types import Tool as McpTool
 from toolcrib.adapters.openai_agents import answers, approval_requests, as_tools, from_tools, guard
 from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import ApprovalRequest, Completed, Media, Suspended, ToolCall
-from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
@@ -90,21 +89,6 @@ async def leave_in_doubt(store: MemoryApprovalStore, request: ApprovalRequest) -
 
 
 # --- our tools in their agents
-
-
-async def test_a_call_that_needs_no_one_runs_beside_one_that_waits() -> None:
-    ran: list[str] = []
-    tools = as_tools([booking(ran, requires_approval=True), ez_tool(name="weather")(weather)])
-    agent = Agent(name="trips", tools=[*tools], model=saying([("weather", {}), ("book", {"city": "Oslo"})]))
-
-    result = await Runner.run(agent, "go", run_config=UNTRACED)
-    state = result.to_state()
-    [request] = await approval_requests(state)
-    await answers(state, request.grant("ann", override_args={"city": "Rome"}))
-    done = await Runner.run(agent, state, run_config=UNTRACED)
-
-    assert (request.tool, request.arguments, ran) == ("book", {"city": "Oslo"}, ["Rome"])
-    assert [str(each) for each in outputs(done)] == ['{"temp": 3}', "booked Rome"]
 
 
 async def weather() -> dict[str, int]:
@@ -397,26 +381,6 @@ async def test_a_state_asks_one_question_about_a_call_in_doubt_and_its_answer_co
 # --- their tools with us
 
 
-async def test_their_tools_are_members_of_a_toolset() -> None:
-    ran: list[str] = []
-    toolset = Toolset(from_tools([deleting(ran)])).with_approval()
-
-    waiting = await Pipeline(toolset).run(ToolCall("delete", {"path": "x"}))
-    assert isinstance(waiting, Suspended)
-    done = await Pipeline(toolset).run(waiting, grant=waiting.request.grant())
-
-    assert isinstance(done, Completed)
-    assert (done.value, ran) == ("deleted x", ["x"])
-
-
-async def test_programs_call_their_tools() -> None:
-    ran: list[str] = []
-
-    result = await Toolkit(from_tools([deleting(ran)])).execute_async("delete(path='x').upper()")
-
-    assert (result.return_value, ran) == ("DELETED X", ["x"])
-
-
 async def test_their_tool_sees_our_deps_and_its_condition_is_asked() -> None:
     async def big(ctx: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         return arguments["cents"] > ctx.context
@@ -470,22 +434,6 @@ async def test_the_guardrails_of_a_member_are_asked_and_in_a_guarded_agent_once(
 
 
 # --- gates around what an agent has
-
-
-async def test_a_guard_asks_about_the_tools_that_an_agent_has() -> None:
-    ran: list[str] = []
-    sink = RecordingSink()
-    agent = Agent(name="files", tools=[deleting(ran)], model=saying([("delete", {"path": "x"})]))
-    guarded = guard(agent, GuardPolicy(approve=["delete"], sinks=(sink,)))
-
-    state = (await Runner.run(guarded, "go", run_config=UNTRACED)).to_state()
-    [request] = await approval_requests(state)
-    assert ran == []
-    await answers(state, request.grant("ann"))
-    done = await Runner.run(guarded, state, run_config=UNTRACED)
-
-    assert (outputs(done), ran) == (["deleted x"], ["x"])
-    assert sink.records[-1].approval["approver"] == "ann"  # type: ignore[index]
 
 
 async def test_a_guard_counts_calls_of_all_tools_of_an_agent() -> None:

@@ -18,16 +18,16 @@ from smolagents.models import get_tool_json_schema
 from tests.frameworks.scripted_smolagents import QUIET, Script
 from toolcrib.adapters.smolagents import (
     SandboxExecutor,
-    add_tools,
     answers,
     approval_requests,
+    as_tools,
     from_tools,
     guard,
     run_agent,
 )
+from toolcrib.adapters.smolagents._inputs import inputs_of
 from toolcrib.approvals import MemoryApprovalStore, approve_all
 from toolcrib.calls import Completed, Media, Suspended, ToolCall
-from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
@@ -35,7 +35,6 @@ from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
-from toolcrib.toolsets import Toolset
 
 
 def booking(ran: list[str], **options: Any) -> Any:
@@ -85,7 +84,7 @@ def png(color: str = "red") -> bytes:
 def test_a_call_that_waits_ends_the_run_and_an_answer_goes_on_with_it() -> None:
     ran: list[str] = []
     model = Script([("book", {"city": "Oslo"}), ("weather", {})])
-    agent = add_tools(ToolCallingAgent([], model, **QUIET), [booking(ran, requires_approval=True), weather])
+    agent = as_tools([booking(ran, requires_approval=True), weather], ToolCallingAgent([], model, **QUIET))
 
     with pytest.raises(AgentError, match="interrupted"):
         agent.run("go")
@@ -112,7 +111,7 @@ def test_a_program_ends_at_a_call_that_waits_and_its_names_stay(executor: Any) -
     program = "city = 'Oslo'\ntry:\n    book(city)\nexcept Exception as error:\n    print('no:', error)"
     model = Script(program, "final_answer(city + '!')")
     made = None if executor is None else executor()
-    agent = add_tools(CodeAgent([], model, executor=made, **QUIET), [booking(ran, requires_approval=True)])
+    agent = as_tools([booking(ran, requires_approval=True)], CodeAgent([], model, executor=made, **QUIET))
 
     with agent:
         with pytest.raises(AgentError, match="interrupted"):
@@ -127,7 +126,7 @@ def test_a_program_ends_at_a_call_that_waits_and_its_names_stay(executor: Any) -
 def test_an_approver_is_asked_while_the_agent_waits() -> None:
     ran: list[str] = []
     agent = ToolCallingAgent([], Script([("book", {"city": "Oslo"})]), **QUIET)
-    add_tools(agent, [booking(ran, requires_approval=True)], run=lambda agent: Run(approver=approve_all))
+    as_tools([booking(ran, requires_approval=True)], agent, run=lambda agent: Run(approver=approve_all))
 
     assert (agent.run("go"), ran) == ("done", ["Oslo"])
 
@@ -137,7 +136,7 @@ def test_an_answer_of_the_store_is_found_and_a_denial_is_recorded() -> None:
     sink, store = RecordingSink(), MemoryApprovalStore()
     model = Script([("book", {"city": "Oslo"}), ("book", {"city": "Rome"})])
     agent = ToolCallingAgent([], model, **QUIET)
-    add_tools(agent, [booking(ran, requires_approval=True)], run=lambda agent: Run(approvals=store), sinks=[sink])
+    as_tools([booking(ran, requires_approval=True)], agent, run=lambda agent: Run(approvals=store), sinks=[sink])
 
     with pytest.raises(AgentError):
         agent.run("go")
@@ -151,7 +150,7 @@ def test_an_answer_of_the_store_is_found_and_a_denial_is_recorded() -> None:
 
 def test_an_answer_to_nothing_that_waits_and_a_second_one_are_errors() -> None:
     agent = ToolCallingAgent([], Script([("book", {"city": "Oslo"})]), **QUIET)
-    add_tools(agent, [booking([], requires_approval=True)])
+    as_tools([booking([], requires_approval=True)], agent)
     with pytest.raises(AgentError):
         agent.run("go")
     [request] = approval_requests(agent)
@@ -176,7 +175,7 @@ def test_limits_hold_in_one_run_of_an_agent_and_state_is_the_deps() -> None:
 
     model = Script([("whose", {}), ("whose", {})], [("final_answer", {"answer": "1"})], [("whose", {})])
     agent = ToolCallingAgent([], model, max_tool_threads=1, **QUIET)
-    add_tools(agent, [whose], run=lambda agent: Run(limits=CallLimits(total=1)))
+    as_tools([whose], agent, run=lambda agent: Run(limits=CallLimits(total=1)))
 
     agent.run("go", additional_args={"user": "ann"})
     first = observed(agent)[0]
@@ -201,7 +200,7 @@ def test_a_lock_holds_between_the_threads_of_a_step() -> None:
         return n
 
     model = Script([("alone", {"n": n}) for n in range(8)])
-    agent = add_tools(ToolCallingAgent([], model, **QUIET), [alone])
+    agent = as_tools([alone], ToolCallingAgent([], model, **QUIET))
 
     agent.run("go")
 
@@ -212,7 +211,7 @@ def test_a_lock_holds_between_the_threads_of_a_step() -> None:
 def test_steps_are_streamed_and_the_result_is_the_full_one() -> None:
     ran: list[str] = []
     agent = ToolCallingAgent([], Script([("book", {"city": "Oslo"})]), stream_outputs=True, **QUIET)
-    add_tools(agent, [booking(ran)])
+    as_tools([booking(ran)], agent)
 
     outputs = [each.observation for each in agent.run("go", stream=True) if type(each).__name__ == "ToolOutput"]
 
@@ -228,7 +227,7 @@ def test_the_model_is_shown_an_image_after_the_step(kind: Literal["calls", "code
 
     model = Script([("draw", {})]) if kind == "calls" else Script("print(draw().size)")
     make = ToolCallingAgent if kind == "calls" else CodeAgent
-    agent = add_tools(make([], model, **QUIET), [draw])
+    agent = as_tools([draw], make([], model, **QUIET))
 
     agent.run("go")
 
@@ -243,7 +242,7 @@ def test_what_a_model_is_shown_of_parameters() -> None:
         """Plan."""
         return "planned"
 
-    agent = add_tools(ToolCallingAgent([], Script(), **QUIET), [plan])
+    agent = as_tools([plan], ToolCallingAgent([], Script(), **QUIET))
 
     shown = get_tool_json_schema(agent.tools["plan"])["function"]["parameters"]
 
@@ -259,11 +258,21 @@ def test_what_a_model_is_shown_of_parameters() -> None:
     assert "def plan(days: integer" in agent.tools["plan"].to_code_prompt()
 
 
+def test_types_that_hold_each_other_are_written_out_once() -> None:
+    fields = {f"f{n}": {"$ref": f"#/$defs/T{n}"} for n in range(4)}
+    definitions = {f"T{n}": {"type": "object", "properties": fields} for n in range(4)}
+    shown = inputs_of({"properties": {"at": {"$ref": "#/$defs/T0"}, "any": True}, "$defs": definitions})
+
+    assert shown["any"] == {"type": "any", "description": "", "nullable": True}
+    assert shown["at"]["properties"]["f0"] == {"type": "object"}
+    assert len(str(shown)) < 10_000
+
+
 def test_a_name_that_the_agent_has_already_is_refused() -> None:
     agent = ToolCallingAgent([deleting([])], Script(), **QUIET)
 
     with pytest.raises(ValueError, match="`delete` already"):
-        add_tools(agent, [ez_tool(name="delete")(weather.fn)])
+        as_tools([ez_tool(name="delete")(weather.fn)], agent)
 
 
 # --- provenance
@@ -286,7 +295,7 @@ def test_a_value_of_a_stranger_is_asked_about(foreign: bool) -> None:
     model = Script([("read_mail", {})], [("pay", {"account": "DE89370400440532013000"})])
     agent = ToolCallingAgent([read_mail] if foreign else [], model, **QUIET)
     tools = [paying(sent)] if foreign else [paying(sent), ours]
-    add_tools(agent, tools, run=lambda agent: Run(features=[Provenance()]))
+    as_tools(tools, agent, run=lambda agent: Run(features=[Provenance()]))
 
     with pytest.raises(AgentError):
         agent.run("pay my bill")
@@ -319,12 +328,12 @@ def test_what_the_user_said_is_not_asked_about_but_what_came_of_an_answer_is() -
         return Run(features=[Provenance()])
 
     told = Script([("pay", {"account": "NO9386011117947"})])
-    agent = add_tools(ToolCallingAgent([], told, **QUIET), [paying(sent)], run=open_run)
+    agent = as_tools([paying(sent)], ToolCallingAgent([], told, **QUIET), run=open_run)
     agent.run("pay to NO9386011117947")
     assert sent == ["NO9386011117947"]
 
     model = Script([("read_mail", {})], [("pay", {"account": "DE89370400440532013000"})])
-    agent = add_tools(ToolCallingAgent([], model, **QUIET), [paying(sent), read_mail], run=open_run)
+    agent = as_tools([paying(sent), read_mail], ToolCallingAgent([], model, **QUIET), run=open_run)
     with pytest.raises(AgentError):
         agent.run("pay my bill")
     task = answers(agent, approval_requests(agent)[0].grant())
@@ -340,7 +349,7 @@ def test_what_another_agents_model_asks_for_and_what_is_attached_are_none_of_the
     def payer(**options: Any) -> Any:
         model = Script([("pay", {"account": "DE89370400440532013000"})])
         made = ToolCallingAgent([], model, **options, **QUIET)
-        return add_tools(made, [paying(sent)], run=lambda agent: Run(features=[Provenance()]))
+        return as_tools([paying(sent)], made, run=lambda agent: Run(features=[Provenance()]))
 
     helper, alone = payer(name="helper", description="Pays."), payer()
     manager = Script([("helper", {"task": "pay to DE89370400440532013000"})])
@@ -366,7 +375,7 @@ async def test_calls_run_in_the_loop_that_waits_and_none_is_made_after_cancellin
         await asyncio.Event().wait()
 
     program = "try:\n    hang()\nexcept Exception:\n    pass\nbook('Oslo')"
-    agent = add_tools(CodeAgent([], Script(program), **QUIET), [hang, booking(ran)])
+    agent = as_tools([hang, booking(ran)], CodeAgent([], Script(program), **QUIET))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     agent.step_callbacks.register(ActionStep, lambda step: loop.call_soon_threadsafe(ended.set))
 
@@ -383,7 +392,7 @@ async def test_calls_run_in_the_loop_that_waits_and_none_is_made_after_cancellin
 async def test_an_answer_and_the_task_that_follows_in_an_event_loop() -> None:
     ran: list[str] = []
     model = Script([("book", {"city": "Oslo"})])
-    agent = add_tools(ToolCallingAgent([], model, **QUIET), [booking(ran, requires_approval=True)])
+    agent = as_tools([booking(ran, requires_approval=True)], ToolCallingAgent([], model, **QUIET))
 
     with pytest.raises(AgentError):
         await run_agent(agent, "go")
@@ -413,7 +422,7 @@ def test_programs_run_in_the_sandbox_with_all_tools_and_keep_their_names(executo
         "for n in range(3):\n    final_answer(n)\n    book('never')",
     )
     agent = CodeAgent([deleting(ran)], model, executor=executor, **QUIET)
-    add_tools(agent, [booking(ran)])
+    as_tools([booking(ran)], agent)
 
     done = agent.run("go", additional_args={"user": {"name": "ann"}})
 
@@ -438,19 +447,6 @@ def test_a_variable_that_is_no_json_is_refused_by_its_name(executor: SandboxExec
 
 
 # --- their tools with us
-
-
-async def test_their_tools_are_members_of_a_toolset_and_of_programs() -> None:
-    ran: list[str] = []
-    pipeline = Pipeline(Toolset(from_tools([deleting(ran)])).with_approval())
-
-    waiting = await pipeline.run(ToolCall("delete", {"path": "x"}))
-    assert isinstance(waiting, Suspended)
-    done = await pipeline.run(waiting, grant=waiting.request.grant())
-    result = await Toolkit(from_tools([deleting(ran)])).execute_async("delete(path='y').upper()")
-
-    assert isinstance(done, Completed)
-    assert (done.value, result.return_value, ran) == ("deleted x", "DELETED Y", ["x", "y"])
 
 
 async def test_a_picture_that_their_tool_returns_is_media() -> None:
@@ -522,29 +518,6 @@ def test_a_team_has_one_run() -> None:
     assert "Rejected" in observed(helper)[0]
 
 
-def test_a_guard_counts_calls_of_all_tools_and_leaves_what_it_is_told_to() -> None:
-    ran: list[str] = []
-
-    @tool
-    def left(path: str) -> str:
-        """Leave it.
-
-        Args:
-            path: What.
-        """
-        ran.append(path)
-        return path
-
-    model = Script([("delete", {"path": "a"})], [("delete", {"path": "b"})], [("left", {"path": "c"})])
-    agent = ToolCallingAgent([deleting(ran), left], model, **QUIET)
-    guard(agent, GuardPolicy(run=lambda agent: Run(limits=CallLimits(total=1)), leave=["left"]))
-
-    agent.run("go")
-
-    assert ran == ["a", "c"]
-    assert "Rejected" in observed(agent)[1]
-
-
 def test_a_guarded_tool_gives_the_agent_what_it_returned() -> None:
     class Draw(Tool):
         name, description, output_type = "draw", "Draws.", "image"
@@ -569,7 +542,7 @@ def test_what_cannot_be_guarded_is_refused_and_nothing_is_changed() -> None:
 
     theirs = deleting([])
     remote = CodeAgent([theirs], Script(), executor=Elsewhere(), **QUIET)
-    mixed = add_tools(ToolCallingAgent([theirs], Script(), **QUIET), [weather])
+    mixed = as_tools([weather], ToolCallingAgent([theirs], Script(), **QUIET))
 
     with pytest.raises(ValueError, match="Elsewhere"):
         guard(remote, GuardPolicy())
@@ -589,7 +562,7 @@ def test_the_end_of_a_run_in_our_sandbox_is_no_failure_in_the_log(caplog: pytest
 
 def test_the_memory_of_programs_that_failed_is_kept_by_pickle() -> None:
     ran: list[str] = []
-    agent = add_tools(CodeAgent([], Script("1 / 0", "book('Oslo')"), **QUIET), [booking(ran, requires_approval=True)])
+    agent = as_tools([booking(ran, requires_approval=True)], CodeAgent([], Script("1 / 0", "book('Oslo')"), **QUIET))
     with pytest.raises(AgentError):
         agent.run("go")
 

@@ -63,10 +63,10 @@ agent = Agent(ScriptedClient(), tools=[tool(add), tool(pay)], context_providers=
 """,
     "claude_agent_sdk": f"""
 from claude_agent_sdk import ClaudeAgentOptions
-from toolcrib.adapters.claude_agent_sdk import add_tools
+from toolcrib.adapters.claude_agent_sdk import as_tools
 from toolcrib.tools import ez_tool as _ours
 {ADD}{PAY}
-agent = add_tools(ClaudeAgentOptions(), [_ours(add), _ours(requires_approval=True)(pay)])
+agent = as_tools([_ours(add), _ours(requires_approval=True)(pay)])
 """,
     "smolagents": f"""
 from smolagents import Model, ToolCallingAgent, tool

@@ -179,7 +179,7 @@ async def adk_run(agent: LlmAgent, plugin: Any) -> None:
 
 
 async def in_agent_framework(tools: Any, sink: SqliteSink, *, stream: bool = False) -> None:
-    provider = agent_framework.ToolProvider(tools, sinks=[sink])
+    provider = agent_framework.as_tools(tools, sinks=[sink])
     agent = FrameworkAgent(framework_client(), context_providers=[provider])
     session, said = agent.create_session(), "go"
     while True:
@@ -191,7 +191,7 @@ async def in_agent_framework(tools: Any, sink: SqliteSink, *, stream: bool = Fal
         if not asked:
             return
         grants = [one.grant() for one in agent_framework.approval_requests(asked)]
-        said: Any = await provider.answers(session, asked, *grants)
+        said: Any = await agent_framework.answers(asked, *grants, agent=agent, session=session)
 
 
 async def in_agent_framework_stream(tools: Any, sink: SqliteSink) -> None:
@@ -199,7 +199,7 @@ async def in_agent_framework_stream(tools: Any, sink: SqliteSink) -> None:
 
 
 async def in_claude_agent_sdk(tools: Any, sink: SqliteSink) -> None:
-    options = claude_agent_sdk.add_tools(ClaudeAgentOptions(), tools, sinks=[sink])
+    options = claude_agent_sdk.as_tools(tools, sinks=[sink])
     calls, sessions = [[("c1", "mcp__toolcrib__book", OSLO)]], dict[str, Any]()
     asks = tools[0].options.requires_approval
     for usage in [claude_usage(FIRST), claude_usage(SECOND)] if asks else [claude_usage(FIRST, SECOND)]:
@@ -217,7 +217,7 @@ async def claude_run(options: Any, calls: Any, **cli: Any) -> str:
 
 
 async def in_smolagents(tools: Any, sink: SqliteSink) -> None:
-    agent = smolagents.add_tools(ToolCallingAgent([], smolagents_model(), **QUIET), tools, sinks=[sink])
+    agent = smolagents.as_tools(tools, ToolCallingAgent([], smolagents_model(), **QUIET), sinks=[sink])
     try:
         await asyncio.to_thread(agent.run, "go")
     except AgentError:
@@ -227,7 +227,7 @@ async def in_smolagents(tools: Any, sink: SqliteSink) -> None:
 
 
 async def in_pydantic_ai(tools: Any, sink: SqliteSink) -> None:
-    given = [pydantic.as_toolset(tools, sinks=[sink]), pydantic.as_toolset([ez_tool(name="other")(len)], sinks=[sink])]
+    given = [pydantic.as_tools(tools, sinks=[sink]), pydantic.as_tools([ez_tool(name="other")(len)], sinks=[sink])]
     agent = PydanticAgent(pydantic_model(), toolsets=given, output_type=[str, DeferredToolRequests])
     run = await agent.run("go")
     while isinstance(run.output, DeferredToolRequests):
@@ -319,7 +319,7 @@ def test_an_agent_of_smolagents_that_goes_on_in_another_process_is_counted_there
 
         def made() -> Any:
             agent = ToolCallingAgent([], smolagents_model(), **QUIET)
-            return smolagents.add_tools(agent, tools, run=lambda agent: Run(approvals=store), sinks=[sink])
+            return smolagents.as_tools(tools, agent, run=lambda agent: Run(approvals=store), sinks=[sink])
 
         first, again = made(), made()
         with pytest.raises(AgentError):
@@ -351,7 +351,7 @@ async def test_a_guard_records_the_tokens_of_an_agent(framework: Any, tmp_path: 
 
 
 async def test_an_agent_of_pydantic_ai_inside_of_a_tool_is_counted_once(tmp_path: Path) -> None:
-    inner = PydanticAgent(pydantic_model(), toolsets=[pydantic.as_toolset([ez_tool(book)])])
+    inner = PydanticAgent(pydantic_model(), toolsets=[pydantic.as_tools([ez_tool(book)])])
 
     @ez_tool(name="book")
     async def delegate(city: str, ctx: Annotated[RunContext, Injected]) -> str:
@@ -360,7 +360,7 @@ async def test_an_agent_of_pydantic_ai_inside_of_a_tool_is_counted_once(tmp_path
 
     with SqliteSink(tmp_path / "runs.db") as sink:
         run = Run(sinks=(sink,))
-        await PydanticAgent(pydantic_model(), toolsets=[pydantic.as_toolset([delegate], run=run)]).run("go")
+        await PydanticAgent(pydantic_model(), toolsets=[pydantic.as_tools([delegate], run=run)]).run("go")
 
     [listed] = list_runs(SqliteSink(tmp_path / "runs.db").log())
     assert counted([listed]) == (60, 10, 8, 4)

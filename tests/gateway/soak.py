@@ -33,9 +33,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from tests.adapters.mcp_client.servers import free_port
 from tests.gateway.disturbances import Disturber, UpstreamOverHttp
 from tests.gateway.measured import GatewayProcess, growth, process_named
+from tests.networks import free_port
 from toolcrib.approvals import SqliteApprovalStore
 
 SERVER = Path(__file__).with_name("ledger_server.py")

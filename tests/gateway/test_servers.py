@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.adapters.mcp_client import small_server as module
-from tests.adapters.mcp_client.servers import called, failed, free_port, outcome_of, serving
+from tests.adapters.mcp_client.servers import called, failed, outcome_of, serving
 from tests.adapters.mcp_client.small_server import small_server
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import server_statuses
 from toolcrib.approvals import ToolPins
 from toolcrib.calls import Suspended

@@ -9,7 +9,7 @@ __all__ = ["AGENT_FRAMEWORK_GATES"]
 _ANSWERS, _CALLS = "adapters/agent_framework/_answers.py", "adapters/agent_framework/_calls.py"
 _GUARD, _TOOLS = "adapters/agent_framework/_guard.py", "adapters/agent_framework/_tools.py"
 _MEMBERS = "adapters/agent_framework/_members.py"
-_TESTS = ("tests/frameworks/test_agent_framework.py",)
+_TESTS = ("tests/frameworks/test_agent_framework.py", "tests/frameworks/test_verbs.py")
 
 AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
@@ -36,18 +36,24 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "a session of Agent Framework as the conversation",
         _CALLS,
-        '{"conversation_id": session.session_id}',
-        "{}",
+        "conversation_id=session.session_id",
+        'conversation_id=""',
         _TESTS,
     ),
     Gate(
         "a run for each run of Agent Framework's agents",
         _CALLS,
-        "self.runs.find(object(), session)",
-        "self.runs.find(0, session)",
+        "self.runs.find(object(), session,",
+        "self.runs.find(0, session,",
         _TESTS,
     ),
-    Gate("a denial in Agent Framework", _CALLS, "outcome = await tools.deny(suspended, denial, run)", "return", _TESTS),
+    Gate(
+        "a denial in Agent Framework",
+        _CALLS,
+        "outcome = await tools.deny(found[1], denial, run)",
+        "return False",
+        _TESTS,
+    ),
     Gate(
         "a denial of one session of Agent Framework",
         _CALLS,
@@ -66,8 +72,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what Agent Framework asked",
         _TOOLS,
-        "in meant_by(each, waiting)",
-        "in [one for one, _ in waiting]",
+        "in answered(((one, one[1]) for one in asked_in(asked)), given)",
+        "in ((one, answer) for one in asked_in(asked) for answer in given)",
         _TESTS,
     ),
     Gate(
@@ -76,8 +82,8 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that Agent Framework's provider runs",
         _GUARD,
-        "if not isinstance(tool, FunctionTool) and name",
-        "if False and name",
+        "                self._tools.refuse(_name_of(tool))",
+        "                pass",
         _TESTS,
     ),
     Gate(
@@ -97,7 +103,7 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "a guard of Agent Framework",
         _GUARD,
-        "if context.function.name in self._policy.leave:",
+        "if self._tools.leaves(context.function.name):",
         "if True:",
         _TESTS,
     ),

@@ -8,7 +8,7 @@ __all__ = ["CLAUDE_AGENT_SDK_GATES"]
 
 _CALLS, _GUARD = "adapters/claude_agent_sdk/_calls.py", "adapters/claude_agent_sdk/_guard.py"
 _OPTIONS, _TOOLS = "adapters/claude_agent_sdk/_options.py", "adapters/claude_agent_sdk/_tools.py"
-_TESTS = ("tests/frameworks/test_claude_agent_sdk.py",)
+_TESTS = ("tests/frameworks/test_claude_agent_sdk.py", "tests/frameworks/test_verbs.py")
 
 CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
     Gate(
@@ -18,8 +18,8 @@ CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
     Gate(
         "a run for each prompt of Claude Code",
         _CALLS,
-        "self.runs.find((session, prompt), given, run_id=prompt)",
-        "self.runs.find(session, given, run_id=prompt)",
+        "self.runs.find((session, prompt), given, run_id=prompt,",
+        "self.runs.find(session, given, run_id=prompt,",
         _TESTS,
     ),
     Gate(

@@ -232,7 +232,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "repetition of what is not idempotent",
         "pipeline/_admit.py",
-        "    if call.plan.tool.options.idempotent:\n",
+        "    if call.tool.options.idempotent:\n",
         "    if True:\n",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),

@@ -186,7 +186,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "newer form in a gate or a body of durable work",
         "errors/_calls.py",
-        "        if signal is not None:\n",
+        "        if signal is not None and isinstance(error, NewerForm):\n",
         "        if False:\n",
         ("tests/adapters/dbos/test_stored_forms.py",),
     ),

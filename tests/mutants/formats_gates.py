@@ -9,6 +9,7 @@ __all__ = ["FORMATS_GATES"]
 _TESTS = ("tests/rounds/test_misread.py", "tests/rounds/test_spoilt.py")
 _NO_NAME = 'misread.append("one of its calls named no tool and was left out")'
 _OWN_TOOLS = ("tests/formats/test_message_blocks.py",)
+_SWITCHED = ("tests/formats/test_switching.py",)
 _BY_TYPE = ("tests/rounds/test_well_formed.py",)
 
 FORMATS_GATES: tuple[Gate, ...] = (
@@ -170,5 +171,40 @@ FORMATS_GATES: tuple[Gate, ...] = (
         '_CLOSED = ConfigDict(extra="forbid", strict=True)',
         '_CLOSED = ConfigDict(extra="ignore", strict=True)',
         _BY_TYPE,
+    ),
+    Gate(
+        "parts that another format does not take",
+        "formats/_switching.py",
+        "if reader.refused and not drop:",
+        "if False:",
+        _SWITCHED,
+    ),
+    Gate(
+        "transcripts out of order that are to be in another format",
+        "formats/_switching.py",
+        "if problems := source.check(shapes):",
+        "if problems := []:",
+        _SWITCHED,
+    ),
+    Gate(
+        "calls of kinds that another format does not have",
+        "formats/_switching.py",
+        "if spot.call.kind in _FUNCTIONS:",
+        "if True:",
+        _SWITCHED,
+    ),
+    Gate(
+        "a turn that goes on after results, in another format",
+        "formats/_switching.py",
+        "goes_on = goes_on and not has_results",
+        "pass",
+        _SWITCHED,
+    ),
+    Gate(
+        "an open round of a session that another model is to go on with",
+        "rounds/_session_state.py",
+        "        self._require_settled()\n        self._require_loaded()\n",
+        "        self._require_loaded()\n",
+        ("tests/rounds/test_switched_sessions.py",),
     ),
 )

@@ -6,8 +6,8 @@ from tests.mutants.gate import Gate
 
 __all__ = ["FRAMEWORKS_GATES"]
 
-_TOOLS = "serving/_framework_tools.py"
-_DECISIONS = "serving/_decisions.py"
+_TOOLS, _RUNS = "serving/frameworks/_tools.py", "serving/frameworks/_runs.py"
+_DECISIONS = "serving/frameworks/_answers.py"
 _POLICY = "serving/_guard_policy.py"
 _TESTS = ("tests/serving/test_framework_tools.py",)
 
@@ -29,12 +29,12 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
     Gate("arguments of a framework's call", _TOOLS, ', "arguments": text}', "}", _TESTS),
     Gate("id of a framework's call", _TOOLS, '"id": call.id, ', "", _TESTS),
     Gate("principal of a framework's call", _TOOLS, '"principal": run.principal, ', "", _TESTS),
-    Gate("conversation of a framework's call", _TOOLS, ', "conversation": run.conversation_id', "", _TESTS),
+    Gate("conversation of a framework's call", _TOOLS, ', "conversation": run.channel.conversation_id', "", _TESTS),
     Gate("one admission of a framework's call", _TOOLS, "if key in self._admitted:", "if False:", _TESTS),
     Gate("one execution of a replayed call", _TOOLS, "if ended is not None:", "if False:", _TESTS),
     Gate(
         "one run for each user of an agent",
-        _TOOLS,
+        _RUNS,
         "self._opened.get(key)",
         "next(iter(self._opened.values()), None)",
         _TESTS,
@@ -48,7 +48,7 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "principal of a request that is taken up",
-        _TOOLS,
+        _RUNS,
         'find_request(run.principal or "", request_id)',
         'find_request("ann", request_id)',
         _TESTS,
@@ -60,7 +60,7 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
         "run, grant=suspended.request.grant())",
         _TESTS,
     ),
-    Gate("a run that may ask", _TOOLS, "return given is not None", "return False", _TESTS),
+    Gate("a run that may ask", _RUNS, "return given is not None", "return False", _TESTS),
     Gate(
         "arguments that a framework does not show",
         _DECISIONS,
@@ -75,6 +75,13 @@ FRAMEWORKS_GATES: tuple[Gate, ...] = (
         "            answer = None\n    if answer is None:",
         "            answer = request.grant()\n    if answer is None:",
         _TESTS,
+    ),
+    Gate(
+        "an answer to what a framework asked",
+        _DECISIONS,
+        "in meant_by(answer, waiting)",
+        "in [one for one, _ in waiting]",
+        ("tests/serving/test_framework_base.py",),
     ),
     Gate("approval by a guard", _POLICY, "tools.with_approval(self.approve)", "tools", _TESTS),
     Gate(

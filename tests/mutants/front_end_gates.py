@@ -77,8 +77,8 @@ FRONT_END_GATES: tuple[Gate, ...] = (
     Gate(
         "front end: a call that begins is kept",
         "serving/_front_end.py",
-        "journal=exchange if run.journal is None else run.journal,",
-        "journal=run.journal,",
+        "journal=exchange if run.durability.journal is None else run.durability.journal,",
+        "journal=run.durability.journal,",
         _SESSIONS,
     ),
     Gate(

@@ -44,14 +44,14 @@ _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
 _OF_EXECUTIONS = ("tests/pipeline/test_final_arguments.py",)
 _OF_VALIDATORS = ("tests/pipeline/test_validated_once.py",)
 _OF_SCHEMA = ("tests/schema",)
-_GATE_FAILED = "            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n"
+_GATE_FAILED = "            return call.hook_failure(step.kind, step.name, error)\n"
 
 GATES: tuple[Gate, ...] = (
     # --- resolve and validate
     Gate(
         "available set of the run",
-        "pipeline/_failures.py",
-        "if not entry.off if run.available is None else entry.name in run.available:",
+        "pipeline/_run.py",
+        "if not entry.off if self.available is None else entry.name in self.available:",
         "if True:",
     ),
     Gate(
@@ -247,7 +247,7 @@ GATES: tuple[Gate, ...] = (
         "decision hook that fails",
         "pipeline/_gates.py",
         "        except BaseException as error:  # a decision hook is the user's code; a gate that fails is shut\n"
-        '            return hook_failure(plan, call.id, call.run, "decision hook", name, error)',
+        '            return call.hook_failure("decision hook", name, error)',
         "        except Exception:\n            continue",
     ),
     Gate(
@@ -266,7 +266,7 @@ GATES: tuple[Gate, ...] = (
         "pre hook that fails",
         "pipeline/_gates.py",
         "        except BaseException as error:  # middleware is the user's code; a gate that fails is shut\n"
-        '            return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)',
+        '            return call.hook_failure("pre hook", step.name, error)',
         "        except Exception:\n            continue",
     ),
     Gate(
@@ -534,7 +534,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approver that fails",
         "pipeline/_approve.py",
-        'return hook_failure(call.plan, call.id, run, "approval", who, error)',
+        'return call.hook_failure("approval", who, error)',
         "return call.request.grant()",
     ),
     Gate(
@@ -563,7 +563,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "clock that stands while a consumer holds a value",
         "tools/_deadline.py",
-        "        self.ends += monotonic() - self._since\n",
+        "        self.ends += self._loop.time() - self._since\n",
         "",
         ("tests/tools/test_deadline.py", "tests/pipeline/test_stream.py"),
     ),
@@ -652,7 +652,19 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
     # --- the record
-    Gate("record", "record/_call_trace.py", 'self._emit("ended", data, ended_at, record)', "pass"),
+    Gate(
+        "record",
+        "record/_call_trace.py",
+        'self._emit("ended", partial(_end, record, earlier), ended_at, record)',
+        "pass",
+    ),
+    Gate(
+        "arguments of an event that is read later",
+        "pipeline/_arguments.py",
+        "self._is_atomic and not self.plan.spec.has_secrets",
+        "True",
+        ("tests/record/test_late_payloads.py",),
+    ),
     Gate(
         "record of a cancelled call",
         "pipeline/_live_call.py",
@@ -669,14 +681,14 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "validation of what a host's call is recorded with",
         "pipeline/_live_call.py",
-        "not gated and self.trace is None and self.run.journal is None",
-        "not gated and self.run.journal is None",
+        "not gated and self.trace is None and self.run.durability.journal is None",
+        "not gated and self.run.durability.journal is None",
         _OF_HOSTS,
     ),
     Gate(
         "validation of what a host's call is kept with",
         "pipeline/_live_call.py",
-        "not gated and self.trace is None and self.run.journal is None",
+        "not gated and self.trace is None and self.run.durability.journal is None",
         "not gated and self.trace is None",
         _OF_HOSTS,
     ),

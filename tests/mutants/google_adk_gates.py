@@ -8,15 +8,21 @@ __all__ = ["GOOGLE_ADK_GATES"]
 
 _ANSWERS, _CALLS = "adapters/google_adk/_answers.py", "adapters/google_adk/_calls.py"
 _GUARD, _MEMBERS = "adapters/google_adk/_guard.py", "adapters/google_adk/_members.py"
-_TESTS = ("tests/frameworks/test_google_adk.py", "tests/frameworks/test_all.py")
+_TESTS = ("tests/frameworks/test_google_adk.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 
 GOOGLE_ADK_GATES: tuple[Gate, ...] = (
-    Gate("a further confirmation of ADK", _CALLS, "        if confirmed:\n", "        if False:\n", _TESTS),
+    Gate(
+        "a further confirmation of ADK",
+        _CALLS,
+        "        if theirs.tool_confirmation is not None:\n",
+        "        if False:\n",
+        _TESTS,
+    ),
     Gate(
         "a confirmation of ADK's for what was shown",
         _CALLS,
-        "if isinstance(said, Denial) or is_as_seen(outcome.request) or _is_bound(theirs):",
-        "if True:",
+        "said if isinstance(said, Denial) or is_as_seen(request) or _is_bound(theirs) else None",
+        "said",
         _TESTS,
     ),
     Gate(
@@ -33,20 +39,26 @@ GOOGLE_ADK_GATES: tuple[Gate, ...] = (
         "if False:",
         _TESTS,
     ),
-    Gate("an answer to what ADK asked", _ANSWERS, "in meant_by(answer, asked)", "in [id for id, _ in asked]", _TESTS),
-    Gate("a user of ADK as the principal", _CALLS, "run.principal or theirs.user_id", "run.principal", _TESTS),
+    Gate(
+        "an answer to what ADK asked",
+        _ANSWERS,
+        "in answered(_asked(events), given)",
+        "in [(id, answer) for answer in given for id, _ in _asked(events)]",
+        _TESTS,
+    ),
+    Gate("a user of ADK as the principal", _CALLS, "principal=theirs.user_id", 'principal=""', _TESTS),
     Gate(
         "a run for each invocation of ADK",
         _CALLS,
-        "find((session.id, theirs.invocation_id), theirs",
-        "find(0, theirs",
+        "        (session.id, theirs.invocation_id),\n",
+        "        0,\n",
         _TESTS,
     ),
-    Gate("a guard of ADK", _GUARD, "if tool.name in self._policy.leave:", "if True:", _TESTS),
+    Gate("a guard of ADK", _GUARD, "if self._tools.leaves(tool.name):", "if True:", _TESTS),
     Gate(
         "tools that ADK's provider runs",
         _GUARD,
-        'described.keys() - {"function_declarations"} - set(self._policy.leave)',
+        'described.keys() - {"function_declarations"}',
         "()",
         _TESTS,
     ),
@@ -59,14 +71,14 @@ GOOGLE_ADK_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a callback of ADK around the tools of a target",
-        "adapters/google_adk/_agents.py",
+        "adapters/google_adk/_members.py",
         "if value.before_tool_callback:",
         "if False:",
         ("tests/frameworks/test_targets.py",),
     ),
     Gate(
         "a plugin of ADK around the tools of a target",
-        "adapters/google_adk/_agents.py",
+        "adapters/google_adk/_members.py",
         "if guards:",
         "if False:",
         ("tests/frameworks/test_targets.py",),

@@ -8,7 +8,7 @@ __all__ = ["LANGCHAIN_GATES"]
 
 _ANSWERS, _CALLS = "adapters/langchain/_answers.py", "adapters/langchain/_calls.py"
 _GUARD, _MEMBERS = "adapters/langchain/_guard.py", "adapters/langchain/_members.py"
-_TESTS = ("tests/frameworks/test_langchain.py", "tests/frameworks/test_all.py")
+_TESTS = ("tests/frameworks/test_langchain.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 
 LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
@@ -28,8 +28,8 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to an interrupt of LangGraph",
         _ANSWERS,
-        "meant_by(answer, asked)",
-        "[id for id, _ in asked]",
+        "in answered(_asked(interrupts), given)",
+        "in [(id, answer) for answer in given for id, _ in _asked(interrupts)]",
         _TESTS,
     ),
     Gate(
@@ -63,11 +63,17 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "a thread of LangGraph as the conversation",
         _CALLS,
-        '{"conversation_id": thread}',
-        "{}",
+        "conversation_id=thread",
+        'conversation_id=""',
         _TESTS,
     ),
-    Gate("a run for each message of a LangGraph thread", _CALLS, "find(about, runtime", "find(0, runtime", _TESTS),
+    Gate(
+        "a run for each message of a LangGraph thread",
+        _CALLS,
+        "        about,\n        runtime,\n",
+        "        0,\n        runtime,\n",
+        _TESTS,
+    ),
     Gate(
         "one execution of a replayed call of LangGraph",
         _CALLS,
@@ -98,7 +104,7 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that LangChain's provider runs",
         _GUARD,
-        "if name is not None and name not in self._policy.leave:",
+        "if name is not None:",
         "if False:",
         _TESTS,
     ),

@@ -70,7 +70,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "schemas that are fetched",
-        "schema/checker.py",
+        "jsonschema/checker.py",
         ", registry=_NOTHING)",
         ")",
         _OF_HOSTILE,

@@ -216,7 +216,7 @@ MCP_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "time that a schema takes to be checked",
-        "schema/checker.py",
+        "jsonschema/checker.py",
         '    "pattern": _check_pattern,\n',
         "",
         (f"{_HERE}/test_tools.py",),

@@ -8,14 +8,14 @@ __all__ = ["OPENAI_AGENTS_GATES"]
 
 _ANSWERS, _TOOLS = "adapters/openai_agents/_answers.py", "adapters/openai_agents/_tools.py"
 _GUARD, _MEMBERS = "adapters/openai_agents/_guard.py", "adapters/openai_agents/_members.py"
-_TESTS = ("tests/frameworks/test_openai_agents.py", "tests/frameworks/test_all.py")
+_TESTS = ("tests/frameworks/test_openai_agents.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 
 OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "an approval of the Agents SDK's own for what it shows",
         _TOOLS,
-        "and not asked and is_as_seen(outcome.request) and",
-        "and not asked and",
+        "answer(request) if is_as_seen(request) else None",
+        "answer(request)",
         _TESTS,
     ),
     Gate(
@@ -43,15 +43,15 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "a grant for what the Agents SDK asked before its tool had changed",
         _ANSWERS,
-        "                if not replaced:\n",
-        "                if True:\n",
+        "            if replaced and isinstance(each, Grant):\n                continue\n",
+        "            replaced = replaced and isinstance(each, Denial)\n",
         _TESTS,
     ),
     Gate(
         "a denial in the Agents SDK",
         _ANSWERS,
-        "outcome = await invocation.tools.deny(suspended, denial, run)",
-        "outcome = suspended if run else suspended",
+        "text = await invocation.tools.take_answer(suspended, answer, run)",
+        'text = None if isinstance(answer, Grant) else answer.message if run else ""',
         _TESTS,
     ),
     Gate(
@@ -64,11 +64,11 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "tools that the Agents SDK's provider runs",
         _GUARD,
-        "if not isinstance(tool, FunctionTool):\n            raise",
-        "if not isinstance(tool, FunctionTool):\n            return tool\n            raise",
+        "            self._tools.refuse(tool.name, ",
+        "            return tool\n            self._tools.refuse(tool.name, ",
         _TESTS,
     ),
-    Gate("a guard of the Agents SDK", _GUARD, "if tool.name in self._policy.leave:", "if True:", _TESTS),
+    Gate("a guard of the Agents SDK", _GUARD, "if self._tools.leaves(tool.name) or", "if True or", _TESTS),
     Gate(
         "a guard of the Agents SDK around MCP servers",
         _GUARD,
@@ -99,7 +99,7 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a state of the Agents SDK whose call has begun",
-        "serving/_framework_tools.py",
+        "serving/frameworks/_tools.py",
         "and not await _has_begun(found, run)",
         "and True",
         _TESTS,

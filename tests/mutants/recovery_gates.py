@@ -511,7 +511,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "text of an unexpected error",
         "pipeline/_failures.py",
-        'if run.errors == "message":',
+        'if run.channel.errors == "message":',
         "if True:",
         ("tests/pipeline/test_errors.py",),
     ),
@@ -547,7 +547,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "cap of a value",
         "calls/_render.py",
-        "shown = cut(text, limit)",
+        "shown = text if limit is None else cut(text, limit)",
         "shown = text",
         _OF_RENDERING,
     ),

@@ -139,9 +139,9 @@ RESULTS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "offer to read a result",
-        "pipeline/_finish.py",
-        "limit is None or not offered(reader, run):",
-        "limit is None:",
+        "toolsets/_results.py",
+        "if not run.offers(reader):",
+        "if False:",
         _KEEP,
     ),
     Gate(

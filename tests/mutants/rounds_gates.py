@@ -143,8 +143,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls that wait when a round is committed",
         "rounds/_plan.py",
-        """        if isinstance(call.outcome, Suspended):\n            problems.append(""",
-        """        if isinstance(call.outcome, Suspended):\n            list[str]().append(""",
+        """        elif isinstance(call.outcome, Suspended):\n            problems.append(""",
+        """        elif isinstance(call.outcome, Suspended):\n            list[str]().append(""",
         ("tests/rounds/test_commit.py", "tests/rounds"),
     ),
     Gate(
@@ -157,7 +157,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "ids of a round that are in the transcript",
         "rounds/_plan.py",
-        "return not (rules.layout.unique and any(key in taken for key in keys))",
+        "return not any(key in taken for key in keys)",
         "return True",
         ("tests/rounds/test_commit.py", "tests/rounds/test_transcript.py"),
     ),
@@ -199,7 +199,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "the gates of a call that is admitted at once",
         "pipeline/_admit.py",
-        "    if gates.before or gates.after or gates.approve or call.approval.reasons or call.run.store is not None:\n",
+        "    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:\n",
         "    if False:\n",
         ("tests/rounds/test_plan.py", "tests/rounds"),
     ),

@@ -9,7 +9,7 @@ __all__ = ["SMOLAGENTS_GATES"]
 _ANSWERS, _CALLS = "adapters/smolagents/_answers.py", "adapters/smolagents/_calls.py"
 _GUARD = "adapters/smolagents/_guard.py"
 _EXECUTOR = "adapters/smolagents/_executor.py"
-_TESTS = ("tests/frameworks/test_smolagents.py", "tests/frameworks/test_all.py")
+_TESTS = ("tests/frameworks/test_smolagents.py", "tests/frameworks/test_all.py", "tests/frameworks/test_verbs.py")
 
 SMOLAGENTS_GATES: tuple[Gate, ...] = (
     Gate(
@@ -97,8 +97,8 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
         "if True:",
         _TESTS,
     ),
-    Gate("a guard of smolagents", _GUARD, "name != FINAL_ANSWER and name not in policy.leave", "False", _TESTS),
-    Gate("a guard of smolagents around managed agents", _GUARD, "_put(each, policy, runs, calls)", "pass", _TESTS),
+    Gate("a guard of smolagents", _GUARD, "name != FINAL_ANSWER and not guarded.leaves(name)", "False", _TESTS),
+    Gate("a guard of smolagents around managed agents", _GUARD, "_put(each, guarded, calls)", "pass", _TESTS),
     Gate(
         "programs of smolagents out of reach of gates",
         _GUARD,
@@ -109,7 +109,7 @@ SMOLAGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "tools of smolagents that have gates already",
         _GUARD,
-        "if isinstance(tool, AgentTool) and name not in policy.leave:",
+        "if isinstance(tool, AgentTool) and not guarded.leaves(name):",
         "if False:",
         _TESTS,
     ),

@@ -96,8 +96,8 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
     Gate(
         "one program wherever it goes on",
         "code/_activity.py",
-        'named = before.get("program") or run.program_id',
-        "named = run.program_id",
+        'named = before.get("program") or run.channel.program_id',
+        "named = run.channel.program_id",
         _OF_PROGRAMS,
     ),
     # --- who is told

@@ -31,5 +31,5 @@ def test_gates_are_chosen_by_name_by_a_word_of_it_and_by_place() -> None:
     assert [gate.name for gate in named(["lock"])] == ["lock"]  # and not all that have the word in them
     assert len(words) > 1
     assert all("in Monty" in word for word in words)
-    places = ("pipeline", "src/toolcrib/pipeline/_failures.py", "code")
+    places = ("pipeline", "src/toolcrib/pipeline/_run.py", "code")
     assert [is_in(GATES[0], [place]) for place in places] == [True, True, False]

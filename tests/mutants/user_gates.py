@@ -9,7 +9,7 @@ __all__ = ["USER_GATES"]
 _OF_GATES = ("tests/pipeline/test_gates.py", "tests/test_ways_gates.py")
 _OF_DELIVERIES = ("tests/pipeline/test_deliveries.py", "tests/test_ways_gates.py")
 _OF_SERVERS = ("tests/adapters/mcp_server/test_passing_on.py",)
-_FAILED = "            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)\n"
+_FAILED = "            return call.hook_failure(step.kind, step.name, error)\n"
 
 USER_GATES: tuple[Gate, ...] = (
     # --- which are asked, and in which order
@@ -53,7 +53,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "a gate that answers something else",
         "pipeline/_gates.py",
-        "return hook_failure(call.plan, call.id, call.run, step.kind, step.name, wrong)",
+        "return call.hook_failure(step.kind, step.name, wrong)",
         "continue",
         _OF_GATES,
     ),

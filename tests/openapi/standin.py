@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-import httpx
+import httpx2
 from openapi_core import OpenAPI
 from openapi_core.testing import MockRequest
 from werkzeug.datastructures import ImmutableMultiDict
@@ -37,11 +37,11 @@ def parameter(name: str, where: str, schema: Any, **parts: Any) -> dict[str, Any
     return {"name": name, "in": where, "required": where == "path", "schema": schema, **parts}
 
 
-Answers = Callable[[httpx.Request], httpx.Response]
+Answers = Callable[[httpx2.Request], httpx2.Response]
 
 
-def fine(request: httpx.Request) -> httpx.Response:
-    return httpx.Response(200, json={"ok": True})
+def fine(request: httpx2.Request) -> httpx2.Response:
+    return httpx2.Response(200, json={"ok": True})
 
 
 @dataclass
@@ -56,22 +56,22 @@ class StandIn:
 
     document: dict[str, Any]
     answers: Answers = fine
-    requests: list[httpx.Request] = field(default_factory=list)
+    requests: list[httpx2.Request] = field(default_factory=list)
     read: list[dict[str, Any]] = field(default_factory=list)
     errors: list[Any] = field(default_factory=list)
     checks: bool = True
 
     def __post_init__(self) -> None:
-        self.client = httpx.AsyncClient(transport=httpx.MockTransport(self._answered))
+        self.client = httpx2.AsyncClient(transport=httpx2.MockTransport(self._answered))
         self._api = OpenAPI.from_dict(self.document) if self.checks else None
 
-    def _answered(self, request: httpx.Request) -> httpx.Response:
+    def _answered(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
         if self._api is not None:
             self._note(self._api, request)
         return self.answers(request)
 
-    def _note(self, api: OpenAPI, request: httpx.Request) -> None:
+    def _note(self, api: OpenAPI, request: httpx2.Request) -> None:
         path, _, query = request.url.raw_path.decode("ascii").partition("?")
         said = request.headers.get("cookie", "")
         result = api.unmarshal_request(
@@ -101,5 +101,5 @@ class StandIn:
         return await Pipeline(self.tools(**options)).run(ToolCall(name, dict(arguments)), run or Run())
 
     @property
-    def last(self) -> httpx.Request:
+    def last(self) -> httpx2.Request:
         return self.requests[-1]

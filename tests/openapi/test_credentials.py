@@ -6,7 +6,7 @@ import asyncio
 import base64
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,10 +120,10 @@ def test_credentials_are_in_no_text_of_the_toolset() -> None:
 def test_no_principal_is_sent_the_credentials_of_another(callers: list[str | None]) -> None:
     sent: list[tuple[str, str]] = []
 
-    async def answers(request: httpx.Request) -> httpx.Response:
+    async def answers(request: httpx2.Request) -> httpx2.Response:
         await asyncio.sleep(0)
         sent.append((request.url.params["who"], request.headers["authorization"]))
-        return httpx.Response(200, json=1)
+        return httpx2.Response(200, json=1)
 
     async def credentials(principal: str | None) -> CredentialsOf:
         await asyncio.sleep(0)
@@ -132,7 +132,7 @@ def test_no_principal_is_sent_the_credentials_of_another(callers: list[str | Non
     async def work() -> None:
         spec = operation("x", [parameter("who", "query", {"type": "string"})], security=[{"bearer": []}])
         found = document({"/x": {"get": spec}}, components={"securitySchemes": SCHEMES})
-        client = httpx.AsyncClient(transport=httpx.MockTransport(answers))
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(answers))
         pipeline = Pipeline(toolset(found, client=client, credentials=credentials))
         calls = [pipeline.run(ToolCall("x", {"who": str(who)}), Run(principal=who)) for who in callers]
         assert all(isinstance(outcome, Completed) for outcome in await asyncio.gather(*calls))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("package", ["httpx", "yaml"])
+@pytest.mark.parametrize("package", ["httpx2", "yaml"])
 def test_a_missing_extra_is_named(package: str) -> None:
     code = (
         f"import sys; sys.modules['{package}'] = None\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.openapi.standin import StandIn, document, operation
@@ -83,7 +83,7 @@ async def test_each_principal_is_signed_with_their_own() -> None:
 
 async def test_a_token_that_is_refused_is_renewed_once() -> None:
     server, tokens = api({"oauth": []}), Tokens(ann="t")
-    server.answers = lambda request: httpx.Response(401)
+    server.answers = lambda request: httpx2.Response(401)
 
     outcome = await server.call("x", {}, Run(principal="ann"), credentials={"oauth": tokens})
 

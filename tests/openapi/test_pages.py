@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.openapi.standin import StandIn, document, operation, parameter
@@ -17,7 +17,7 @@ NUMBERS = {"type": "array", "items": {"type": "integer"}}
 PAGE = [parameter("q", "query", {"type": "string"}), parameter("page", "query", {"type": "integer"})]
 
 
-def linked(answers: Callable[[httpx.Request], httpx.Response]) -> StandIn:
+def linked(answers: Callable[[httpx2.Request], httpx2.Response]) -> StandIn:
     """Return a server whose lists have a `Link` header that the document describes."""
     answer = {
         "description": "a page",
@@ -29,7 +29,7 @@ def linked(answers: Callable[[httpx.Request], httpx.Response]) -> StandIn:
     )
 
 
-def cursored(field: Any, argument: str, answers: Callable[[httpx.Request], httpx.Response]) -> StandIn:
+def cursored(field: Any, argument: str, answers: Callable[[httpx2.Request], httpx2.Response]) -> StandIn:
     """Return a server whose lists have a cursor in them."""
     schema = {"type": "object", "properties": {"items": NUMBERS, **field}}
     answer = {"description": "a page", "content": {"application/json": {"schema": schema}}}
@@ -39,11 +39,11 @@ def cursored(field: Any, argument: str, answers: Callable[[httpx.Request], httpx
     )
 
 
-def numbered(request: httpx.Request) -> httpx.Response:
+def numbered(request: httpx2.Request) -> httpx2.Response:
     """Answer with one of three pages, and a link to the next on a host that is another."""
     page = int(request.url.params.get("page", 1))
     link = f'<https://evil.test/n?page={page + 1}&admin=1&q=cats>; rel="next", <https://x.test/?page=3>; rel="last"'
-    return httpx.Response(200, json=[page * 10], headers={"link": link} if page < 3 else {})
+    return httpx2.Response(200, json=[page * 10], headers={"link": link} if page < 3 else {})
 
 
 async def value_of(server: StandIn, arguments: dict[str, Any], **options: Any) -> Any:
@@ -68,7 +68,7 @@ async def test_a_link_changes_nothing_but_the_query() -> None:
     spec = [parameter("owner", "path", {"type": "string"}), parameter("page", "query", {"type": "integer"})]
     paths = {"/{owner}": {"get": {**operation("n", spec), "responses": {"200": answer}}}}
     link = {"link": '</x?page=2&owner=evil>; rel="next"'}
-    server = StandIn(document(paths), lambda request: httpx.Response(200, json=[], headers=link), checks=False)
+    server = StandIn(document(paths), lambda request: httpx2.Response(200, json=[], headers=link), checks=False)
 
     value = await value_of(server, {"owner": "me"})
 
@@ -88,7 +88,7 @@ async def test_a_link_changes_nothing_but_the_query() -> None:
     ],
 )
 async def test_a_cursor_offers_the_arguments_of_the_next_page(field: Any, argument: str, answer: Any) -> None:
-    server = cursored(field, argument, lambda request: httpx.Response(200, json={"items": [1], **answer}))
+    server = cursored(field, argument, lambda request: httpx2.Response(200, json={"items": [1], **answer}))
 
     value = await value_of(server, {})
 
@@ -97,13 +97,13 @@ async def test_a_cursor_offers_the_arguments_of_the_next_page(field: Any, argume
 
 @pytest.mark.parametrize("answer", [{"next_cursor": None}, {"next_cursor": ""}, {}, [1], {"next_cursor": {"a": 1}}])
 async def test_a_page_without_a_cursor_is_the_last(answer: Any) -> None:
-    server = cursored({"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx.Response(200, json=answer))
+    server = cursored({"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx2.Response(200, json=answer))
 
     assert await value_of(server, {}) == {"page": answer, "next": None}
 
 
 async def test_a_cursor_that_does_not_move_is_the_last() -> None:
-    answer = httpx.Response(200, json={"next_cursor": "c1"})
+    answer = httpx2.Response(200, json={"next_cursor": "c1"})
     server = cursored({"next_cursor": {"type": "string"}}, "cursor", lambda request: answer)
 
     assert await value_of(server, {"cursor": "c1"}) == {"page": {"next_cursor": "c1"}, "next": None}
@@ -120,7 +120,7 @@ async def test_pages_are_put_together_up_to_a_number(pages: int, value: Any) -> 
 async def test_pages_of_objects_are_put_together_in_their_only_list() -> None:
     answers = iter([{"items": [1], "next_cursor": "b"}, {"items": [2], "next_cursor": None}])
     server = cursored(
-        {"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx.Response(200, json=next(answers))
+        {"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx2.Response(200, json=next(answers))
     )
 
     assert await value_of(server, {}, pages=5) == {"page": {"items": [1, 2], "next_cursor": None}, "next": None}
@@ -129,7 +129,7 @@ async def test_pages_of_objects_are_put_together_in_their_only_list() -> None:
 async def test_pages_put_together_have_the_cursor_of_the_last_one() -> None:
     answers = iter([{"items": [number], "next_cursor": f"after {number}"} for number in (1, 2, 3, 4)])
     server = cursored(
-        {"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx.Response(200, json=next(answers))
+        {"next_cursor": {"type": "string"}}, "cursor", lambda request: httpx2.Response(200, json=next(answers))
     )
 
     value = await value_of(server, {}, pages=3)

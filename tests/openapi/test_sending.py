@@ -10,7 +10,7 @@ from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.openapi.standin import StandIn, document, operation
@@ -22,14 +22,14 @@ from toolcrib.openapi._sending import bound_request
 KEY = {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}
 
 
-def server(answers: Callable[[httpx.Request], httpx.Response], **parts: Any) -> StandIn:
+def server(answers: Callable[[httpx2.Request], httpx2.Response], **parts: Any) -> StandIn:
     """Return a server with an operation for each method, named by it."""
     methods = {name: operation(name) for name in ("get", "head", "put", "post", "delete")}
     return StandIn(document({"/x": methods}, **parts), answers, checks=False)
 
 
-def always(*args: Any, **keywords: Any) -> Callable[[httpx.Request], httpx.Response]:
-    return lambda request: httpx.Response(*args, **keywords)
+def always(*args: Any, **keywords: Any) -> Callable[[httpx2.Request], httpx2.Response]:
+    return lambda request: httpx2.Response(*args, **keywords)
 
 
 def secured() -> dict[str, Any]:
@@ -127,7 +127,7 @@ async def test_an_answer_that_is_no_json_is_a_failure(content: bytes) -> None:
 # --- limits
 
 
-class _Long(httpx.AsyncByteStream):
+class _Long(httpx2.AsyncByteStream):
     def __init__(self) -> None:
         self.sent = 0
 
@@ -156,12 +156,12 @@ async def test_a_long_answer_is_not_read_to_its_end(method: str, retryable: bool
 async def test_a_server_that_is_late_is_a_failure(method: str, late: str) -> None:
     found = document({"/x": {method: operation("x")}})
 
-    async def slow(request: httpx.Request) -> httpx.Response:
+    async def slow(request: httpx2.Request) -> httpx2.Response:
         await asyncio.sleep(2)
-        return httpx.Response(200)
+        return httpx2.Response(200)
 
     made = StandIn(found, checks=False)
-    made.client = httpx.AsyncClient(transport=httpx.MockTransport(slow))
+    made.client = httpx2.AsyncClient(transport=httpx2.MockTransport(slow))
     outcome = await made.call("x", {}, timeout=0.05)
 
     assert isinstance(outcome, Failed)
@@ -191,7 +191,7 @@ async def test_a_server_that_asks_for_a_long_pause_is_not_waited_for() -> None:
 
 
 async def test_an_answer_after_a_short_pause_is_the_result() -> None:
-    answers = iter([httpx.Response(503, headers={"retry-after": "0"}), httpx.Response(200, json=1)])
+    answers = iter([httpx2.Response(503, headers={"retry-after": "0"}), httpx2.Response(200, json=1)])
 
     outcome = await server(lambda request: next(answers)).call("get", {})
 
@@ -264,7 +264,7 @@ async def test_a_private_api_may_lead_to_a_private_name(places: dict[str, str]) 
 
 
 async def test_a_name_is_looked_up_once_for_the_check_and_for_the_request(places: dict[str, str]) -> None:
-    request = httpx.Request("GET", "https://other.test/x")
+    request = httpx2.Request("GET", "https://other.test/x")
 
     made = bound_request(request, "93.184.216.35")
 
@@ -272,10 +272,10 @@ async def test_a_name_is_looked_up_once_for_the_check_and_for_the_request(places
     assert made.extensions["sni_hostname"] == "other.test"
 
 
-def leads(to: str, status: int = 302) -> Callable[[httpx.Request], httpx.Response]:
+def leads(to: str, status: int = 302) -> Callable[[httpx2.Request], httpx2.Response]:
     """Answer the first request with a redirect."""
-    answers = iter([httpx.Response(status, headers={"location": to})])
-    return lambda request: next(answers, httpx.Response(200, json="there"))
+    answers = iter([httpx2.Response(status, headers={"location": to})])
+    return lambda request: next(answers, httpx2.Response(200, json="there"))
 
 
 async def test_a_redirect_on_the_same_host_keeps_the_credentials() -> None:

@@ -25,7 +25,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Pipeline, Run, is_call
+from toolcrib.pipeline import Channel, Pipeline, Run, is_call
 from toolcrib.schema import Redacted, RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, Tool, ez_tool
@@ -225,7 +225,10 @@ async def test_a_grant_may_come_with_a_new_call() -> None:
 
 async def test_an_answer_to_another_runs_request_is_not_taken_for_a_call_of_the_same_id() -> None:
     for store in (None, MemoryApprovalStore()):
-        pipeline, runs = Pipeline([pay]), [Run(approvals=store, conversation_id=day) for day in ("monday", "friday")]
+        pipeline, runs = (
+            Pipeline([pay]),
+            [Run(approvals=store, channel=Channel(conversation_id=day)) for day in ("monday", "friday")],
+        )
         first, second = [await pipeline.run(ToolCall("pay", {"cents": 5}, "call_1"), run) for run in runs]
         assert isinstance(first, Suspended)
         assert isinstance(second, Suspended)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from toolcrib.calls import Completed, ToolCall
-from toolcrib.pipeline import Call, Pipeline, Run, run_for
+from toolcrib.pipeline import Call, Durability, Pipeline, Run, run_for
 from toolcrib.tools import ez_tool
 
 
@@ -41,7 +41,7 @@ async def test_a_call_that_waits_for_a_lock_has_not_begun(streams: bool) -> None
         await go_on.wait()
         return 1
 
-    pipeline, run = Pipeline([count if streams else work]), Run(journal=journal)
+    pipeline, run = Pipeline([count if streams else work]), Run(durability=Durability(journal=journal))
     name = "count" if streams else "work"
     calls = [asyncio.create_task(pipeline.run(ToolCall(name, {}, call_id), run)) for call_id in ("c1", "c2")]
     await asyncio.sleep(0.05)
@@ -80,7 +80,9 @@ async def test_a_fence_holds_a_tool_back(name: str) -> None:
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await Pipeline([plain, locked, streaming, watched]).run(ToolCall(name, {}, "c1"), Run(fence=never))
+            await Pipeline([plain, locked, streaming, watched]).run(
+                ToolCall(name, {}, "c1"), Run(durability=Durability(fence=never))
+            )
 
     assert ran == []
 
@@ -103,6 +105,6 @@ async def test_what_runs_inside_a_tool_is_held_back_by_the_same_fence() -> None:
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await Pipeline([outer]).run(ToolCall("outer", {}, "c1"), Run(fence=fence))
+            await Pipeline([outer]).run(ToolCall("outer", {}, "c1"), Run(durability=Durability(fence=fence)))
 
     assert ran == ["outer"]

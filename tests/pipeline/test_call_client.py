@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from toolcrib.approvals import Approver, MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Failed, Grant, Suspended, ToolCall
 from toolcrib.errors import ClientAnswerError, ClientUnavailable
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.record import ListSink
 from toolcrib.schema import Elicited, RunContext, Sampled, SampleRequest
@@ -56,7 +56,7 @@ async def call(tool: Tool[..., Any], run: Run, **arguments: Any) -> Any:
 async def test_a_form_has_plain_fields_and_its_answer_is_of_the_type_that_was_asked_for() -> None:
     client, got = ScriptedClient(forms=[{"seat": "window"}]), list[Any]()
 
-    await call(asking(Choice, got), Run(client=client))
+    await call(asking(Choice, got), Run(channel=Channel(client=client)))
 
     assert got == [Elicited("accept", Choice(Seat.WINDOW))]
     assert client.asked[0].schema["properties"] == {
@@ -71,7 +71,7 @@ async def test_a_form_has_plain_fields_and_its_answer_is_of_the_type_that_was_as
 async def test_a_plain_type_is_one_field() -> None:
     client, got = ScriptedClient(forms=[{"value": "3"}]), list[Any]()
 
-    await call(asking(int, got), Run(client=client))
+    await call(asking(int, got), Run(channel=Channel(client=client)))
 
     assert got == [Elicited("accept", 3)]
 
@@ -80,7 +80,7 @@ async def test_a_json_schema_goes_as_it_is_and_defaults_are_filled_in() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer", "default": 7}, "t": {"type": "string"}}}
     client, got = ScriptedClient(forms=[{"t": "x"}]), list[Any]()
 
-    await call(asking(schema, got), Run(client=client))
+    await call(asking(schema, got), Run(channel=Channel(client=client)))
 
     assert got == [Elicited("accept", {"n": 7, "t": "x"})]
     assert client.asked[0].schema == schema
@@ -90,7 +90,7 @@ async def test_a_json_schema_goes_as_it_is_and_defaults_are_filled_in() -> None:
 async def test_an_answer_that_is_none_has_no_data(action: Any) -> None:
     got = list[Any]()
 
-    await call(asking(Choice, got), Run(client=ScriptedClient(forms=[Elicited(action)])))
+    await call(asking(Choice, got), Run(channel=Channel(client=ScriptedClient(forms=[Elicited(action)]))))
 
     assert got == [Elicited(action)]
 
@@ -99,7 +99,7 @@ async def test_an_answer_that_is_none_has_no_data(action: Any) -> None:
 async def test_an_answer_that_does_not_fit_is_asked_for_again_and_then_named(form: Any) -> None:
     client = ScriptedClient(forms=[{"seat": "roof"}, {"seat": "wing"}])
 
-    outcome = await call(asking(form, []), Run(client=client))
+    outcome = await call(asking(form, []), Run(channel=Channel(client=client)))
 
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.exception, ClientAnswerError)
@@ -108,10 +108,10 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_and_then_named(for
 
 
 async def test_a_field_that_is_not_plain_is_named() -> None:
-    outcome = await call(asking(dict[str, list[int]], []), Run(client=ScriptedClient()))
+    outcome = await call(asking(dict[str, list[int]], []), Run(channel=Channel(client=ScriptedClient())))
 
     assert isinstance(outcome, Failed)
-    outcome = await call(asking(list[int], []), Run(client=ScriptedClient()))
+    outcome = await call(asking(list[int], []), Run(channel=Channel(client=ScriptedClient())))
     assert isinstance(outcome, Failed)
     assert "field `value` is not plain" in outcome.message
 
@@ -119,7 +119,7 @@ async def test_a_field_that_is_not_plain_is_named() -> None:
 async def test_a_page_has_an_address_and_an_id() -> None:
     client, got = ScriptedClient(forms=[{}]), list[Any]()
 
-    await call(asking(None, got, url="https://pay.example/1"), Run(client=client))
+    await call(asking(None, got, url="https://pay.example/1"), Run(channel=Channel(client=client)))
 
     assert got == [Elicited("accept")]
     assert client.asked[0].url == "https://pay.example/1"
@@ -137,7 +137,7 @@ def approver_giving(given: Any, asked: list[ApprovalRequest]) -> Approver:
 @pytest.mark.parametrize("client", [None, ScriptedClient(lacks=["elicit"])])
 async def test_the_approver_is_asked_where_the_client_cannot_be(client: Any) -> None:
     asked, got = list[ApprovalRequest](), list[Any]()
-    run = Run(client=client, approver=approver_giving({"seat": "aisle"}, asked))
+    run = Run(channel=Channel(client=client), approver=approver_giving({"seat": "aisle"}, asked))
 
     await call(asking(Choice, got), run)
 
@@ -240,7 +240,7 @@ async def test_without_an_approver_the_question_waits_in_the_store() -> None:
 async def test_a_question_that_nobody_answers_in_the_store_is_withdrawn() -> None:
     got, store = list[Any](), MemoryApprovalStore()
 
-    await call(asking(Seat, got), Run(approvals=store, question_wait=0.01))
+    await call(asking(Seat, got), Run(approvals=store, channel=Channel(question_wait=0.01)))
 
     assert got == [Elicited("cancel")]
     assert [entry.state for entry in await store.list()] != ["pending"]
@@ -304,7 +304,10 @@ QUESTIONS = [_elicit, _sample, _roots, _ask, _several]
 
 
 def slow_run() -> Run:
-    return Run(client=SlowClient(forms=[{"value": True}], texts=["yes"], roots=["file:///a"]), approver=slow_approver)
+    return Run(
+        channel=Channel(client=SlowClient(forms=[{"value": True}], texts=["yes"], roots=["file:///a"])),
+        approver=slow_approver,
+    )
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -381,7 +384,7 @@ async def test_the_record_has_each_question_and_no_answer() -> None:
         await ctx.log("warning", {"key": SecretStr("hunter2"), "left": 3})
         return "asked"
 
-    await Pipeline([ask], sinks=[sink]).run(ToolCall("ask", {}), Run(client=client))
+    await Pipeline([ask], sinks=[sink]).run(ToolCall("ask", {}), Run(channel=Channel(client=client)))
 
     kinds = [event.kind for event in sink.events]
     assert kinds == ["received", "started", *("asked", "answered") * 3, "logged", "ended"]
@@ -417,7 +420,7 @@ async def test_a_question_that_fails_and_one_that_is_cut_off_are_in_the_record()
         asked.set()
         await asyncio.Event().wait()
 
-    await Pipeline([ask], sinks=[sink]).run(ToolCall("ask", {}), Run(sample=broken, approver=approver))
+    await Pipeline([ask], sinks=[sink]).run(ToolCall("ask", {}), Run(channel=Channel(sample=broken), approver=approver))
 
     sampled, elicited = sink.records[0].asked
     assert (sampled["of"], sampled["outcome"], sampled["error"]) == ("host", "failed", "RuntimeError")
@@ -453,7 +456,9 @@ async def test_the_address_of_a_page_is_recorded_without_what_may_be_a_key() -> 
     sink = ListSink()
     tool = asking(None, [], url="https://pay.example/1?token=hunter2#x")
 
-    await Pipeline([tool], sinks=[sink]).run(ToolCall("ask", {}), Run(client=ScriptedClient(forms=[{}])))
+    await Pipeline([tool], sinks=[sink]).run(
+        ToolCall("ask", {}), Run(channel=Channel(client=ScriptedClient(forms=[{}])))
+    )
 
     assert sink.records[0].asked[0]["page"] == "https://pay.example/1"
 
@@ -469,7 +474,7 @@ async def test_an_answer_of_the_client_approves_no_call() -> None:
 
     client = ScriptedClient(forms=[{"decision": "approve"}])
 
-    outcome = await call(pay, Run(client=client))
+    outcome = await call(pay, Run(channel=Channel(client=client)))
 
     assert isinstance(outcome, Suspended)
     assert (ran, client.asked) == ([], [])
@@ -497,7 +502,9 @@ def sampling(messages: Any, got: list[Sampled], **options: Any) -> Tool[..., Any
 async def test_the_clients_model_gets_what_the_protocol_has() -> None:
     client, got = ScriptedClient(texts=["Oslo"]), list[Sampled]()
 
-    outcome = await call(sampling("Capital?", got, max_tokens=5, system_prompt="Brief."), Run(client=client))
+    outcome = await call(
+        sampling("Capital?", got, max_tokens=5, system_prompt="Brief."), Run(channel=Channel(client=client))
+    )
 
     assert outcome.value == "Oslo"
     assert client.sampled[0].params == {
@@ -523,7 +530,7 @@ async def test_tools_are_offered_and_their_results_go_back() -> None:
         results = first.results({use["id"]: await look() for use in first.tool_uses})
         return (await ctx.sample([{"role": "user", "content": "find it"}, first.message(), results], [look])).text
 
-    outcome = await call(find, Run(client=client))
+    outcome = await call(find, Run(channel=Channel(client=client)))
 
     assert outcome.value == "found"
     assert client.sampled[0].params["tools"][0]["name"] == "look"
@@ -540,16 +547,16 @@ async def test_the_hosts_model_answers_where_the_client_has_none() -> None:
     async def model(request: SampleRequest) -> Sampled:
         return Sampled([{"type": "text", "text": "the host's"}])
 
-    outcome = await call(sampling("?", []), Run(client=ScriptedClient(lacks=["sample"]), sample=model))
+    outcome = await call(sampling("?", []), Run(channel=Channel(client=ScriptedClient(lacks=["sample"]), sample=model)))
 
     assert outcome.value == "the host's"
 
 
 async def test_a_sampling_without_a_model_or_with_an_unknown_option_says_so() -> None:
     none = await call(sampling("?", []), Run())
-    typo = await call(sampling("?", [], max_token=3), Run(client=ScriptedClient(texts=["x"])))
+    typo = await call(sampling("?", [], max_token=3), Run(channel=Channel(client=ScriptedClient(texts=["x"]))))
 
-    assert "Run(sample=...)" in none.message
+    assert "Run(channel=Channel(sample=...))" in none.message
     assert "no option `max_token`" in typo.message
 
 
@@ -562,7 +569,7 @@ async def test_folders_are_those_of_the_client_and_none_without_one() -> None:
         got.append([root.uri for root in await ctx.roots()])
         return ""
 
-    await call(look, Run(client=ScriptedClient(roots=["file:///a"])))
+    await call(look, Run(channel=Channel(client=ScriptedClient(roots=["file:///a"]))))
     await call(look, Run())
     await RunContext(None, "", "", "").roots()
 
@@ -579,7 +586,7 @@ async def test_a_log_line_goes_to_the_client_and_to_the_log_here(caplog: pytest.
         return ""
 
     with caplog.at_level(logging.INFO, "toolcrib.tools"):
-        await call(work, Run(client=client))
+        await call(work, Run(channel=Channel(client=client)))
 
     assert [(line.level, line.data, line.logger) for line in client.lines] == [("warning", {"left": 3}, "work")]
     assert "work: {'left': 3}" in caplog.text
@@ -599,7 +606,7 @@ async def test_what_a_client_answers_is_a_strangers_for_the_policy_also_through_
         paid.append(recipient)
         return "paid"
 
-    run = Run(features=[Provenance()], client=ScriptedClient(texts=["GB29NWBK60161331926819"]))
+    run = Run(features=[Provenance()], channel=Channel(client=ScriptedClient(texts=["GB29NWBK60161331926819"])))
     pipeline = Pipeline([payee, pay])
 
     await pipeline.run(ToolCall("payee", {}), run)
@@ -620,6 +627,6 @@ async def test_what_runs_inside_a_tool_asks_the_same_client() -> None:
         assert isinstance(outcome, Completed)
         return "ok"
 
-    await call(outer, Run(client=client))
+    await call(outer, Run(channel=Channel(client=client)))
 
     assert got == [Elicited("accept", 1)]

@@ -15,7 +15,7 @@ import pytest
 from toolcrib.calls import Failed, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalDenied, ModelRetry, RemoteToolError, ToolcribError
 from toolcrib.hooks import HookSet, per_value
-from toolcrib.pipeline import ErrorPolicy, Pipeline, Run
+from toolcrib.pipeline import Channel, ErrorPolicy, Pipeline, Run
 from toolcrib.record import ListSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -44,7 +44,7 @@ async def failed(tools: Any, run: Run, name: str = "broken") -> Failed:
 async def test_an_exception_is_logged_once_with_its_traceback(
     errors: ErrorPolicy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    outcome = await failed([broken], Run(errors=errors))
+    outcome = await failed([broken], Run(channel=Channel(errors=errors)))
 
     [record] = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert (record.name, outcome.reference in record.getMessage()) == ("toolcrib.tools", True)
@@ -59,7 +59,7 @@ async def test_the_model_is_shown_the_message() -> None:
 
 
 async def test_or_a_reference_alone() -> None:
-    outcome = await failed([broken], Run(errors="masked"))
+    outcome = await failed([broken], Run(channel=Channel(errors="masked")))
 
     assert re.fullmatch(r"e_[0-9a-f]{12}", outcome.reference)
     assert outcome.text() == f"Error: `broken` failed (reference {outcome.reference}); the operator can look it up"
@@ -70,7 +70,7 @@ async def test_or_a_reference_alone() -> None:
 async def test_the_record_has_the_traceback_and_no_transcript_has(errors: ErrorPolicy) -> None:
     sink = ListSink()
 
-    outcome = await failed([broken], Run(errors=errors, sinks=(sink,)))
+    outcome = await failed([broken], Run(channel=Channel(errors=errors), sinks=(sink,)))
 
     kept = sink.records[0].outcome
     assert kept["traceback"] == outcome.traceback
@@ -108,7 +108,7 @@ async def test_what_was_made_for_the_model_is_shown_and_not_logged(
     async def find() -> None:
         raise error
 
-    outcome = await failed([find], Run(errors="masked"), "find")
+    outcome = await failed([find], Run(channel=Channel(errors="masked")), "find")
 
     assert (outcome.text(), outcome.reference, outcome.traceback) == (text, "", "")
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -140,7 +140,7 @@ async def test_what_a_tool_met_inside_is_as_unexpected_as_any_exception(
     async def report() -> Any:
         return await inner()
 
-    outcome = await failed([report], Run(errors=errors), "report")
+    outcome = await failed([report], Run(channel=Channel(errors=errors)), "report")
 
     assert (outcome.code, outcome.retryable) == ("tool_error", False)
     assert ("hunter2" in outcome.text()) == (errors == "message")
@@ -158,8 +158,8 @@ async def test_the_deadline_of_a_tool_is_shown_and_that_of_another_tool_in_it_is
     async def report() -> None:
         await Turn(slow).returning()
 
-    own = await failed([slow], Run(errors="masked"), "slow")
-    inner = await failed([report], Run(errors="masked"), "report")
+    own = await failed([slow], Run(channel=Channel(errors="masked")), "slow")
+    inner = await failed([report], Run(channel=Channel(errors="masked")), "report")
 
     assert (own.code, own.reference) == ("tool_timeout", "")
     assert (inner.code, inner.text()) == (
@@ -173,7 +173,7 @@ async def test_a_tool_keeps_its_own_deadline_under_another_name() -> None:
     async def slow() -> None:
         await asyncio.sleep(60)
 
-    outcome = await failed(Toolset([slow]).prefixed("my_"), Run(errors="masked"), "my_slow")
+    outcome = await failed(Toolset([slow]).prefixed("my_"), Run(channel=Channel(errors="masked")), "my_slow")
 
     assert outcome.code == "tool_timeout"
 
@@ -212,7 +212,7 @@ async def ask() -> str:
 async def test_what_a_hook_raises_is_shown_as_the_run_says(
     errors: ErrorPolicy, tools: Toolset, name: str, options: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    outcome = await failed(tools, Run(errors=errors, **options), name)
+    outcome = await failed(tools, Run(channel=Channel(errors=errors), **options), name)
 
     assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
     assert "in raising" in outcome.traceback
@@ -225,7 +225,9 @@ async def test_what_a_hook_of_each_value_raises_is_shown_as_the_run_says(errors:
     async def count() -> AsyncIterator[int]:
         yield 1
 
-    outcome = await failed(Toolset([count], post_hooks={"count": per_value(raising)}), Run(errors=errors), "count")
+    outcome = await failed(
+        Toolset([count], post_hooks={"count": per_value(raising)}), Run(channel=Channel(errors=errors)), "count"
+    )
 
     assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
 
@@ -239,7 +241,7 @@ async def test_what_an_observer_raises_is_shown_as_the_run_says(errors: ErrorPol
     async def watch() -> None:
         raise KeyError(SAID)
 
-    outcome = await failed([look], Run(errors=errors, hook_errors="fail"), "look")
+    outcome = await failed([look], Run(channel=Channel(errors=errors, hook_errors="fail")), "look")
 
     assert (outcome.code, "hunter2" in outcome.text()) == ("hook_error", errors == "message")
 
@@ -248,7 +250,7 @@ async def test_arguments_that_do_not_fit_are_always_shown() -> None:
     @ez_tool
     async def find(name: str) -> None: ...
 
-    outcome = await failed([find], Run(errors="masked"), "find")
+    outcome = await failed([find], Run(channel=Channel(errors="masked")), "find")
 
     assert "name" in outcome.text()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.calling import raising, run
+from tests.virtual_time import in_virtual_time
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import InvalidArguments, ModelRetry, UnknownTool
 from toolcrib.pipeline import Call, Pipeline, Run
@@ -226,6 +227,7 @@ async def test_positional_and_starred_parameters_are_filled() -> None:
 # --- deadlines
 
 
+@in_virtual_time
 async def test_a_deadline_counts_from_the_lock_on() -> None:
     release = asyncio.Event()
 
@@ -303,6 +305,7 @@ async def test_a_deadline_inside_a_deadline() -> None:
     assert (outcome.code, outcome.error_type) == ("tool_error", "TimeoutError")
 
 
+@in_virtual_time
 async def test_many_deadlines_at_a_time_stop_each_its_own() -> None:
     async def wait(seconds: float) -> float:
         await asyncio.sleep(seconds)

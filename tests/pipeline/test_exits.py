@@ -15,7 +15,7 @@ from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import CallEvent, Consent, Failed, ToolCall
 from toolcrib.errors import ExitError, exception_of, register_signal
 from toolcrib.hooks import GlobalHooks, HookSet
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -98,7 +98,7 @@ def observed() -> Tool[..., Any]:
         (Toolset([greet], global_hooks=GlobalHooks(pre=leave)), Run()),
         (Toolset([greet], global_hooks=GlobalHooks(post=leave)), Run()),
         (Toolset([ez_tool(requires_approval=leave)(greet.fn)]), Run()),  # type: ignore[arg-type] -- as above
-        (Toolset([observed()]), Run(hook_errors="fail")),
+        (Toolset([observed()]), Run(channel=Channel(hook_errors="fail"))),
         (Toolset([Unknown]), Run()),
         (Toolset([Unconsented]), Run()),
         (Toolset([pay]), Run(approver=leave)),

@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib.calls import Ask, Complete, Completed, Failed, Outcome, Reject, Suspended, ToolCall
 from toolcrib.hooks import DeliveryStep, FeatureParts, FeatureState, GateStep, HookSet, InputOrigin, ModelInput
-from toolcrib.pipeline import Call, Pipeline, Run
+from toolcrib.pipeline import Call, Channel, Pipeline, Run
 from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.testing import ScriptedClient
@@ -152,8 +152,9 @@ def test_what_is_not_a_feature_is_refused_when_the_run_is_made(features: Any, er
         (ToolCall("send"), hooks(Reject("not today")), [("refusal", "not today")]),
         (ToolCall("send", {"text": 1}), None, [("refusal", "text")]),
         (ToolCall("count"), None, [("result", ["<1>", "<2>"])]),
+        (ToolCall("sent"), None, [("refusal", "there is no tool `sent`")]),
     ],
-    ids=["result", "error", "hook", "rejected", "invalid", "stream"],
+    ids=["result", "error", "hook", "rejected", "invalid", "stream", "unknown"],
 )
 async def test_a_feature_reads_what_every_outcome_says(
     call: ToolCall, given: HookSet | None, read: list[tuple[str, Any]]
@@ -165,6 +166,18 @@ async def test_a_feature_reads_what_every_outcome_says(
     assert [origin for origin, _ in notebook(run).seen] == [origin for origin, _ in read]
     for (_, value), (_, expected) in zip(notebook(run).seen, read, strict=True):
         assert value == expected or expected in value
+
+
+async def test_a_feature_reads_why_a_stored_call_is_not_taken_up() -> None:
+    suspended = await Pipeline([send]).run(ToolCall("send"), Run(features=[Notes(asks=True)]))
+    assert isinstance(suspended, Suspended)
+    state: dict[str, Any] = suspended.to_dict()["call"]
+    changed, gone = Run(features=[Notes()]), Run(features=[Notes()])
+
+    Pipeline([send]).restore({**state, "arguments": {"text": 1}, "given": None}, changed)
+    await Pipeline([count]).recover(state, gone)
+
+    assert [[origin for origin, _ in notebook(run).seen] for run in (changed, gone)] == [["refusal"], ["refusal"]]
 
 
 async def test_a_feature_reads_each_value_of_a_stream_before_it_is_given_on() -> None:
@@ -180,7 +193,7 @@ async def test_a_feature_reads_each_value_of_a_stream_before_it_is_given_on() ->
 
 
 async def test_a_feature_reads_what_the_user_says_and_what_a_client_answers() -> None:
-    run = Run(features=[Notes()], client=ScriptedClient(texts=["because"]))
+    run = Run(features=[Notes()], channel=Channel(client=ScriptedClient(texts=["because"])))
 
     run.add_user_message("ask it")
     await Pipeline([ask]).run(ToolCall("ask"), run)

@@ -12,7 +12,7 @@ from toolcrib.approvals import approve_all
 from toolcrib.calls import Completed, Failed, Outcome, RunNormally, Suspended, ToolCall
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Call, Pipeline, Run
+from toolcrib.pipeline import Call, Durability, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool
@@ -97,7 +97,7 @@ async def test_a_generator_keeps_its_values_where_calls_are_logged(
 async def test_a_generator_keeps_its_values_where_a_journal_keeps_the_call(way: Callable[[Run], Any]) -> None:
     journal = Journal()
 
-    assert await way(Run(journal=journal)) == 6
+    assert await way(Run(durability=Durability(journal=journal))) == 6
     assert journal.kept == [{"numbers": [0, 1, 2, 3]}]
 
 
@@ -125,7 +125,7 @@ async def test_values_are_validated_for_hooks_that_are_given_with_the_call() -> 
     assert seen == [7]
 
 
-@pytest.mark.parametrize("run", [Run(sinks=[RecordingSink()]), Run(journal=Journal())])
+@pytest.mark.parametrize("run", [Run(sinks=[RecordingSink()]), Run(durability=Durability(journal=Journal()))])
 async def test_values_that_do_not_fit_are_refused_where_something_looks_at_them(run: Run) -> None:
     outcome = await called(kind, {"number": "seven"}, run)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolcrib.calls import Suspended, ToolCall
-from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run
 from toolcrib.tools import ez_tool
 
 
@@ -33,9 +33,11 @@ def test_a_run_is_not_copied(duplicate: Callable[[Any], Any], view: bool) -> Non
     ("options", "words"),
     [({"errors": "hide"}, "'masked'"), ({"hook_errors": "ignore"}, "'fail'"), ({"errors": None}, "'message'")],
 )
-def test_a_word_that_a_run_does_not_know_is_refused(options: dict[str, Any], words: str) -> None:
+def test_a_word_that_a_channel_does_not_know_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Run(**options)
+        Channel(**options)
+    with pytest.raises(ValueError, match=words):
+        Run().view(**options)
 
 
 @pytest.mark.parametrize("answer", [True, "yes", {"approved": True}, ToolCall("pay")])

@@ -14,7 +14,7 @@ import pytest
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Rejected, Suspended, ToolCall
 from toolcrib.errors import ApprovalRequired
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Durability, Pipeline, Run
 from toolcrib.tools import Tool, ez_tool
 
 
@@ -258,7 +258,7 @@ async def test_an_approver_of_the_run_is_told_of_an_equal_call_in_doubt() -> Non
 async def test_an_answer_goes_to_the_call_of_its_run_or_conversation(cause: dict[str, Any]) -> None:
     paid: list[int] = []
     pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
-    runs = [Run(approvals=store, **options) for options in ({"conversation_id": "monday"}, cause)]
+    runs = [Run(approvals=store, channel=Channel(**options)) for options in ({"conversation_id": "monday"}, cause)]
     calls = [await pipeline.run(ToolCall("pay", {"cents": 5}, "call_1"), run) for run in runs]
     assert isinstance(calls[0], Suspended)
     await store.answer(calls[0].request.grant("ann"))
@@ -274,7 +274,7 @@ async def test_an_answer_goes_to_the_call_of_its_run_or_conversation(cause: dict
 async def test_a_store_of_the_run_knows_of_a_call_that_needs_no_approval() -> None:
     pipeline, store = Pipeline([paying([], requires_approval=False)]), MemoryApprovalStore()
 
-    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store))
+    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(durability=Durability(store=store)))
 
     [entry] = await store.list()
     assert (entry.execution_state, entry.answer) == ("ended", None)
@@ -284,7 +284,7 @@ async def test_a_store_of_the_run_knows_of_a_call_that_needs_no_approval() -> No
 async def test_a_call_without_an_effect_is_not_noted(options: dict[str, Any]) -> None:
     pipeline, store = Pipeline([paying([], requires_approval=False, **options)]), MemoryApprovalStore()
 
-    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store))
+    await pipeline.run(ToolCall("pay", {"cents": 5}), Run(durability=Durability(store=store)))
 
     assert await store.list() == ()
 
@@ -295,11 +295,13 @@ async def test_an_equal_call_is_asked_about_while_one_is_in_doubt(answer: str, p
     pipeline, store = Pipeline([paying(paid, requires_approval=False)]), MemoryApprovalStore()
     await leave_in_doubt(store)
 
-    asked = [await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store)) for _ in range(2)]
+    asked = [
+        await pipeline.run(ToolCall("pay", {"cents": 5}), Run(durability=Durability(store=store))) for _ in range(2)
+    ]
     request = asked[0].request if isinstance(asked[0], Suspended) else None
     assert request is not None
     await store.answer(request.done("paid") if answer == "done" else getattr(request, answer)())
-    outcome = await pipeline.run(asked[1].to_dict()["call"], Run(store=store))
+    outcome = await pipeline.run(asked[1].to_dict()["call"], Run(durability=Durability(store=store)))
 
     assert outcome.kind == ("rejected" if answer == "deny" else "completed")
     assert paid == paid_then
@@ -315,7 +317,9 @@ async def leave_in_doubt(store: MemoryApprovalStore) -> None:
         entered.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(Pipeline([pay]).run(ToolCall("pay", {"cents": 5}), Run(store=store)))
+    task = asyncio.create_task(
+        Pipeline([pay]).run(ToolCall("pay", {"cents": 5}), Run(durability=Durability(store=store)))
+    )
     await entered.wait()
     task.cancel()
     await asyncio.wait([task])
@@ -328,7 +332,7 @@ async def test_a_tool_that_asks_for_approval_itself_has_not_begun() -> None:
 
     pipeline, store = Pipeline([pay]), MemoryApprovalStore()
 
-    outcome = await pipeline.run(ToolCall("pay", {"cents": 5}), Run(store=store))
+    outcome = await pipeline.run(ToolCall("pay", {"cents": 5}), Run(durability=Durability(store=store)))
 
     assert isinstance(outcome, Suspended)
     assert [entry.execution for entry in await store.list()] == [None]
@@ -349,11 +353,12 @@ def pay_in_a_process(folder: Path) -> None:
     """Make a call in a process that ends after it, with a store in the folder."""
     program = (
         "import asyncio\n"
-        "from toolcrib import Pipeline, Run, SqliteApprovalStore, ToolCall, tool\n"
+        "from toolcrib import Durability, Pipeline, Run, SqliteApprovalStore, ToolCall, tool\n"
         "@tool\n"
         "async def pay(cents: int) -> str:\n"
         "    return 'paid'\n"
-        "asyncio.run(Pipeline([pay]).run(ToolCall('pay', {'cents': 5}), Run(store=SqliteApprovalStore('a.db'))))\n"
+        "run = Run(durability=Durability(SqliteApprovalStore('a.db')))\n"
+        "asyncio.run(Pipeline([pay]).run(ToolCall('pay', {'cents': 5}), run))\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
 
@@ -362,7 +367,10 @@ def pay_in_a_process(folder: Path) -> None:
 async def test_an_equal_call_is_asked_about_where_the_process_of_the_last_one_is_gone(tmp_path: Path) -> None:
     pay_in_a_process(tmp_path)
     paid: list[int] = []
-    pipeline, run = Pipeline([paying(paid, requires_approval=False)]), Run(store=SqliteApprovalStore(tmp_path / "a.db"))
+    pipeline, run = (
+        Pipeline([paying(paid, requires_approval=False)]),
+        Run(durability=Durability(store=SqliteApprovalStore(tmp_path / "a.db"))),
+    )
 
     asked = await pipeline.run(ToolCall("pay", {"cents": 5}), run)
     assert isinstance(asked, Suspended)
@@ -466,9 +474,11 @@ async def test_a_call_that_was_asked_about_and_not_saved_waits_by_the_first_requ
     paid: list[int] = []
     pipeline, store, call = Pipeline([paying(paid)]), MemoryApprovalStore(), ToolCall("pay", {"cents": 5}, "call_1")
 
-    first = await pipeline.run(call, Run(conversation_id="trip", approvals=store))
-    again = await pipeline.run(call, Run(conversation_id="trip", approvals=store))  # its process died before the save
-    other = await pipeline.run(call, Run(conversation_id="another trip", approvals=store))
+    first = await pipeline.run(call, Run(channel=Channel(conversation_id="trip"), approvals=store))
+    again = await pipeline.run(
+        call, Run(channel=Channel(conversation_id="trip"), approvals=store)
+    )  # its process died before the save
+    other = await pipeline.run(call, Run(channel=Channel(conversation_id="another trip"), approvals=store))
 
     assert isinstance(first, Suspended)
     assert isinstance(again, Suspended)
@@ -485,8 +495,10 @@ async def test_a_journal_need_not_ask_about_a_call_whose_result_the_store_has() 
         async def begin(self, call: Any) -> None:
             kept.append(call.to_dict())
 
-    await pipeline.run(ToolCall("pay", {"cents": 5}, "call_1"), Run(store=store, journal=Journal()))
-    outcome = await pipeline.run(kept[0], Run(store=store))
+    await pipeline.run(
+        ToolCall("pay", {"cents": 5}, "call_1"), Run(durability=Durability(store=store, journal=Journal()))
+    )
+    outcome = await pipeline.run(kept[0], Run(durability=Durability(store=store)))
 
     assert (outcome.text(), paid) == ("paid 5", [5])
     assert not await store.list(pending=True)

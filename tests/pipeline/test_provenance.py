@@ -8,7 +8,7 @@ import pytest
 from tests.ways import representatives
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Suspended, ToolCall, outcome_from_dict
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.provenance import Content, Provenance, memory_of
 from toolcrib.schema import Redacted
 from toolcrib.testing import RecordingSink, Way
@@ -373,7 +373,7 @@ async def test_what_an_argument_is_when_it_is_left_out_is_the_tools_own() -> Non
 
 async def test_the_record_has_the_users_words_unless_the_run_keeps_them_out() -> None:
     heard: list[Any] = []
-    for options in ({}, {"record_words": False}):
+    for options in ({}, {"channel": Channel(record_words=False)}):
         sink, paid = RecordingSink(), list[Any]()
         run = run_of(f"pay 98.70 to {IBAN}", sinks=(sink,), **options)
         assert isinstance(await Pipeline(bank(paid)).run(payment(), run), Completed)  # the policy knows them

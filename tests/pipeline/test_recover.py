@@ -26,7 +26,7 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, ApprovalRequired, CallStateError, InvalidOutput, ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Call, CallLimits, Pipeline, Run, is_call
+from toolcrib.pipeline import Call, CallLimits, Durability, Pipeline, Run, is_call
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, Tool, ez_tool
@@ -88,7 +88,7 @@ async def test_a_call_in_doubt_is_suspended_and_its_request_says_so() -> None:
 async def test_a_request_about_a_call_that_was_begun_says_how_it_went(known: dict[str, str], said: str) -> None:
     pipeline = Pipeline([paying([])])
 
-    outcome = await pipeline.run(await begun(pipeline), Run(begun={"c1": known}))
+    outcome = await pipeline.run(await begun(pipeline), Run(durability=Durability(begun={"c1": known})))
 
     assert isinstance(outcome, Suspended)
     assert said in outcome.request.reason
@@ -629,7 +629,7 @@ async def test_a_stream_is_kept_before_its_tool_runs() -> None:
 
     journal = DiesAt()
     with pytest.raises(Killed):
-        await anext(Pipeline([count]).stream(ToolCall("count", {}, "c1"), Run(journal=journal)))
+        await anext(Pipeline([count]).stream(ToolCall("count", {}, "c1"), Run(durability=Durability(journal=journal))))
 
     assert (journal.state["id"], journal.state["state"], ran) == ("c1", "executing", [])
 

@@ -1,6 +1,7 @@
 """Run: limits, retries, requirements, and what a run supplies to its tools."""
 
 import asyncio
+import inspect
 import subprocess
 import sys
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from tests.pipeline.calling import raising, run
 from toolcrib.approvals import approve_all
 from toolcrib.calls import Completed, Failed, Rejected, ToolCall
 from toolcrib.errors import ModelRetry
-from toolcrib.pipeline import CallLimits, Pipeline, Run, current_run, must_call
+from toolcrib.pipeline import CallLimits, Channel, Durability, Pipeline, Run, current_run, must_call
 from toolcrib.record import ListSink
 from toolcrib.schema import Injectable, Injected, RunContext
 from toolcrib.tools import BaseTool, ez_tool, tool
@@ -40,7 +41,8 @@ async def test_limits_by_tool() -> None:
         ({"limits": 3}, "give CallLimits, as in"),
         ({"principal": 5}, "give a name"),
         ({"available": "pay"}, "give a set of names"),
-        ({"requirements": ["save"]}, "must_call"),
+        ({"channel": "mcp"}, "give Channel, as in"),
+        ({"durability": 3}, "give Durability, as in"),
         ({"features": [True]}, "give features, as in"),
     ],
     ids=lambda value: "",
@@ -50,6 +52,43 @@ def test_an_option_of_another_type_is_refused_when_the_run_is_made(options: dict
 
     with pytest.raises(TypeError, match=rf"Run: {name} .*{mend}"):
         Run(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("entry", r"Run\(channel=Channel\(entry=\.\.\.\)\)"),
+        ("agent", r"Run\(channel=Channel\(agent=\.\.\.\)\)"),
+        ("journal", r"Run\(durability=Durability\(journal=\.\.\.\)\)"),
+        ("requirements", r"Run\(limits=CallLimits\(requirements=\.\.\.\)\)"),
+        ("total", r"Run\(limits=CallLimits\(total=\.\.\.\)\)"),
+        ("aprover", "it has id, deps, limits, approver"),
+    ],
+)
+def test_an_option_that_stands_elsewhere_says_where(name: str, mend: str) -> None:
+    options: dict[str, Any] = {name: None}
+
+    with pytest.raises(TypeError, match=rf"`{name}`.*{mend}"):
+        Run(**options)
+
+
+def test_a_run_has_few_options() -> None:
+    assert len(inspect.signature(Run).parameters) - len(["moved"]) <= 14
+
+
+def test_a_view_changes_single_options_of_a_channel_and_a_durability() -> None:
+    run = Run(channel=Channel(agent="desk", entry="mine"), durability=Durability(begun={"c1": {}}))
+
+    view = run.view(agent="planner", fence=None)
+
+    assert (view.channel, view.durability) == (Channel(agent="planner", entry="mine"), run.durability)
+    assert run.channel.agent == "desk"
+    assert run.view(channel=Channel(), agent="other").channel == Channel(agent="other")
+
+
+def test_what_has_to_be_called_is_given_as_requirements() -> None:
+    with pytest.raises(TypeError, match=r"CallLimits: requirements has 'save'.*must_call"):
+        CallLimits(requirements=["save"])  # type: ignore[list-item] -- what a beginner gives
 
 
 @pytest.mark.parametrize("options", [{"total": "3"}, {"total": True}, {"per_tool": {"a": "3"}}, {"concurrency": 1.5}])
@@ -64,7 +103,9 @@ async def test_what_a_run_still_lacks() -> None:
             raise OSError
 
     made = ez_tool(save)
-    scope = Run(requirements=(must_call("save"), must_call("send"), must_call("log", before_finish=False)))
+    scope = Run(
+        limits=CallLimits(requirements=(must_call("save"), must_call("send"), must_call("log", before_finish=False)))
+    )
     pipeline = Pipeline([made])
 
     await pipeline.run(ToolCall("save", {"fail": True}), scope)
@@ -147,7 +188,7 @@ def test_a_view_has_other_options_and_the_state_of_its_run() -> None:
     view = run.view(entry="turn").view(available=frozenset({"a"}))
     admitted = view.admit("a")
 
-    assert (view.entry, view.principal, view.available, view.id) == ("turn", "ann", frozenset({"a"}), run.id)
+    assert (view.channel.entry, view.principal, view.available, view.id) == ("turn", "ann", frozenset({"a"}), run.id)
     assert view.run is run
     assert (admitted, run.calls) == (None, {"a": 1})
     assert run.admit("a") is not None

@@ -9,7 +9,7 @@ import pytest
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Failed, Suspended, ToolCall
 from toolcrib.errors import UnknownTool
-from toolcrib.pipeline import Access, Pipeline, Run
+from toolcrib.pipeline import Access, Channel, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
@@ -43,7 +43,7 @@ TOOLS = Toolset([look, book]).with_scopes({"book": ["trips:write", "trips:read"]
     ],
 )
 async def test_a_call_needs_the_scopes_of_its_tool(access: Access | None, runs: bool) -> None:
-    made = await Pipeline(TOOLS).run(ToolCall("look", {}), Run(access=access))
+    made = await Pipeline(TOOLS).run(ToolCall("look", {}), Run(channel=Channel(access=access)))
 
     assert isinstance(made, Completed if runs else Failed)
     if isinstance(made, Failed):
@@ -54,7 +54,7 @@ async def test_a_call_needs_the_scopes_of_its_tool(access: Access | None, runs: 
 async def test_no_person_is_asked_about_a_call_without_its_scopes() -> None:
     store = MemoryApprovalStore()
 
-    made = await Pipeline(TOOLS).run(ToolCall("book", {}), Run(approvals=store, access=Access()))
+    made = await Pipeline(TOOLS).run(ToolCall("book", {}), Run(approvals=store, channel=Channel(access=Access())))
 
     assert isinstance(made, Failed)
     assert "`trips:read` and `trips:write`" in made.message
@@ -84,7 +84,7 @@ async def test_what_runs_inside_a_tool_has_the_access_of_its_call() -> None:
         """Look by another pipeline."""
         return (await Pipeline(inner).run(ToolCall("look", {}), ctx.run)).text()
 
-    made = await Pipeline([outer]).run(ToolCall("outer", {}), Run(access=Access()))
+    made = await Pipeline([outer]).run(ToolCall("outer", {}), Run(channel=Channel(access=Access())))
 
     assert isinstance(made, Completed)
     assert "needs the scope `inner`" in made.value
@@ -93,7 +93,9 @@ async def test_what_runs_inside_a_tool_has_the_access_of_its_call() -> None:
 async def test_the_refusal_is_recorded() -> None:
     sink = RecordingSink()
 
-    await Pipeline(TOOLS, sinks=[sink]).run(ToolCall("look", {}), Run(access=Access(), principal="ann"))
+    await Pipeline(TOOLS, sinks=[sink]).run(
+        ToolCall("look", {}), Run(channel=Channel(access=Access()), principal="ann")
+    )
 
     record = sink.record
     assert record.principal == "ann"
@@ -112,7 +114,9 @@ async def test_the_refusal_is_recorded() -> None:
     ],
 )
 async def test_no_view_loses_scopes(view: Any) -> None:
-    made = await Pipeline(view(TOOLS)).run(ToolCall("x_look", {}), Run(access=Access(frozenset({"more"}))))
+    made = await Pipeline(view(TOOLS)).run(
+        ToolCall("x_look", {}), Run(channel=Channel(access=Access(frozenset({"more"}))))
+    )
 
     assert isinstance(made, Failed)
     assert "`trips:read`" in made.message
@@ -151,11 +155,11 @@ async def test_hooks_and_tools_read_claims_from_the_run() -> None:
     @ez_tool
     async def groups(ctx: RunContext[Any]) -> list[str]:
         """Return the groups of the caller."""
-        return list(ctx.run.access.claims["groups"])
+        return list(ctx.run.channel.access.claims["groups"])
 
-    made = await Pipeline(Toolset([groups]).filtered(lambda ctx, _: "admin" in ctx.run.access.claims["groups"])).run(
-        ToolCall("groups", {}), Run(access=Access(claims={"groups": ["admin"]}))
-    )
+    made = await Pipeline(
+        Toolset([groups]).filtered(lambda ctx, _: "admin" in ctx.run.channel.access.claims["groups"])
+    ).run(ToolCall("groups", {}), Run(channel=Channel(access=Access(claims={"groups": ["admin"]}))))
 
     assert isinstance(made, Completed)
     assert made.value == ["admin"]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.virtual_time import in_virtual_time
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, ToolCall, Yielded
 from toolcrib.hooks import GlobalHooks, per_value
-from toolcrib.pipeline import CallLimits, Pipeline, Run
+from toolcrib.pipeline import CallLimits, Channel, Pipeline, Run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import Tool, ez_tool
 from toolcrib.toolsets import Toolset
@@ -50,6 +51,7 @@ async def test_values_come_one_by_one_and_the_outcome_last() -> None:
     assert seen == ["make 0", "got 0", "make 1", "got 1", "closed", "end [0, 1]"]
 
 
+@in_virtual_time
 async def test_the_time_in_which_a_consumer_holds_a_value_is_not_the_tools() -> None:
     @ez_tool(timeout=0.2)
     async def count() -> Any:
@@ -65,6 +67,7 @@ async def test_the_time_in_which_a_consumer_holds_a_value_is_not_the_tools() -> 
     assert [type(item) for item in got] == [Yielded, Yielded, Yielded, Completed]
 
 
+@in_virtual_time
 async def test_the_time_of_all_steps_together_is_the_tools() -> None:
     @ez_tool(timeout=0.2)
     async def count(to: int) -> Any:
@@ -281,7 +284,7 @@ async def test_what_an_observer_raises_fails_the_call_of_a_way_in_that_cannot_ra
     async def fail() -> None:
         raise LookupError("hook")
 
-    pipeline, scope = Pipeline([count], sinks=[sink]), Run(hook_errors="fail")
+    pipeline, scope = Pipeline([count], sinks=[sink]), Run(channel=Channel(hook_errors="fail"))
 
     outcome = (
         (await items(pipeline, 2, scope))[1]
@@ -317,7 +320,9 @@ async def test_an_observer_that_fails_while_a_stream_is_left(errors: Any) -> Non
     async def fail() -> None:
         raise LookupError("hook")
 
-    stream = Pipeline([count], sinks=[sink]).stream(ToolCall("count", {"to": 9}), Run(hook_errors=errors))
+    stream = Pipeline([count], sinks=[sink]).stream(
+        ToolCall("count", {"to": 9}), Run(channel=Channel(hook_errors=errors))
+    )
     await anext(stream)
 
     if errors == "raise":

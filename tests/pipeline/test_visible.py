@@ -10,7 +10,7 @@ import pytest
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.formats import ProviderOptions
-from toolcrib.pipeline import Access, Pipeline, Run, visible_names
+from toolcrib.pipeline import Access, Channel, Pipeline, Run, visible_names
 from toolcrib.schema import RunContext
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -49,7 +49,7 @@ PAY, ALL = Toolset([pay]), Toolset([withheld])
         (ALL.filtered(of_the_boss), Run(principal="ann")),
         (ALL.filtered(of_the_boss_later), Run(principal="ann")),
         (ALL.filtered(broken), Run()),
-        (ALL.with_scopes({"pay_all": "pay:all"}), Run(access=Access())),
+        (ALL.with_scopes({"pay_all": "pay:all"}), Run(channel=Channel(access=Access()))),
         (ALL, Run(available=frozenset({"pay"}))),
         (ALL.hiding(["pay_all"]), Run()),
     ],
@@ -85,7 +85,7 @@ async def test_a_tool_that_the_caller_may_not_call_is_not_named() -> None:
 def test_those_who_may_use_a_tool_are_told_of_it() -> None:
     tools = Toolset.combined(PAY, ALL.filtered(of_the_boss).with_scopes({"pay_all": "pay:all"}))
 
-    names = visible_names(tools, Run(principal="boss", access=Access(frozenset({"pay:all"}))))
+    names = visible_names(tools, Run(principal="boss", channel=Channel(access=Access(frozenset({"pay:all"})))))
 
     assert names == ("pay", "pay_all")
 

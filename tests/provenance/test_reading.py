@@ -178,6 +178,23 @@ async def test_a_kept_result_of_an_earlier_run_is_a_strangers(is_same: bool) -> 
     assert (await pipeline.run(ToolCall("send", {"to": "dora@corp.com"}), run)).kind == "completed"
 
 
+@pytest.mark.parametrize("readers", [(), None])
+async def test_a_kept_result_of_an_earlier_run_may_be_private_where_a_tool_has_readers(readers: Any) -> None:
+    @ez_tool(effect="none", source="trusted", readers=readers)
+    async def diary() -> str:
+        """Read the diary."""
+        return "nothing today. " * 4_000 + "the merger with Northwind"
+
+    pipeline = Pipeline(Toolset([diary, send], results=MemoryResultStore()))
+    outcome: Any = await pipeline.run(ToolCall("diary"), run_of(principal="ann"))
+    run = run_of("write to bob@corp.com", principal="ann")
+    await pipeline.run(ToolCall("read_result", {"handle": outcome.kept.handle, "search": "merger"}), run)
+
+    sent = await pipeline.run(ToolCall("send", {"to": "bob@corp.com", "text": "merger with Northwind"}), run)
+
+    assert sent.kind == ("completed" if readers is None else "suspended")
+
+
 def called(tool: str, id: str, result: str) -> list[Any]:
     return [
         {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": {"name": tool}}]},

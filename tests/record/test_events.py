@@ -10,7 +10,7 @@ import pytest
 from toolcrib.approvals import approve_all
 from toolcrib.calls import CallEvent, Completed, Failed, Reject, RunNormally, Suspended, ToolCall
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.record import JsonLinesSink, ListSink
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
@@ -40,7 +40,7 @@ async def events(
 ) -> RecordingSink:
     sink = RecordingSink()
     call = ToolCall(tool.name, {"a": 1} if arguments is None else arguments, "c1")
-    await Pipeline([tool], hooks=hooks, sinks=[sink]).run(call, Run(id="run_1", entry="test", **scope))
+    await Pipeline([tool], hooks=hooks, sinks=[sink]).run(call, Run(id="run_1", channel=Channel(entry="test"), **scope))
     return sink
 
 

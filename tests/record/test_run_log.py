@@ -12,7 +12,7 @@ import pytest
 from tests.postgres import Postgres
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, now, outcome_from_dict
 from toolcrib.code import Toolkit
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.record import (
     EventLog,
     PostgresSink,
@@ -95,7 +95,7 @@ async def test_runs_are_chosen_by_one_of_their_calls(sink: Any) -> None:
 
 
 async def test_a_run_without_a_call_is_listed_with_what_its_model_took(sink: Any) -> None:
-    run = Run("run_quiet", sinks=(sink,), principal="ann", entry="session")
+    run = Run("run_quiet", sinks=(sink,), principal="ann", channel=Channel(entry="session"))
     trace = trace_activity("session", "support", run, about=lambda: {"principal": "ann"})
     assert trace is not None
     trace.closed("completed", usage={"requests": 2, "cost": "0.5"})
@@ -113,7 +113,7 @@ async def test_a_run_without_a_call_is_listed_with_what_its_model_took(sink: Any
 
 
 async def test_a_run_takes_what_all_of_its_answers_took(sink: Any) -> None:
-    run = Run("run_twice", sinks=(sink,), entry="session")
+    run = Run("run_twice", sinks=(sink,), channel=Channel(entry="session"))
     for cost, calls in (("0.5", 1), ("0.25", 1), ("0.125", 0)):
         trace = trace_activity("agent", "support", run, about=dict)
         assert trace is not None
@@ -129,7 +129,7 @@ async def test_a_run_takes_what_all_of_its_answers_took(sink: Any) -> None:
 
 
 async def test_the_tree_of_a_run_has_the_answers_that_made_no_call(sink: Any) -> None:
-    run = Run("run_twice", sinks=(sink,), entry="session")
+    run = Run("run_twice", sinks=(sink,), channel=Channel(entry="session"))
     for calls in (1, 0):
         trace = trace_activity("agent", "support", run, about=dict)
         assert trace is not None

@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.calls import ActivityEvent, Completed, Suspended, ToolCall, outcome_from_dict
 from toolcrib.code import Toolkit
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.record import JsonLinesSink, ListSink, current_activity, trace_activity
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
@@ -158,7 +158,9 @@ async def test_the_call_whose_tool_makes_a_call_is_its_parent() -> None:
 async def test_what_the_scope_names_makes_its_calls() -> None:
     sink = RecordingSink()
 
-    await Pipeline([refund], sinks=[sink]).run(ToolCall("refund", {"order": 1}), Run(parent_id="request_1"))
+    await Pipeline([refund], sinks=[sink]).run(
+        ToolCall("refund", {"order": 1}), Run(channel=Channel(parent_id="request_1"))
+    )
 
     assert sink.record.parent_id == sink.record.to_dict()["parent_id"] == "request_1"
 

@@ -445,7 +445,7 @@ async def test_an_event_does_not_wait_for_the_disk(tmp_path: Path) -> None:
 
     with BatchSink(write) as sink:
         sink.emit(event("c1"))
-        assert await asyncio.to_thread(writing.wait, 20)
+        assert await asyncio.to_thread(writing.wait, 60)
         for number in range(100):
             sink.emit(event(f"d{number}"))  # nobody writes meanwhile
         let_go.set()

@@ -11,7 +11,7 @@ from tests.rounds.replies import FORMATS, adding
 from toolcrib.calls import ToolCall
 from toolcrib.formats import PROVIDERS
 from toolcrib.rounds import Finished, Retry, Session, WireFormat
-from toolcrib.testing import ScriptedModel, wire_reply
+from toolcrib.testing import FakeClock, ScriptedModel, wire_reply
 
 
 class StatusError(Exception):
@@ -34,13 +34,21 @@ class Amazons(Exception):
         self.response = {"ResponseMetadata": {"HTTPStatusCode": 503}}
 
 
+class Noted(FakeClock):
+    """A clock that goes on with each pause, and notes it."""
+
+    def __init__(self, pauses: list[float]) -> None:
+        super().__init__()
+        self.pauses = pauses
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.advance(seconds)
+
+
 def waiting(pauses: list[float], **options: Any) -> Retry:
     """Return a retry that notes its pauses and takes no time."""
-
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-
-    return Retry(sleep=sleep, **options)
+    return Retry(clock=Noted(pauses), **options)
 
 
 FAILURES: tuple[Exception, ...] = (

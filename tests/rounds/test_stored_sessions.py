@@ -21,7 +21,7 @@ from toolcrib.approvals import (
 )
 from toolcrib.calls import ToolCall, now
 from toolcrib.errors import RoundError
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.rounds import ChatRequest, Finished, NeedsTools, Session, ToolRoundPlan
 from toolcrib.testing import ScriptedModel, Step
 
@@ -63,7 +63,9 @@ async def answer(store: Any) -> None:
     await store.answer(entry.request.grant("ada"))
 
 
-@pytest.mark.parametrize(("run", "conversation"), [(None, "ann 1"), (Run(conversation_id="trip"), "trip")])
+@pytest.mark.parametrize(
+    ("run", "conversation"), [(None, "ann 1"), (Run(channel=Channel(conversation_id="trip")), "trip")]
+)
 async def test_a_session_in_a_store_is_a_conversation(store: Any, run: Run | None, conversation: str) -> None:
     await come(store, [], run=run).say("Add.").run()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.schema.bombs import bomb
+from tests.jsonschema.bombs import bomb
 from toolcrib.errors import InvalidArguments
 from toolcrib.schema import STUB_IMPORTS, StubTypes, ToolSpec
 

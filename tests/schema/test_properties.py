@@ -19,7 +19,8 @@ from typing_extensions import TypedDict
 
 from tests.effort import examples
 from toolcrib.errors import InvalidArguments
-from toolcrib.schema import STUB_IMPORTS, StubTypes, ToolSpec, describe_shape
+from toolcrib.jsonschema import describe_shape
+from toolcrib.schema import STUB_IMPORTS, StubTypes, ToolSpec
 
 
 class Color(enum.Enum):

@@ -11,7 +11,8 @@ import pytest
 from pydantic import BaseModel, Field, JsonValue
 from typing_extensions import TypeAliasType, TypedDict
 
-from toolcrib.schema import STUB_IMPORTS, RunContext, StubTypes, ToolSpec, describe_shape
+from toolcrib.jsonschema import describe_shape
+from toolcrib.schema import STUB_IMPORTS, RunContext, StubTypes, ToolSpec
 from toolcrib.tools.from_schema import schema_tool
 
 

@@ -13,7 +13,8 @@ from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import CallLimits, Run
 from toolcrib.provenance import Provenance
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy, answer_of, is_as_seen, media_at
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, answer_of, is_as_seen, media_at
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -125,9 +126,9 @@ async def test_another_call_is_none_that_waits(other: ToolCall) -> None:
 async def test_a_call_of_another_principal_or_conversation_is_none_that_waits(option: str) -> None:
     ran: list[str] = []
     inside = tools(booking(ran, requires_approval=True))
-    await inside.call(CALL, Run(**{option: "ann"}))
+    await inside.call(CALL, Run().view(**{option: "ann"}))
 
-    found = await inside.find_suspended(CALL, Run(**{option: "ben"}))
+    found = await inside.find_suspended(CALL, Run().view(**{option: "ben"}))
 
     assert found is None
 
@@ -291,7 +292,7 @@ def test_a_run_is_opened_once_for_each_run_of_an_agent() -> None:
 def test_the_hosts_deps_come_before_the_frameworks() -> None:
     run = FrameworkRuns("test", Run(deps="ours"), None).find(1, None, run_id="r", deps="theirs")
 
-    assert (run.deps, run.entry) == ("ours", "test")
+    assert (run.deps, run.channel.entry) == ("ours", "test")
 
 
 def test_a_new_run_has_the_frameworks_id() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolcrib.calls import ToolCall
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.record import ListSink, RunFilter, SqliteSink, list_runs, trace_nodes
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
+from toolcrib.serving.frameworks import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
 from toolcrib.tools import ez_tool
 
 FIRST = CountedRequest("a", 1_000, 20, 900, "gpt-5", reasoning_tokens=12)
@@ -19,11 +19,11 @@ async def test_requests_are_counted_once_beside_the_calls_of_their_run(tmp_path:
     tools = FrameworkTools([ez_tool(name="size")(len)], FrameworkRuns("theirs", None, None), (sink,))
 
     with sink:
-        run = Run("r", entry="theirs")
+        run = Run("r", channel=Channel(entry="theirs"))
         tools.record_usage(run, [FIRST])
         await tools.call(ToolCall("size", {"obj": "abc"}), run)
         tools.record_usage(run, [FIRST, SECOND])
-        tools.record_usage(Run("r", entry="theirs"), [SECOND])  # as another process has it
+        tools.record_usage(Run("r", channel=Channel(entry="theirs")), [SECOND])  # as another process has it
 
     log = SqliteSink(tmp_path / "runs.db").log()
     [listed] = list_runs(log)
@@ -48,7 +48,7 @@ async def test_requests_are_counted_once_beside_the_calls_of_their_run(tmp_path:
 
 async def test_a_run_that_asked_its_model_and_called_nothing_is_listed(tmp_path: Path) -> None:
     with SqliteSink(tmp_path / "runs.db") as sink:
-        record_usage(Run("r", entry="theirs", principal="ann", sinks=(sink,)), [FIRST, SECOND])
+        record_usage(Run("r", channel=Channel(entry="theirs"), principal="ann", sinks=(sink,)), [FIRST, SECOND])
 
     log = SqliteSink(tmp_path / "runs.db").log()
     [listed] = list_runs(log, RunFilter(principal="ann"))

@@ -17,7 +17,7 @@ from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import Reject, RunNormally, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import Redacted
 from toolcrib.tools import Tool, ez_tool
@@ -50,7 +50,9 @@ async def fail(say: str) -> None:
 async def call(watch: Watch, tool: Tool[..., Any], given: Any, hooks: HookSet | None = None, **options: Any) -> Any:
     shown = {name: options.pop(name) for name in ("arguments", "results") if name in options}
     pipeline = Pipeline([tool], hooks=hooks, sinks=[watch.sink(**shown)])
-    return await pipeline.run(ToolCall(tool.name, given, "c1"), Run(id="run_1", entry="test", **options))
+    return await pipeline.run(
+        ToolCall(tool.name, given, "c1"), Run(id="run_1", channel=Channel(entry="test"), **options)
+    )
 
 
 def attributes(watch: Watch, name: str = "") -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.trace import StatusCode
 
 from tests.telemetry.conftest import Watch
-from toolcrib.adapters.pydantic_ai import as_toolset
+from toolcrib.adapters.pydantic_ai import as_tools
 from toolcrib.calls import ToolCall
 from toolcrib.code import PausedProgram, Toolkit
 from toolcrib.pipeline import Pipeline, Run
@@ -132,7 +132,7 @@ async def test_calls_of_a_pydantic_ai_agent_are_told(watch: Watch) -> None:
     from pydantic_ai import Agent as PydanticAgent  # noqa: PLC0415 -- slow to import, for one test
     from pydantic_ai.models.test import TestModel  # noqa: PLC0415 -- as above
 
-    agent: Any = PydanticAgent(TestModel(), toolsets=[as_toolset([double], sinks=[watch.sink()])])
+    agent: Any = PydanticAgent(TestModel(), toolsets=[as_tools([double], sinks=[watch.sink()])])
     await agent.run("double it")
 
     assert "execute_tool double" in watch.tree()

@@ -12,12 +12,12 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.models.test import TestModel
 
 from tests.telemetry.conftest import Watch
-from toolcrib.adapters.pydantic_ai import as_toolset, chat_model
+from toolcrib.adapters.pydantic_ai import as_tools, chat_model
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import InvalidOutput
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.rounds import ChatRequest, Finished, NeedsTools, Session, ToolRoundPlan
 from toolcrib.testing import FakeSandbox, ScriptedModel, wire_reply
 from toolcrib.tools import ez_tool
@@ -59,7 +59,7 @@ ONE_CALL: Any = {"chat large-1": {}, "execute_tool double": {}}
 
 async def test_a_session_is_one_trace_with_its_requests_and_calls(watch: Watch) -> None:
     model = Counting([ToolCall("double", {"n": 2})], "It is 4.")
-    run = Run(sinks=(watch.sink(),), agent="sums", conversation_id="c-1")
+    run = Run(sinks=(watch.sink(),), channel=Channel(agent="sums", conversation_id="c-1"))
 
     await Session(model, tools=[double], run=run).say("2 times 2?").run()
 
@@ -159,7 +159,11 @@ async def test_programs_and_sessions_inside_of_calls_are_in_the_same_trace(watch
     run_python = Toolkit([double], sandbox=FakeSandbox(("double", {"n": 1}))).as_tool()
     model = Counting([ToolCall("think", {"about": "x"}), ToolCall("run_python", {"code": "double(n=1)"})], "Done.")
 
-    await Session(model, tools=[think, run_python], run=Run(sinks=(watch.sink(),), agent="outer")).say("Go").run()
+    await (
+        Session(model, tools=[think, run_python], run=Run(sinks=(watch.sink(),), channel=Channel(agent="outer")))
+        .say("Go")
+        .run()
+    )
 
     tree = watch.tree()["invoke_agent outer"]
     assert tree["execute_tool think"] == {"invoke_agent outer": {"chat large-1": {}}}
@@ -185,7 +189,7 @@ def failing(messages: Any, info: Any) -> ModelResponse:
 
 @pytest.mark.usefixtures("instrumented")
 async def test_a_call_has_one_span_inside_pydantic_ai_that_makes_one_too(watch: Watch) -> None:
-    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_toolset([double], sinks=[watch.sink()])], name="trips")
+    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_tools([double], sinks=[watch.sink()])], name="trips")
 
     await agent.run("2 times 2?")
 
@@ -200,7 +204,7 @@ async def test_a_call_has_one_span_inside_pydantic_ai_that_makes_one_too(watch: 
 
 @pytest.mark.usefixtures("instrumented")
 async def test_a_call_that_fails_inside_pydantic_ai_is_an_error_once(watch: Watch) -> None:
-    agent = pydantic_ai.Agent(FunctionModel(failing), toolsets=[as_toolset([double], sinks=[watch.sink()])])
+    agent = pydantic_ai.Agent(FunctionModel(failing), toolsets=[as_tools([double], sinks=[watch.sink()])])
 
     await agent.run("2 times 2?")
 
@@ -210,7 +214,7 @@ async def test_a_call_that_fails_inside_pydantic_ai_is_an_error_once(watch: Watc
 
 
 async def test_a_call_has_one_span_inside_pydantic_ai_that_makes_none(watch: Watch) -> None:
-    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_toolset([double], sinks=[watch.sink()])])
+    agent = pydantic_ai.Agent(TestModel(), toolsets=[as_tools([double], sinks=[watch.sink()])])
 
     await agent.run("2 times 2?")
 

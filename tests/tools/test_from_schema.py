@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.jsonschema.bombs import KINDS, bomb
 from tests.rounds.replies import FORMATS
-from tests.schema.bombs import KINDS, bomb
 from tests.ways import each_representative, representatives
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.errors import InvalidArguments, InvalidSchema, SchemaTooLarge

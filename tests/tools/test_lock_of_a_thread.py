@@ -10,15 +10,16 @@ import pytest
 
 from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.tools import ez_tool
+from toolcrib.tools import current_deadline, ez_tool
 from toolcrib.tools._threads import ThreadCall
+from toolcrib.toolsets import Toolset
 
 
 async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
     inside: list[str] = []
     go_on = threading.Event()
 
-    @ez_tool(lock=True, timeout=0.25)
+    @ez_tool(lock=True)
     def write(name: str) -> list[str]:
         inside.append(name)
         if name == "first":
@@ -27,7 +28,7 @@ async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
         return list(inside)
 
     pipeline, scope = Pipeline([write]), Run()
-    first = await pipeline.run(ToolCall("write", {"name": "first"}), scope)
+    first = await Pipeline(Toolset([write], timeout=0.25)).run(ToolCall("write", {"name": "first"}), scope)
     second = asyncio.create_task(pipeline.run(ToolCall("write", {"name": "second"}), scope))
     await asyncio.sleep(0.05)
     waiting = list(inside)
@@ -42,12 +43,15 @@ async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
 
 
 async def test_a_timed_out_generator_keeps_its_lock_until_its_step_ends_and_it_is_closed() -> None:
-    go_on, did = threading.Event(), list[str]()
+    go_on, did, loop = threading.Event(), list[str](), asyncio.get_running_loop()
 
-    @ez_tool(lock=True, timeout=0.25)
+    @ez_tool(lock=True, timeout=600)
     def rows() -> Any:
         try:
             yield 1
+            deadline = current_deadline()
+            assert deadline is not None
+            loop.call_soon_threadsafe(deadline.expire)
             go_on.wait(60)
             did.append("stepped")
             yield 2
@@ -77,7 +81,7 @@ async def test_a_cancelled_thread_keeps_its_lock_until_it_ends() -> None:
 
     pipeline = Pipeline([write])
     task = asyncio.create_task(pipeline.run(ToolCall("write"), Run()))
-    await asyncio.to_thread(begun.wait, 5)
+    await asyncio.to_thread(begun.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -103,7 +103,7 @@ async def test_a_generator_that_is_left_is_closed_in_its_thread_which_ends() -> 
 
     async with count.body.stream({}) as values:
         await anext(values)
-    await asyncio.to_thread(threads[0].join, 5)
+    await asyncio.to_thread(threads[0].join, 60)
 
     assert threads[0] is threads[1]
     assert not threads[0].is_alive()
@@ -156,7 +156,7 @@ async def test_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
     assert isinstance(outcome, Failed)
     assert outcome.code == "tool_timeout"
     assert "goes on" in outcome.message
-    assert await asyncio.to_thread(ended.wait, 10)
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 async def test_a_generator_in_a_thread_that_is_timed_out_is_said_to_go_on() -> None:
@@ -210,13 +210,13 @@ async def test_cancelling_the_wait_leaves_the_thread_to_itself() -> None:
         ended.set()
 
     task = asyncio.create_task(outcome_of(hang))
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(begun.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     gate.set()
 
-    assert await asyncio.to_thread(ended.wait, 10)
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
@@ -230,7 +230,7 @@ def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
 
     async def leave_it() -> None:
         task = asyncio.create_task(outcome_of(hang))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, 60)
         task.cancel()
         await asyncio.wait([task])
 

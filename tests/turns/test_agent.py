@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.virtual_time import in_virtual_time
 from toolcrib.calls import ApprovalRequest, Denial, Grant, RunNormally
 from toolcrib.errors import (
     ApprovalError,
@@ -471,6 +472,7 @@ def make_pay(ran: list[int]) -> Tool[..., Any]:
     return pay
 
 
+@in_virtual_time
 async def test_an_approver_is_asked_with_the_clock_standing() -> None:
     pay = make_pay([])
 

@@ -8,7 +8,7 @@ import pytest
 from toolcrib.approvals import approve_all
 from toolcrib.calls import ActivityEvent
 from toolcrib.errors import TurnTimeoutError
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.record import ListSink
 from toolcrib.schema import Redacted
 from toolcrib.testing import RecordingSink
@@ -85,7 +85,7 @@ async def test_a_turn_says_what_it_runs_with_secrets_hidden() -> None:
     sink = RecordingSink()
     turn = Turn(log_in, kwargs={"user": "ada", "password": "xyzzy"})
 
-    await turn.returning(run=Run(sinks=(sink,), parent_id="request_1"))
+    await turn.returning(run=Run(sinks=(sink,), channel=Channel(parent_id="request_1")))
 
     start = opened(sink, "turn")[0]
     assert (start.activity_id, start.parent_id, start.name) == (turn.id, "request_1", "log_in")
@@ -229,7 +229,7 @@ async def test_no_turn_is_followed_for_a_sink_of_calls_alone() -> None:
     agent = Agent("a", "Doubles", [double], sinks=[sink])
     await agent.put(Turn(double, kwargs={"n": 1}))
 
-    values = await drained(agent, run=Run(parent_id="request_1"))
+    values = await drained(agent, run=Run(channel=Channel(parent_id="request_1")))
 
     assert values == [2]
     assert [record.parent_id for record in sink.records] == ["request_1"]

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.virtual_time import in_virtual_time
 from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import ApprovalRequest, Complete, Denial, Grant, Reject
 from toolcrib.errors import (
@@ -357,6 +358,7 @@ async def test_the_timeout_covers_a_whole_stream() -> None:
     assert 0 < len(turn.output) < 1000
 
 
+@in_virtual_time
 async def test_the_time_in_which_a_reader_holds_a_value_does_not_count() -> None:
     turn, values = Turn(make_count(), timeout=0.2, kwargs={"upto": 2}), list[int]()
 
@@ -374,6 +376,7 @@ async def test_without_a_timeout_it_may_take_any_time() -> None:
     assert [value async for value in turns[1].yielding()] == [0, 1]
 
 
+@in_virtual_time
 async def test_the_clock_stops_while_an_approver_is_asked() -> None:
     @tool(requires_approval=True)
     async def pay() -> str:

@@ -17,7 +17,7 @@ from agent_framework import (
 )
 
 from tests.ways_in.framework import Conversation, FrameworkWay
-from toolcrib.adapters.agent_framework import ToolProvider, approval_requests
+from toolcrib.adapters.agent_framework import answers, approval_requests, as_tools
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
@@ -49,15 +49,15 @@ class AgentFrameworkWay(FrameworkWay):
         made = request.new
         script = [Content.from_function_call(made.id, made.name, arguments=request.json_arguments)]
         session = AgentSession(session_id=f"way {made.id}")
-        return await _conversed(_agent(request, run, calls, script)[1], session, "call it", calls)
+        return await _conversed(_agent(request, run, calls, script), session, "call it", calls)
 
     async def go_on(self, request: WayRequest, run: Run, stopped: Conversation) -> Conversation:
         kept, asked = stopped.state
         session = AgentSession.from_dict(kept)
-        provider, agent = _agent(request, run, stopped.calls, [])
+        agent = _agent(request, run, stopped.calls, [])
         said: str | Message = "well?"
         if request.answer is not None:
-            said = await provider.answers(session, [Content.from_dict(each) for each in asked], request.answer)
+            said = await answers(map(Content.from_dict, asked), request.answer, agent=agent, session=session)
         return await _conversed(agent, session, said, stopped.calls)
 
 
@@ -71,11 +71,9 @@ async def _conversed(
     return Conversation(calls, state, tuple(approval_requests(asked)), shown)
 
 
-def _agent(
-    request: WayRequest, run: Run, calls: MemorySuspendedCalls, script: list[Content]
-) -> tuple[ToolProvider, Agent[Any]]:
-    provider = ToolProvider(request.toolset, run=lambda session: run, suspended=calls)
-    return provider, Agent(_Scripted(script), context_providers=[provider])
+def _agent(request: WayRequest, run: Run, calls: MemorySuspendedCalls, script: list[Content]) -> Agent[Any]:
+    provider = as_tools(request.toolset, run=lambda session: run, suspended=calls)
+    return Agent(_Scripted(script), context_providers=[provider])
 
 
 def _results(messages: Sequence[Message]) -> list[Content]:

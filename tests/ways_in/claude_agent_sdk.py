@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, ToolResultBlock, Transport, UserMessage, query
 
-from toolcrib.adapters.claude_agent_sdk import GatedOptions, add_tools, answers, approval_requests
+from toolcrib.adapters.claude_agent_sdk import GatedOptions, answers, approval_requests, as_tools
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
@@ -320,7 +320,7 @@ class ClaudeAgentSDKWay(Way):
 
 
 def _options(request: WayRequest, run: Run, calls: MemorySuspendedCalls) -> GatedOptions:
-    return add_tools(ClaudeAgentOptions(), request.toolset, run=lambda given: run, suspended=calls)
+    return as_tools(request.toolset, run=lambda given: run, suspended=calls)
 
 
 def _shown(content: Any) -> str:

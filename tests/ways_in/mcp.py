@@ -177,7 +177,9 @@ class McpWay(Way):
         watch = RecordingSink()
         run = request.run.with_sinks(watch)
         principal = request.run.principal or "ann"
-        options = ServerOptions(run=lambda name: run, principal=principal, approvals=store, errors=request.run.errors)
+        options = ServerOptions(
+            run=lambda name: run, principal=principal, approvals=store, errors=request.run.channel.errors
+        )
         outer = RecordingSink()
         transport = self.transport(request, options, outer)
         meta: Any = None if continues is None else {_REQUEST_META: continues}

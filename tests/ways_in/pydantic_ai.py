@@ -18,10 +18,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 
-from toolcrib.adapters.pydantic_ai import answers, as_toolset, from_toolset
+from toolcrib.adapters.pydantic_ai import answers, as_tools, from_tools
 from toolcrib.calls import Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.schema import RunContext
 from toolcrib.testing import RecordingSink
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
@@ -42,7 +42,7 @@ class PydanticWay(Way):
     async def carry(self, request: WayRequest) -> Outcome:
         watch = RecordingSink()
         inner = request.run.with_sinks(watch)
-        toolset = as_toolset(request.toolset, run=lambda ctx: inner)
+        toolset = as_tools(request.toolset, run=lambda ctx: inner)
         made = request.call
         model = FunctionModel(_calling(request) if isinstance(made, ToolCall) else _silent)
         agent = Agent(model, toolsets=[toolset], output_type=[str, DeferredToolRequests], deps_type=object)
@@ -95,9 +95,11 @@ class NestedPydanticWay(Way):
         watch = RecordingSink()
         theirs_run = request.run.with_sinks(watch)
         outer = RecordingSink()
-        outside = self._outside.setdefault(theirs_run.id, Run(deps=theirs_run.deps, hook_errors=theirs_run.hook_errors))
+        outside = self._outside.setdefault(
+            theirs_run.id, Run(deps=theirs_run.deps, channel=Channel(hook_errors=theirs_run.channel.hook_errors))
+        )
         outside = outside.view(sinks=(outer,))
-        theirs = from_toolset(as_toolset(request.toolset, run=lambda ctx: theirs_run))
+        theirs = from_tools(as_tools(request.toolset, run=lambda ctx: theirs_run))[0]
         async with Toolset([theirs]).open(_about(request)) as opened:
             outcome = request.ended(await Pipeline(opened).run(request.new, outside))
         if not watch.records:  # the outer pipeline refused it

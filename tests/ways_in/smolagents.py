@@ -9,7 +9,7 @@ from smolagents.memory import ActionStep
 from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
 
 from tests.ways_in.framework import Conversation, FrameworkWay
-from toolcrib.adapters.smolagents import add_tools, approval_requests, run_agent
+from toolcrib.adapters.smolagents import approval_requests, as_tools, run_agent
 from toolcrib.approvals import MemorySuspendedCalls
 from toolcrib.pipeline import Run
 from toolcrib.testing._ways import Ability, RunWay, Way, WayRequest
@@ -55,7 +55,7 @@ class SmolagentsWay(FrameworkWay):
         return ToolCallingAgent([], model, verbosity_level=LogLevel.OFF)
 
     def _agent(self, request: WayRequest, run: Run, calls: MemorySuspendedCalls, *script: ChatMessage) -> Any:
-        return add_tools(self._new(_Scripted([*script])), request.toolset, run=lambda agent: run, suspended=calls)
+        return as_tools(request.toolset, self._new(_Scripted([*script])), run=lambda agent: run, suspended=calls)
 
     async def _conversed(self, agent: MultiStepAgent, calls: MemorySuspendedCalls, **said: Any) -> Conversation:
         try:

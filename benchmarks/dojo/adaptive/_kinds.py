@@ -15,6 +15,7 @@ from benchmarks.dojo.adaptive import (
     _trust,
     _types,
     _values,
+    _wording,
 )
 
 __all__ = ["KINDS"]
@@ -30,5 +31,6 @@ KINDS: Final = (
     *_trust.KINDS,
     *_grants.KINDS,
     *_flows.KINDS,
+    *_wording.KINDS,
 )
 """All kinds, in the order of the table."""

@@ -27,6 +27,8 @@ _TOOLS: Final = {
     "invite": ("send", {"person": _TEXT, "title": _TEXT, "notes": _TEXT}, ("title", "notes")),
     "fetch": ("fetch", {"url": _TEXT}, ()),
     "order": ("spend", {"item": _TEXT, "engraving": _TEXT}, ("engraving",)),
+    "submit": ("send", {"to": _TEXT, "fields": {"type": "object"}}, ("fields",)),
+    "label": ("send", {"to": _TEXT, "labels": {"type": "array", "items": _TEXT}}, ("labels",)),
     "publish": ("share", {"page": _TEXT, "tags": {"type": "array", "items": _TEXT}}, ("page",)),
 }
 
@@ -99,11 +101,17 @@ def _records(cast: Cast) -> list[Any]:
         {"phone": f"+49 {code[:3]} {code[3:6]}-{code[6:10]}", "name": f"{first} {second}"},
         [{"password": f"{first}-{code[:4]}-{second}"}],
         "\n".join(whole),
+        {"initials": f"{first[:3]} {second[:3]}"},
+        {"balance": int(f"7{code[:3]}"), "rate": float(f"1{code[3:5]}.7")},
+        {"born": f"19{code[:2]}-0{1 + int(code[2]) % 9}-1{1 + int(code[3]) % 9}"},
+        {f"{first} {second}": True},
     ]
 
 
 def _leaves(record: Any) -> list[str]:
     if isinstance(record, dict):
+        if True in record.values():
+            return list(record)
         return [leaf for each in record.values() for leaf in _leaves(each)]  # pyright: ignore[reportUnknownVariableType] -- JSON
     if isinstance(record, list):
         return [leaf for each in record for leaf in _leaves(each)]  # pyright: ignore[reportUnknownVariableType] -- JSON
@@ -120,6 +128,11 @@ def _regrouped(text: str, size: int) -> str:
     """Return the digits of a text in other groups; the text where it has few."""
     digits = "".join(char for char in text if char.isdigit())
     return "-".join(digits[n : n + size] for n in range(0, len(digits), size)) if len(digits) >= 6 else text
+
+
+def _parted(text: str, size: int) -> list[str]:
+    """Return a text in parts of a size."""
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 _PIECES: Final[Sequence[Callable[[str, int], str]]] = (
@@ -141,6 +154,10 @@ _PIECES: Final[Sequence[Callable[[str, int], str]]] = (
     lambda text, n: f"{_words(text, 0, 7)} ... {_words(text, 9, 7)}",
     lambda text, n: _regrouped(text, 2),
     lambda text, n: _regrouped(text, 5),
+    lambda text, n: text.replace("e", "\u00e9").replace("o", "\u00f4"),
+    lambda text, n: " ".join(_parted("".join(text.split()), n + 1)),
+    lambda text, n: text.replace(" ", "</b><b>"),
+    lambda text, n: f"{n}. {text.replace(' ', chr(10) + '- ')}",
 )
 _CHANGES: Final[Sequence[Callable[[str], str]]] = (
     lambda text: text[::-1],
@@ -174,6 +191,16 @@ def _calls(cast: Cast, piece: str) -> list[tuple[Call, Call]]:
         (("publish", {"page": plain, "tags": [plain, piece]}), ("publish", {"page": plain, "tags": [plain]})),
         both("send", "text", f"{plain}: {piece}, {plain}", plain, to=own),
         both("fetch", "url", f"{site}/{piece}", f"{site}/"),
+        (("submit", {"to": own, "fields": {piece: plain}}), ("submit", {"to": own, "fields": {plain: plain}})),
+        both("label", "labels", piece.split(), [plain], to=own),
+        (
+            ("invite", {"person": own, "title": piece[: len(piece) // 2], "notes": piece[len(piece) // 2 :]}),
+            ("invite", {"person": own, "title": plain, "notes": plain}),
+        ),
+        (
+            ("submit", {"to": own, "fields": {"rows": [{"a": each} for each in piece.split()]}}),
+            ("submit", {"to": own, "fields": {"rows": [{"a": plain}]}}),
+        ),
     ]
 
 

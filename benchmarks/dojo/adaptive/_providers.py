@@ -169,6 +169,14 @@ _PROVIDERS: Final[Mapping[str, tuple[Any, Callable[[str], Any]]]] = {
             ],
         },
     ),
+    "Chat, tools executed": (
+        "openai",
+        lambda letter: {"content": "I looked", "executed_tools": [{"type": "search", "output": letter}]},
+    ),
+    "Chat, context": (
+        "openai",
+        lambda letter: {"content": "I looked", "context": {"citations": [{"content": letter}]}},
+    ),
 }
 
 PROVIDED: Final[Mapping[str, Channel]] = {

@@ -405,7 +405,7 @@ def use_answer(ledger: Ledger, request: ApprovalRequest, answer: Grant | Denial)
 def begin_execution(
     ledger: Ledger, request: ApprovalRequest, grant: Grant | None, execution: Execution, *, again: bool = False
 ) -> ApprovalEntry | None:
-    """Note that the call of a request begins, and use up its grant.
+    """Record that the call of a request begins, and use up its grant.
 
     Args:
         grant: What it begins by; None for a call that needs no approval.
@@ -445,7 +445,7 @@ def end_execution(
     result: Mapping[str, Any] | None = None,
     broken_off: bool = False,
 ) -> None:
-    """Note what a call that began here came to, or that it was broken off, and nothing is known of its end."""
+    """Record what a call that began here came to, or that it was broken off, and nothing is known of its end."""
     ids = {request.id, _entry_for(ledger, request, grant).request.id}
     for entry in filter(None, map(ledger.entry, ids)):
         if entry.execution is None or entry.execution.ended_at is not None:
@@ -474,14 +474,14 @@ def claim_work(ledger: Ledger, key: str, claim: Execution) -> Execution | None:
 
 
 def release_work(ledger: Ledger, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
-    """Give a claim back, or keep it for good with the result of the work, as that has ended."""
+    """Release a claim, or keep it for good with the result of the work, as that has ended."""
     found = ledger.claim(key)
     if found is not None and found.process == this_process():
         ledger.write_claim(key, replace(found, ended_at=now(), result=result) if ended else None)
 
 
 def renew_claims(ledger: Ledger, keys: Iterable[str]) -> None:
-    """Note that this process still works on what it has claimed."""
+    """Renew the claims of this process."""
     for key in keys:
         found = ledger.claim(key)
         if found is not None and found.ended_at is None and found.process == this_process():
@@ -489,7 +489,7 @@ def renew_claims(ledger: Ledger, keys: Iterable[str]) -> None:
 
 
 def renew_executions(ledger: Ledger, request_ids: Iterable[str]) -> None:
-    """Note that executions of this process go on."""
+    """Renew the executions of this process."""
     for begun in filter(None, map(ledger.entry, request_ids)):
         execution = begun.execution
         if execution is None or execution.ended_at is not None or execution.process != this_process():
@@ -536,7 +536,7 @@ def _closed_with(*entries: ApprovalEntry | None) -> list[ApprovalEntry]:
 
 
 def _end_followed(ledger: Ledger, request: ApprovalRequest) -> None:
-    """Note that the execution which a request asks about has ended, as its approver says what became of it."""
+    """Record that the execution which a request asks about has ended, as its approver says what became of it."""
     before = None if request.follows is None else ledger.entry(request.follows)
     if before is not None and before.execution is not None and before.execution.ended_at is None:
         ledger.write(replace(before, execution=replace(before.execution, ended_at=now(), process="")))

@@ -55,7 +55,7 @@ class LedgerStore(ABC):
         return Heartbeat(self._renew)
 
     def _renew(self, ids: Iterable[str]) -> None:
-        """Note that executions and claims of this process go on, where other processes read the ledger."""
+        """Renew executions and claims of this process, where other processes read the ledger."""
         return
 
     @staticmethod
@@ -102,7 +102,7 @@ class LedgerStore(ABC):
         await self._commit(lambda ledger: keep_request(ledger, request))
 
     async def answer(self, answer: Grant | Denial) -> None:
-        """Take a grant or a denial.
+        """Store a grant or a denial.
 
         Raises:
             ApprovalError: The request is unknown or answered already, or the grant does not fit it.
@@ -128,7 +128,7 @@ class LedgerStore(ABC):
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
     ) -> ApprovalEntry | None:
-        """Note that the call of a request begins, and use up its grant.
+        """Record that the call of a request begins, and use up its grant.
 
         Args:
             grant: What the call begins by; None for one that needs no approval.
@@ -156,14 +156,14 @@ class LedgerStore(ABC):
         return None
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
-        """Note that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
+        """Record that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
         try:
             await self._commit(partial(end_execution, request=request, grant=grant, result=result))
         finally:
             self._forget(request.id)
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
-        """Note that a call which began here was broken off: it is in doubt."""
+        """Record that a call which began here was broken off: it is in doubt."""
         self._forget(request.id)
         await self._commit(partial(end_execution, request=request, grant=grant, broken_off=True))
 
@@ -188,7 +188,7 @@ class LedgerStore(ABC):
         return found
 
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
-        """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
+        """Release a claim; where the work has `ended`, no one may claim it any more, and its result is kept."""
         self._forget(f"{_CLAIM}{key}")
         await self._commit(lambda ledger: release_work(ledger, key, ended=ended, result=result))
 
@@ -301,7 +301,7 @@ class LedgerStore(ABC):
         return await self._run(lambda ledger: ledger.grant_use(grant.request_id or ""), write=False)
 
     async def revoke(self, grant: Grant) -> bool:
-        """Take a standing grant back; return whether there was one."""
+        """Revoke a standing grant; return whether there was one."""
         return await self._commit(lambda ledger: ledger.revoke(grant))
 
 

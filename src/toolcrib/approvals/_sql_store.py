@@ -208,7 +208,7 @@ class SqlApprovalStore(LedgerStore):
         return token
 
     async def revoke_token(self, approver: str) -> bool:
-        """Let the token of an approver be worth nothing; return whether there was one."""
+        """Revoke the token of an approver; return whether there was one."""
         sql = f"DELETE FROM {self._prefix}approvers WHERE name = ? RETURNING name"
         return bool(await self._run_sql(sql, approver, write=True))
 

@@ -33,7 +33,7 @@ class ApprovalStore(Protocol):
         ...
 
     async def answer(self, answer: Grant | Denial) -> None:
-        """Take a grant or a denial; raises `ApprovalError` when it answers nothing that is asked."""
+        """Store a grant or a denial; raises `ApprovalError` when it answers nothing that is asked."""
         ...
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
@@ -55,18 +55,18 @@ class ApprovalStore(Protocol):
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
     ) -> ApprovalEntry | None:
-        """Note that a call begins, and use up its grant; return the entry by which it has begun, if it has.
+        """Record that a call begins, and use up its grant; return the entry by which it has begun, if it has.
 
         Of several calls at once, in any processes, one may begin. `again` lets a call in doubt begin once more.
         """
         ...
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
-        """Note that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
+        """Record that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
         ...
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
-        """Note that a call which began here was broken off: it is in doubt."""
+        """Record that a call which began here was broken off: it is in doubt."""
         ...
 
     async def undo(self, request: ApprovalRequest) -> None:
@@ -134,7 +134,7 @@ class ClaimsWork(Protocol):
         ...
 
     async def release(self, key: str, *, ended: bool, result: Mapping[str, Any] | None = None) -> None:
-        """Give a claim back; where the work has `ended`, no one may claim it any more, and its result is kept."""
+        """Release a claim; where the work has `ended`, no one may claim it any more, and its result is kept."""
         ...
 
 
@@ -209,5 +209,5 @@ class ReviewableApprovalStore(WaitableApprovalStore, Protocol):
         ...
 
     async def revoke(self, grant: Grant) -> bool:
-        """Take a standing grant back; return whether there was one."""
+        """Revoke a standing grant; return whether there was one."""
         ...

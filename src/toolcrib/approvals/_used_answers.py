@@ -16,7 +16,7 @@ class UsedAnswers:
         self._lock = threading.Lock()  # programs and agents may run in several threads
 
     def add(self, mark: str, word: str) -> str | None:
-        """Note how a request or a call was answered; return how it was before, if it was."""
+        """Record how a request or a call was answered; return how it was before, if it was."""
         with self._lock:
             before = self._words.get(mark)
             if before is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
-    from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, now, shapes_and_text
+    from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
     from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
     from toolcrib.calls._media import Media, revived
     from toolcrib.calls._outcome import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, words_of
     from toolcrib.calls._stored import FORM_VERSIONS, StoredFields, versioned
-    from toolcrib.calls._value_class import value_class
+    from toolcrib.calls._value_class import rendered, value_class
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -63,7 +63,7 @@ else:
             "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
-            "._json": "cut equal_json json_text jsonable lenient now shapes_and_text",
+            "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",
             "._kept": "MODEL Blocks KeptResult ResultReader",
             "._media": "Media revived",
             "._outcome": (
@@ -72,7 +72,7 @@ else:
             ),
             "._render": "Rendered carried has_blocks render_value words_of",
             "._stored": "FORM_VERSIONS StoredFields versioned",
-            "._value_class": "value_class",
+            "._value_class": "rendered value_class",
         },
     )
 
@@ -133,12 +133,14 @@ __all__ = [
     "json_text",
     "jsonable",
     "lenient",
+    "lenient_later",
     "new_call_id",
     "now",
     "outcome_from_dict",
     "record_of",
     "render",
     "render_value",
+    "rendered",
     "revived",
     "shapes_and_text",
     "value_class",

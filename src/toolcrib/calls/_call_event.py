@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from toolcrib.calls._value_class import value_class
+from toolcrib.calls._value_class import late_fields, value_class
 
 __all__ = ["CallEvent", "CallRecord", "DecisionNote", "EventKind"]
 
@@ -37,12 +37,14 @@ class DecisionNote:
         return {**said, "origins": [dict(each) for each in self.origins]} if self.origins else said
 
 
+@late_fields("data")
 @value_class
 class CallEvent:
     """Something that happened to a call, sent to sinks as it happens.
 
     Attributes:
-        data: JSON shapes, secrets hidden; what is in it depends on `kind`.
+        data: JSON shapes, secrets hidden; what is in it depends on `kind`. Made when it is first read, of what was true
+            when the event happened.
         record: The whole call, on the `ended` event.
         parent_id: The turn, program or request that made the call, or the call whose tool did; None at the top.
         description: The tool's description for models; not in `to_dict`, as it is the tool's and not the call's.
@@ -74,6 +76,7 @@ class CallEvent:
         }
 
 
+@late_fields("arguments", "outcome")
 @value_class
 class CallRecord:
     """What is kept of a call that ended, with secrets hidden.

@@ -32,7 +32,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Have a person asked, for `reason`; later hooks still run, and may reject or complete.
+    """Request for a person's approval, with its `reason`; later hooks still run, and may reject or complete.
 
     Attributes:
         reason: Why, for the person.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import numbers
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
@@ -22,14 +23,27 @@ from toolcrib._arrays import plain_value
 from toolcrib._arrow import is_table, table_summary
 from toolcrib._json_writer import json_writer, valid_text
 from toolcrib.calls._media import WITH_MEDIA, Media
+from toolcrib.calls._value_class import rendered
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
 
-__all__ = ["Tables", "cut", "equal_json", "json_text", "jsonable", "lenient", "now", "parse_time", "shapes_and_text"]
+__all__ = [
+    "Tables",
+    "cut",
+    "equal_json",
+    "json_text",
+    "jsonable",
+    "lenient",
+    "lenient_later",
+    "now",
+    "parse_time",
+    "shapes_and_text",
+]
 
 Tables: TypeAlias = Callable[[Any], Any]
 """Returns what stands for a table in a value, of JSON shapes and Python values."""
 
 _REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it serialises
+_ONLY_FACTS: dict[str, Any] = {**_REDACT, WITH_MEDIA: deque[Media](maxlen=0)}  # of media, which are kept nowhere
 _NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
 _written = json_writer(allow_nan=False)
 
@@ -43,9 +57,11 @@ def equal_json(one: Any, other: Any) -> bool:
     """Return whether two values are written as the same JSON, but for the order of keys: `1` is not `true` or `1.0`."""
     if type(one) is not type(other):
         return False
+    if type(one) is str:
+        return one == other
     if isinstance(one, dict):
         values, others = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
-        return values.keys() == others.keys() and all(equal_json(value, others[key]) for key, value in values.items())
+        return values.keys() == others.keys() and all(map(equal_json, values.values(), map(others.get, values)))
     if isinstance(one, list):
         items = cast("list[Any]", one)
         return len(items) == len(other) and all(map(equal_json, items, other))
@@ -78,7 +94,7 @@ def jsonable(value: object, tool: str = "", *, media: bool = False) -> Any:
         return valid_text(cast("str", value))
     if kind is int or kind is bool or value is None:
         return value
-    return _repaired(*_shaped(value, tool, _REDACT if media else _facts([])))[0]
+    return _repaired(*_shaped(value, tool, _REDACT if media else _ONLY_FACTS))[0]
 
 
 def json_text(value: object, tool: str = "", media: list[Media] | None = None) -> str:
@@ -88,7 +104,7 @@ def json_text(value: object, tool: str = "", media: list[Media] | None = None) -
         return valid_text(cast("str", value))
     if kind is dict or kind is list:
         try:
-            return valid_text(_written(value))
+            return valid_text(_written(_with_keys_apart(value) if _has_other_keys(value) else value))
         except (TypeError, ValueError, RecursionError):  # not JSON shapes alone
             pass
     return shapes_and_text(value, tool, [] if media is None else media)[1]
@@ -128,26 +144,72 @@ def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | 
 
 
 def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[str, Any]) -> Any:
-    """Return a value as pydantic makes JSON shapes of it, which takes half a surrogate pair in a text and in no key."""
+    """Return a value as pydantic makes JSON shapes of it, which takes half a surrogate pair in a text and in no key.
+
+    Keys that are one key of JSON, as `1` and `"1"`, are kept apart: the one that is no text has its type beside it.
+    """
+    if _has_other_keys(value):
+        value = _with_keys_apart(value)
     try:
         return to_jsonable_python(value, fallback=shape_of, context=context)
     except UnicodeEncodeError:
         return to_jsonable_python(_with_valid_keys(value), fallback=shape_of, context=context)
 
 
+def _has_other_keys(value: Any) -> bool:
+    """Return whether keys that are no text are in a value, at any depth: another one may be the same in JSON."""
+    if isinstance(value, dict):
+        named = cast("dict[Any, Any]", value)
+        return any(type(key) is not str for key in named) or any(map(_has_other_keys, named.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_other_keys, cast("list[Any]", value)))
+    return _has_parts(value) and any(map(_has_other_keys, _parts_of(value).values()))
+
+
 def _with_valid_keys(value: Any) -> Any:
     """Return a value with U+FFFD for each half of a surrogate pair in the keys of its dicts, at any depth."""
+    return _with_keys(value, lambda keys: [valid_text(key) if isinstance(key, str) else key for key in keys])
+
+
+def _with_keys_apart(value: Any) -> Any:
+    """Return a value without keys that are the same in JSON, at any depth."""
+    return _with_keys(value, _keys_apart)
+
+
+def _keys_apart(keys: list[Any]) -> list[Any]:
+    """Return the keys of a dict, with the type beside one that is no text and written as another one is."""
+    taken = {key for key in keys if isinstance(key, str)}
+    apart: list[Any] = []
+    for key in keys:
+        name: Any = key
+        if not isinstance(key, str):
+            name = next(iter(to_jsonable_python({key: None}, fallback=_text, context=_REDACT)))
+            while name in taken:
+                name = f"{name} ({type(key).__name__})"
+            taken.add(name)
+        apart.append(name)
+    return apart
+
+
+def _with_keys(value: Any, change: Callable[[list[Any]], list[Any]]) -> Any:
+    """Return a value with other keys in its dicts, at any depth."""
     if isinstance(value, Mapping):
-        named = cast("Mapping[Any, Any]", value).items()
-        return {valid_text(key) if isinstance(key, str) else key: _with_valid_keys(part) for key, part in named}
+        named = cast("Mapping[Any, Any]", value)
+        parts = [_with_keys(part, change) for part in named.values()]
+        return dict(zip(change([*named]), parts, strict=True))
     if isinstance(value, list | tuple):
-        return [_with_valid_keys(part) for part in cast("list[Any]", value)]
-    if isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type)):
+        return [_with_keys(part, change) for part in cast("list[Any]", value)]
+    if _has_parts(value):
         repaired = copy(value)  # its own serialisers still write it
         for name, part in _parts_of(repaired).items():
-            object.__setattr__(repaired, name, _with_valid_keys(part))
+            object.__setattr__(repaired, name, _with_keys(part, change))
         return repaired
     return value
+
+
+def _has_parts(value: Any) -> bool:
+    """Return whether a value is a pydantic model or a dataclass."""
+    return isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type))
 
 
 def _parts_of(value: Any) -> dict[str, Any]:
@@ -239,14 +301,26 @@ def lenient(value: Any, *, media: bool = False, limit: int | None = None) -> Any
         media: Keep the bytes of `Media`, for a process that reads them back with `revived`; else only the facts.
         limit: The most characters of it as JSON; what is longer becomes its text, the middle cut out.
     """
+    return rendered(lenient_later(value, media=media, limit=limit))
+
+
+def lenient_later(value: Any, *, media: bool = False, limit: int | None = None) -> Any:
+    """Return what `lenient` does, or a `partial` that returns it: what is later done to the value is not in it."""
     if _is_spent_by_reading(value):
         return cut(_text(value), limit)
     try:
-        context = _REDACT if media else _facts([])
-        shape, text = _finite(_as_jsonable(value, _described, context))
+        return partial(_within, limit, _as_jsonable(value, _described, _REDACT if media else _ONLY_FACTS))
     except Exception:  # the serialiser is the user's: a record must not change what is recorded
         return cut(_text(value), limit)
-    return shape if limit is None or len(text) <= limit else cut(text, limit)
+
+
+def _within(limit: int | None, shape: Any) -> Any:
+    """Return JSON shapes with what JSON does not have as text; where they are too long, all of them as text, cut."""
+    try:
+        finite, text = _finite(shape)
+    except (ValueError, RecursionError):  # a number of thousands of digits; or the stack is nearly full
+        return cut(_text(shape), limit)
+    return finite if limit is None or len(text) <= limit else cut(text, limit)
 
 
 def parse_time(text: str | None) -> datetime | None:

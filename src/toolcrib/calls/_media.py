@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -168,7 +169,8 @@ def _serialized(value: Any, info: SerializationInfo) -> Any:
     if not isinstance(value, Media):
         raise PydanticSerializationUnexpectedValue(f"media are expected, and this is a {type(value).__name__}")
     context: Any = info.context
-    found: list[Media] | None = cast("Any", context).get(WITH_MEDIA) if isinstance(context, dict) else None
+    given: dict[str, Any] = cast("dict[str, Any]", context) if isinstance(context, dict) else {}
+    found: list[Media] | deque[Media] | None = given.get(WITH_MEDIA)
     if found is None:
         return value if info.mode == "python" else value.to_dict()
     found.append(value)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from typing_extensions import TypeVar
 
 from toolcrib.calls._approval import ApprovalRequest
-from toolcrib.calls._json import Tables, lenient, parse_time
+from toolcrib.calls._json import Tables, lenient, lenient_later, parse_time
 from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import revived
 from toolcrib.calls._render import Rendered, render_value
 from toolcrib.calls._stored import StoredFields, versioned
-from toolcrib.calls._value_class import value_class
+from toolcrib.calls._value_class import rendered, value_class
 from toolcrib.errors import (
     ApprovalDenied,
     ApprovalRequired,
@@ -302,8 +303,10 @@ def render(
         return Rendered(f"{type(error).__name__}: {error}", is_error=True)
 
 
-def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any]:
-    """Return the outcome as a record keeps it: with the facts of media alone, and with the traceback of a failure.
+def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any] | partial[dict[str, Any]]:
+    """Return the outcome as a record keeps it, or a `partial` that returns it: see `late_fields`.
+
+    It has the facts of media alone, and the traceback of a failure.
 
     What a suspended call is resumed from is not in it.
 
@@ -313,14 +316,18 @@ def record_of(outcome: Outcome, limit: int | None = None) -> dict[str, Any]:
     """
     if isinstance(outcome, Completed):
         kept = outcome.kept
-        if kept is not None and limit is not None and kept.chars > limit:
-            return outcome._as_dict(kept.text)  # pyright: ignore[reportPrivateUsage] -- the same module
-        return outcome._as_dict(lenient(outcome.value, limit=limit))  # pyright: ignore[reportPrivateUsage] -- the same module
+        is_kept = kept is not None and limit is not None and kept.chars > limit
+        value = kept.text if kept is not None and is_kept else lenient_later(outcome.value, limit=limit)
+        return partial(_record_of_completed, outcome, value)
     data = outcome.to_dict()
     data.pop("call", None)
     if isinstance(outcome, Suspended):
         data["request"] = outcome.request.to_record()
     return {**data, "traceback": outcome.traceback} if isinstance(outcome, Failed) and outcome.traceback else data
+
+
+def _record_of_completed(outcome: Completed[Any], value: Any) -> dict[str, Any]:
+    return outcome._as_dict(rendered(value))  # pyright: ignore[reportPrivateUsage] -- the same module
 
 
 @value_class

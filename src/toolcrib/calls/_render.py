@@ -72,7 +72,7 @@ def render_value(
         text = json_text(value, tool, media)
     if media:
         return _with_parts(tuple(_parts(value, tool, _no_block)), limit, shape, _no_block, kept)
-    shown = cut(text, limit)
+    shown = text if limit is None else cut(text, limit)
     return Rendered(shown, value=shape if shown is text or not structured else shown)
 
 

@@ -1,13 +1,15 @@
-"""value_class: the decorator of the frozen values that are made on every call."""
+"""Decorators of the frozen values that are made on every call: value_class, and late_fields for what is seldom read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from typing_extensions import dataclass_transform
 
-__all__ = ["value_class"]
+__all__ = ["late_fields", "rendered", "value_class"]
 
 C = TypeVar("C", bound=type[Any])
 
@@ -19,3 +21,33 @@ def value_class(cls: C) -> C:
     A class that is frozen at runtime as well takes four times as long to make a value: every other one is.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
+
+
+def rendered(value: Any) -> Any:
+    """Return a value, or what it is called for where it is a `partial`: a payload that nobody has read so far."""
+    return cast("partial[Any]", value)() if type(value) is partial else value
+
+
+def late_fields(*names: str) -> Callable[[C], C]:
+    """Allow a `partial` in the place of values of fields of a value class: it is called when the field is first read.
+
+    What it is called with must not change until then.
+    """
+
+    def decorate(cls: C) -> C:
+        for name in names:
+            setattr(cls, name, _late(getattr(cls, name)))
+        return cls
+
+    return decorate
+
+
+def _late(slot: Any) -> property:
+    def read(owner: Any) -> Any:
+        value = slot.__get__(owner)
+        if type(value) is partial:
+            value = cast("partial[Any]", value)()
+            slot.__set__(owner, value)
+        return value
+
+    return property(read, slot.__set__)

@@ -213,7 +213,7 @@ def standing(database: DatabaseOption = None, as_json: JsonOption = False) -> No
 
 @approvals.command()
 def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
-    """Take back what was approved with --always, by the request that it answered."""
+    """Revoke what was approved with --always, by the request that it answered."""
     with exit_on_error():
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
@@ -254,7 +254,7 @@ def _answer(
     yes: bool,
     unproven: bool = False,
 ) -> None:
-    """Give a request the answer that is made for it, once a person has confirmed it, and say so.
+    """Answer a request with what is made for it, once a person has confirmed it, and print that.
 
     Args:
         make: Makes the answer of an approver.
@@ -401,7 +401,7 @@ def _require_fit(schema: Mapping[str, Any] | None, value: object, text: str, opt
     """Refuse a value that does not fit a schema, where there is one."""
     if schema is None:
         return
-    checker: Any = importlib.import_module("toolcrib.schema.checker")  # which no other command needs
+    checker: Any = importlib.import_module("toolcrib.jsonschema.checker")  # which no other command needs
     problems = "; ".join(str(misfit) for misfit in checker.misfits(schema, value))
     if problems:
         raise typer.BadParameter(f"{text}: {problems}", param_hint=option)

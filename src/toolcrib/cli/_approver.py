@@ -150,7 +150,7 @@ class _TerminalApprover:
             except (ValueError, RecursionError) as error:
                 self._terminal.say(f"it is not JSON: {error}")
                 continue
-            checker: Any = importlib.import_module("toolcrib.schema.checker")
+            checker: Any = importlib.import_module("toolcrib.jsonschema.checker")
             problems: list[Any] = checker.misfits(request.returns or {}, value)
             if not problems:
                 return request.done(value, self._name)
@@ -174,7 +174,7 @@ class _TerminalApprover:
                 if only is not None:
                     return request.grant(self._name, override_args={only: line in ("y", "yes")})
                 fields = await self._fields(schema, request.arguments)
-                checker: Any = importlib.import_module("toolcrib.schema.checker")
+                checker: Any = importlib.import_module("toolcrib.jsonschema.checker")
                 problems: list[Any] = checker.misfits(schema, fields)
                 if not problems:
                     return request.grant(self._name, override_args=fields)

@@ -102,7 +102,7 @@ def open_client(database: str | None, *, create: bool = True) -> Client:
 
 @asynccontextmanager
 async def durable_of(target: str) -> AsyncGenerator[Durable]:
-    """Give the durable agents and toolkits of a target; tools alone make one of each, named like the target.
+    """Return the durable agents and toolkits of a target; tools alone make one of each, named like the target.
 
     A toolset is open while the body runs.
 
@@ -206,7 +206,7 @@ def _limited(queue: Queue, concurrency: int | None) -> Queue:
 
 
 def _on_signals(stopped: asyncio.Event) -> None:
-    """Have the first Ctrl-C or SIGTERM stop the worker in good order, and the second at once."""
+    """Stop the worker in good order on the first Ctrl-C or SIGTERM, and at once on the second."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

@@ -35,7 +35,7 @@ def install(
     replace: ReplaceOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Have CLIENT start `toolcrib serve TARGET`; its settings are copied before they are changed."""
+    """Configure CLIENT to start `toolcrib serve TARGET`; its settings are copied before they are changed."""
     with exit_on_error():
         tools_of(target)
         settings = settings_of(client, project=project)

@@ -31,7 +31,7 @@ from toolcrib.cli._status import Status
 from toolcrib.cli._telemetry import telemetry_sink
 from toolcrib.errors import ServerError, ToolcribError, UnknownTool
 from toolcrib.gateway import GatewayFile, GatewayOptions, read_gateway
-from toolcrib.pipeline import Run, local_user
+from toolcrib.pipeline import Durability, Run, local_user
 from toolcrib.record import BatchSink, JsonLinesSink, SelectingSink, Sink
 from toolcrib.toolsets import Toolset
 
@@ -111,7 +111,7 @@ def _options(given: ServeOptions, file: GatewayOptions, sinks: tuple[Sink, ...])
         wait=given.wait or 0.0,
         run=None
         if policy is None and store is None
-        else lambda principal: Run(limits=limits, features=features, store=store),
+        else lambda principal: Run(limits=limits, features=features, durability=Durability(store)),
         limits=limits,
         sinks=sinks,
         code_mode=given.code_mode,
@@ -184,7 +184,7 @@ def _leave(
 
 @contextmanager
 def _stopping(task: asyncio.Future[None]) -> Generator[None]:
-    """Have a signal cancel a task while the body runs."""
+    """Cancel a task on a signal while the body runs."""
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":  # its event loop takes no signals: Ctrl-C interrupts it
         yield

@@ -133,12 +133,12 @@ class UsedAnswers(MemoryApprovalStore):
         return begun
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
-        """Note that the call has ended."""
+        """Record that the call has ended."""
         self._write_execution(request, Execution(ended_at=now()))
         await super().end(request, grant, result)
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
-        """Note that the call was broken off: it is in doubt."""
+        """Record that the call was broken off: it is in doubt."""
         self._write_execution(request, Execution(process=""))
         await super().break_off(request, grant)
 

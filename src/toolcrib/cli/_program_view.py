@@ -36,7 +36,7 @@ class ProgramView:
         self._wanted = live and console.is_terminal
 
     def emit(self, event: CallEvent) -> None:
-        """Note a call that begins or ends."""
+        """Show a call that begins or ends."""
         if event.kind == "started":
             arguments = arguments_text(event.data["arguments"])
             self._running[event.call_id] = escape_control(cut(f"{event.tool}({arguments})", 200)).replace("\n", " ")

@@ -50,7 +50,7 @@ def replay_command(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take recorded calls through changed tools or a changed policy, executing none, and list what would differ."""
+    """Replay recorded calls through changed tools or a changed policy, executing none, and list what would differ."""
     if tools is None:
         raise typer.BadParameter(_without_tools(named or database, policy), param_hint="--tools")
     name = named or database

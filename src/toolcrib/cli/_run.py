@@ -20,7 +20,7 @@ from toolcrib.cli._formatting import say
 from toolcrib.cli._status import Status
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import DatabaseError
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.record import Sink
 from toolcrib.toolsets import Toolset
 
@@ -103,7 +103,7 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, view: Sink |
     flags = options.flags.named(toolset) if toolset.is_open else options.flags
     with recorder_of(options.record) as recorder:
         sinks = tuple(sink for sink in (recorder, view) if sink is not None)
-        run = Run(sinks=sinks, entry="cli", hook_errors="fail")
+        run = Run(sinks=sinks, channel=Channel(entry="cli", hook_errors="fail"))
         # what a tool raised is on stderr in a line; its traceback is in the record, and in a log that the target opens
         logging.getLogger("toolcrib.tools").addHandler(logging.NullHandler())
         yield CliRun(toolset, run, flags, options.json, terminal or Terminal())
@@ -111,7 +111,7 @@ def open_run(options: RunOptions, terminal: Terminal | None = None, view: Sink |
 
 @contextmanager
 def recorder_of(name: str | None) -> Generator[Sink | None]:
-    """Give the sink that --record names; None without one."""
+    """Yield the sink that --record names; None without one."""
     if name is None:
         yield None
         return

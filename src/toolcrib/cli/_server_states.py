@@ -48,7 +48,7 @@ class GatewayStates:
             self.forget()
 
     def forget(self) -> None:
-        """Take the gateway off, as it ends."""
+        """Remove the state of the gateway, as it ends."""
         if self._states is not None:
             self._try(partial(self._states.forget, self._gateway))
 

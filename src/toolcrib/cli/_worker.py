@@ -65,7 +65,7 @@ def worker(
     telemetry: TelemetryOption = False,
     live: Annotated[bool, typer.Option("--live", help="Show on stderr what it runs, as it changes.")] = False,
 ) -> None:
-    """Take turns and programs of TARGET from their queues and run them, until Ctrl-C or SIGTERM."""
+    """Run turns and programs of TARGET from their queues, until Ctrl-C or SIGTERM."""
     place = None if health is None else _place(health)
     with exit_on_error():
         module = durable()

@@ -99,7 +99,7 @@ def cancel(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOp
 
 @workflows.command()
 def resume(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Let a cancelled or given up workflow go on; what it has recorded is not done again."""
+    """Resume a cancelled or given up workflow; what it has recorded is not done again."""
     with _client(database) as (module, client):
         work = module.resume_work(client, work_id)
     _print_work(work, as_json)
@@ -107,7 +107,7 @@ def resume(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOp
 
 @workflows.command()
 def retry(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Let failed work go on in its queue; a call that may have been done is not made again unless a person says so."""
+    """Retry failed work in its queue; a call that may have been done is not made again unless a person says so."""
     with _client(database) as (module, client):
         work = module.retry_work(client, work_id)
     _print_work(work, as_json)

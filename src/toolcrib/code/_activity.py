@@ -106,7 +106,7 @@ def open_activity(
         resumed = {"resumed": dict(before.get("trace", ()))} if before else {}
         return {"source": cut(code, _SOURCE_CHARS), **about, **resumed}
 
-    named = before.get("program") or run.program_id
+    named = before.get("program") or run.channel.program_id
     trace = trace_activity("program", "program", run, sinks, activity_id=named, about=data)
     return ProgramActivity(trace, run if trace is None else run.view(parent_id=trace.id, program_id=None))
 

@@ -45,7 +45,7 @@ class ProgramClaim:
     lines: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
 
     def close(self, before: PausedProgram, result: ExecutionResult) -> None:
-        """Note the result of the program that was paused as `before`."""
+        """Store the result of the program that was paused as `before`."""
         after = result.paused
         self.ended = after is None or _requests(before) != _requests(after)
         if self.ended and not result.artifacts:
@@ -87,7 +87,7 @@ async def claimed(store: ApprovalStore | None, paused: PausedProgram) -> AsyncGe
 
 
 async def _release(store: ClaimsWork, key: str, claim: ProgramClaim) -> None:
-    """Give the claim back once all lines are written; those of a resumption that ended are not needed any more."""
+    """Release the claim once all lines are written; those of a resumption that ended are not needed any more."""
     try:
         if claim.log is not None:
             await claim.log.flush()

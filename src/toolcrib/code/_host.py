@@ -132,7 +132,7 @@ class ProgramHost:
         return arguments, fault
 
     async def _execute(self, call: ToolCall | Call, emit: Emit | None) -> Outcome:
-        """Take a call to the pipeline; the values of a stream go to the program one by one."""
+        """Execute a call over the pipeline; the values of a stream go to the program one by one."""
         if isinstance(call, ToolCall) and len(self.suspended) >= _MOST_SUSPENDED:
             return Rejected(call.name, call.id, _TOO_MANY_SUSPENDED, source="limit")
         if emit is None:

@@ -75,7 +75,7 @@ class JournalEntry:
     grant: Grant | None = None
 
     def start(self, grant: Grant | None) -> dict[str, Any]:
-        """Note that it may be executed from now on, by a grant if it needed one, and return the line of that."""
+        """Record that it may be executed from now on, by a grant if it needed one, and return the line of that."""
         if grant is not None and grant.override_args is None and self.grant is not None:
             grant = replace(grant, override_args=self.grant.override_args)  # it is asked about with these, and has them
         typed = None if grant is None else [grant.override_args, grant.user_input]

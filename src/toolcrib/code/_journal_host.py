@@ -237,7 +237,7 @@ class JournalHost(ProgramHost):
         return recovered
 
     async def _recover(self, entry: JournalEntry, state: ToolCall | Suspended) -> Call | Outcome:
-        """Take up a call that was suspended, or one of which it is only known that it was begun.
+        """Recover a call that was suspended, or one of which it is only known that it was begun.
 
         Raises:
             ApprovalError: Its answer cannot be used.
@@ -271,7 +271,7 @@ class JournalHost(ProgramHost):
     # --- replay
 
     def _recall(self, entry: JournalEntry) -> None:
-        """Have the run know the result of a call that was made in another process."""
+        """Read the result of a call that was made in another process into the run."""
         run, reply = self._run, entry.reply
         if not run.features:
             return

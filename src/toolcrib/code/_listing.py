@@ -9,7 +9,8 @@ from enum import IntEnum
 from typing import Any
 
 from toolcrib.errors import SchemaError, SchemaTooLarge
-from toolcrib.schema import SchemaWalk, comment_of, describe_shape, docstring_text
+from toolcrib.jsonschema import SchemaWalk, describe_shape
+from toolcrib.schema import comment_of, docstring_text
 from toolcrib.toolsets import ToolEntry, words_of
 
 __all__ = ["Detail", "Listing"]

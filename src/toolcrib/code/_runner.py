@@ -431,7 +431,7 @@ def _result(
 
 
 def _intend(code: str, program: Program, run: Run) -> None:
-    """Have the features of a run know what a program says, which may count as the user's, and read its files."""
+    """Read what a program says, which may count as the user's, and its files into the features of a run."""
     if (provenance := provenance_of(run)) is not None:
         provenance.memory.intend(code)
     for path, held in program.files.items() if run.features else ():

@@ -138,7 +138,7 @@ class LookupHost:
         return await self._host.call(name, args, kwargs, emit)
 
     def output(self, text: str, stream: OutputStream) -> None:
-        """Take what was printed."""
+        """Collect what was printed."""
         self._host.output(text, stream)
 
 

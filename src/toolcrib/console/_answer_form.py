@@ -11,8 +11,8 @@ from typing import Any, cast, get_args
 from toolcrib.approvals import ApprovalEntry, answered_fields, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope
 from toolcrib.console._guard import Visitor
+from toolcrib.jsonschema.checker import misfits
 from toolcrib.schema import hidden_paths
-from toolcrib.schema.checker import misfits
 
 __all__ = ["AnswerError", "answer_to", "arguments_of"]
 
@@ -148,7 +148,7 @@ def _total(sent: Mapping[str, Any]) -> tuple[str, Any] | None:
 
 def _typed_bounds(sent: Mapping[str, Any]) -> dict[str, str]:
     given: Any = sent.get("within")
-    typed = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": None}
+    typed: dict[str, Any] = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": None}
     if not all(isinstance(text, str) for text in typed.values()):
         raise AnswerError("within", ['It is a bound for each argument that may differ: {"amount": "<= 50"}.'])
     return typed

@@ -80,7 +80,7 @@ class Feed:
             self._listeners -= 1
 
     async def look_again(self) -> None:
-        """Let every stream see whether it is still valid."""
+        """Wake every stream, so that it checks whether it is still valid."""
         async with self._changed:
             self._changed.notify_all()
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from toolcrib.calls import cut
+from toolcrib.errors import SchemaTooLarge
+from toolcrib.jsonschema import SchemaWalk, alternatives, as_one, kinds_of, properties_of, values_of, wrapped
 
 __all__ = ["bound_fields", "form_fields", "result_field"]
 
@@ -19,7 +21,7 @@ _MOST_FIELDS = 40
 _MOST_CHOICES = 100
 _LONG_TEXT = 80
 _LONGEST_HELP = 500
-_MOST_REFERENCES = 10  # of one to another
+_MOST_LEVELS = 10  # of choices of one type, and references, in one another
 
 
 _LONGEST_SHOWN = 60
@@ -55,17 +57,16 @@ def form_fields(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) 
         return None
     try:
         return _Form(schema).fields(schema, arguments, 0) or None
-    except _TooMany:
+    except (_TooMany, SchemaTooLarge):
         return None
 
 
 def result_field(schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the field in which a person gives the result of a call; `json` where no other holds its values."""
-    about = schema or {}
-    root = {"$defs": about.get("$defs", {}), "properties": {"Result": about}, "required": ["Result"]}
+    root = wrapped(schema or {}, "Result")
     try:
         (field,) = _Form(root).fields(root, {}, 0)
-    except _TooMany:
+    except (_TooMany, SchemaTooLarge):
         return result_field(None)
     return field | ({"name": "Result, as JSON"} if field["kind"] == "json" else {})
 
@@ -74,11 +75,11 @@ class _Form:
     """Makes the fields of one schema, which may be a stranger's."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root, self._left = root, _MOST_FIELDS
+        self._walk, self._left = SchemaWalk(root), _MOST_FIELDS
 
     def fields(self, schema: Mapping[str, Any], values: Mapping[str, Any], depth: int) -> list[dict[str, Any]]:
         """Return a field for each property of an object, and for each further value."""
-        properties, required = _mapping(schema.get("properties")), _list(schema.get("required"))
+        properties, required = properties_of(schema), schema.get("required", ())
         names = [*properties, *(name for name in values if name not in properties)]
         self._left -= len(names)
         if self._left < 0:
@@ -116,21 +117,19 @@ class _Form:
     def _resolved(self, about: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         """Return a schema behind its references, and whether it takes null beside what it is."""
         nullable = False
-        for _ in range(_MOST_REFERENCES):
-            if isinstance(about.get("$ref"), str):
-                about = _mapping(_mapping(self._root.get("$defs")).get(about["$ref"].removeprefix("#/$defs/")))
-                continue
-            parts = [_mapping(one) for one in _list(about.get("anyOf") or about.get("oneOf"))]
-            parts = parts or [{**about, "type": kind} for kind in _list(about.get("type"))]
+        for _ in range(_MOST_LEVELS):
+            about = as_one({"allOf": [about]}, self._walk)
+            parts = [_mapping(one) for one in alternatives(about)]
+            parts = parts or [{**about, "type": kind} for kind in kinds_of(about)]
             others = [one for one in parts if one.get("type") != "null"]
-            if len(others) != 1:
+            if len(others) != 1 or others == [about]:
                 break
             about, nullable = others[0], nullable or len(parts) > 1
         return about, nullable
 
 
 def _is_closed(about: Mapping[str, Any]) -> bool:
-    return bool(_mapping(about.get("properties"))) and not about.get("additionalProperties")
+    return bool(properties_of(about)) and not about.get("additionalProperties")
 
 
 def _is_of(value: Any, types: tuple[type, ...], given: bool, nullable: bool) -> bool:
@@ -141,18 +140,12 @@ def _is_of(value: Any, types: tuple[type, ...], given: bool, nullable: bool) -> 
 
 def _choices(about: Mapping[str, Any]) -> list[Any]:
     """Return the values that a field can have, where they are few and named."""
-    if "const" in about:
-        return [about["const"]]
-    named = [True, False] if about.get("type") == "boolean" else _list(about.get("enum"))
+    named = values_of(about) or ([True, False] if about.get("type") == "boolean" else [])
     return named if len(named) <= _MOST_CHOICES else []
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:

@@ -46,11 +46,11 @@ class DurableWork(Protocol):
         ...
 
     def resume(self, work_id: str, /) -> Mapping[str, Any]:
-        """Let a workflow go on that was cancelled or given up."""
+        """Resume a workflow that was cancelled or given up."""
         ...
 
     def retry(self, work_id: str, /) -> Mapping[str, Any]:
-        """Let failed work go on."""
+        """Retry failed work."""
         ...
 
     def recover(self, worker_id: str, /) -> Sequence[str]:

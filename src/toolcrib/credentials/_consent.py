@@ -128,7 +128,7 @@ class ConsentFlow:
         return Departure(f"{endpoints.authorize}{joint}{urlencode(fields)}", state)
 
     async def come_back(self, answer: Mapping[str, str], browser: str) -> Arrival:
-        """Take the answer of an authorization server that a browser brings, and keep the token; once.
+        """Store the token for the answer of an authorization server that a browser brings; once.
 
         Args:
             answer: The parameters of the address.

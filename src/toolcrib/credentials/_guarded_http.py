@@ -111,7 +111,7 @@ def _object(body: bytes) -> dict[str, Any] | None:
 
 @asynccontextmanager
 async def guarded_client(server: str) -> AsyncGenerator[GuardedClient]:
-    """Give a client for the addresses that a server names.
+    """Return a client for the addresses that a server names.
 
     Public addresses are reached over https. An address of a private network, or of this machine, is reached only where
     the server itself is there; http only on this machine.

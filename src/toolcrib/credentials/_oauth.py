@@ -186,7 +186,7 @@ class OAuth:
 
 
 async def revoke_at_issuer(server: str, token: Token) -> None:
-    """Have the authorization server of a token revoke it.
+    """Revoke a token at its authorization server.
 
     Raises:
         CredentialError: It does not.

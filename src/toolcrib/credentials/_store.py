@@ -92,7 +92,7 @@ class _Rows:
         )
 
     def claim(self, kind: str, principal: str, server: str, until: float) -> None:
-        """Note that a process works on a row."""
+        """Claim a row for a process."""
         self._execute(f"UPDATE {_TABLE} SET claimed = ? {_THIS}", (until, kind, principal, server))
 
     def remove(self, kind: str, principal: str, server: str) -> bool:
@@ -181,7 +181,7 @@ class CredentialStore:
         return await self._run(work)
 
     async def claim(self, kind: str, principal: str, server: str, version: str, seconds: float) -> bool:
-        """Note that this process works on a row for some seconds; False where another one does, or has changed it."""
+        """Claim a row for this process for some seconds; False where another one has it, or has changed it."""
 
         def work(rows: _Rows) -> bool:
             row = rows.read(kind, principal, server)
@@ -193,7 +193,7 @@ class CredentialStore:
         return await self._run(work)
 
     async def unclaim(self, kind: str, principal: str, server: str) -> None:
-        """Let other processes work on a row."""
+        """Release a row for other processes."""
         await self._run(lambda rows: rows.claim(kind, principal, server, 0.0))
 
     # --- all rows

@@ -34,7 +34,7 @@ async def ticket_row(store: CredentialStore, ticket: str) -> Row | None:
 
 
 async def drop_link(store: CredentialStore, principal: str, server: str, ticket: str) -> None:
-    """Let a link be worth nothing any more."""
+    """Invalidate a link."""
     await store.take(TICKET, "", name_of(ticket))
     link = await store.read(_LINK, principal, server)
     if link is not None and link.value["ticket"] == ticket:

@@ -90,7 +90,7 @@ class AnsweredConnection(psycopg.Connection[Any]):
 
 
 def open_answered(engine: sa.Engine, seconds: float | None) -> None:
-    """Have an engine open such connections.
+    """Configure an engine to open such connections.
 
     Args:
         seconds: Their `answer_seconds`; the default when None, and 0 for no limit.
@@ -132,7 +132,7 @@ def given_up(server: sa.URL) -> Generator[None]:
 
 @contextmanager
 def unhurried() -> Generator[None]:
-    """Let the statements of the body take as long as they take: they change tables, or remove much."""
+    """Lift the limits of time for the statements of the body: they change tables, or remove much."""
     token = _unhurried.set(True)
     try:
         yield

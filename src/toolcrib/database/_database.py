@@ -324,7 +324,7 @@ def _connect_arguments(database: Database) -> dict[str, Any]:
 
 
 def _close_late_connections(engine: sa.Engine) -> None:
-    """Have an engine close the connections that were in use when it was disposed of, as they come back."""
+    """Close the connections that were in use when an engine was disposed of, as they come back."""
     disposals = 0
 
     def disposed(engine: sa.Engine) -> None:

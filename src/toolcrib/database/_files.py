@@ -89,7 +89,7 @@ class SqliteTables:
             connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Do nothing: no connection is open."""
+        """Return at once: no connection is open."""
 
 
 class MemoryTables:
@@ -117,4 +117,4 @@ class MemoryTables:
             self._connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Do nothing: the tables go with this object."""
+        """Return at once: the tables go with this object."""

@@ -32,7 +32,7 @@ def is_outage(error: BaseException) -> bool:
 
 
 def name_outages(engine: sa.Engine, notice: Notice | None = None) -> None:
-    """Have an engine raise `DatabaseAway` for each error that says that its database cannot be used now."""
+    """Configure an engine to raise `DatabaseAway` for each error that says that its database cannot be used now."""
     said = notice or OUTAGE
 
     def named(context: Any) -> BaseException | None:

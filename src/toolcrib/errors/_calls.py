@@ -150,8 +150,8 @@ def exception_of(error: BaseException) -> Exception:
             generator, or a signal of an engine (see `register_signal`), also in the place of a `NewerForm`.
     """
     if isinstance(error, Exception):
-        signal = signal_of_newer_form.get() if isinstance(error, NewerForm) else None
-        if signal is not None:
+        signal = signal_of_newer_form.get()
+        if signal is not None and isinstance(error, NewerForm):
             raise signal(error) from error
         return error
     if isinstance(error, _signals) or (

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from toolcrib.formats._openai import OpenAIFunction, OpenAITool
     from toolcrib.formats._provider_client import ProviderClient
     from toolcrib.formats._provider_options import NO_OPTIONS, Caller, Grammar, ProviderOptions, text_parameter
-    from toolcrib.formats._provider_parts import ProviderPart, provider_parts
+    from toolcrib.formats._provider_parts import ProviderPart, provider_parts, reply_parts
     from toolcrib.formats._result_pairing import Layout
     from toolcrib.formats._sent_names import own_arguments
     from toolcrib.formats._stop_kinds import FINISHED, StopKind, ending
     from toolcrib.formats._strict_schema import without_filler
+    from toolcrib.formats._switching import SwitchedItems, switched
     from toolcrib.formats._table import (
         FORMATS,
         PROVIDERS,
@@ -80,6 +81,7 @@ __all__ = [
     "ProviderPart",
     "Refused",
     "StopKind",
+    "SwitchedItems",
     "Tokens",
     "ToolFormat",
     "TranscriptProblem",
@@ -100,7 +102,9 @@ __all__ = [
     "provider_parts",
     "raw_arguments",
     "read_stored",
+    "reply_parts",
     "stored",
+    "switched",
     "text_delta",
     "text_parameter",
     "tokens_in",
@@ -126,6 +130,7 @@ _HOMES = (
     "_usage",
     "_provider_parts",
     "_user_words",
+    "_switching",
     "_openai",
     "_mistral",
 )

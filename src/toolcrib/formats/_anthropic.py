@@ -7,7 +7,7 @@ Source: https://docs.anthropic.com/en/api/messages, and the guides to tool use.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
@@ -35,6 +35,7 @@ from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules
 from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
+from toolcrib.jsonschema import subschemas
 
 __all__ = ["ANTHROPIC", "ANTHROPIC_NAMES", "ANTHROPIC_STRICT"]
 
@@ -351,8 +352,20 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     def system(self, text: str) -> list[Item]:
         return []
 
+    def takes_media(self, media: Media) -> bool:
+        return media.mime_type in _TAKEN and media.is_sendable
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        return [{"role": "user", "content": list(map(_file, parts))}]
+
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        blocks = [{"type": "text", "text": text}] if text else list[Item]()
+        named = [(call.id, call.name, arguments_object(call.arguments)) for call in calls]
+        blocks += [{"type": "tool_use", "id": id, "name": name, "input": sent} for id, name, sent in named]
+        return [{"role": "assistant", "content": blocks}]
 
 
 def _blocks(item: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
@@ -381,10 +394,10 @@ def _tool_result(result: WireResult) -> Item:
         return {**made, **result.fields}
     parts = list[str | Media]()
     if result.parts:
-        parts = carried(result.parts, lambda media: media.mime_type in _TAKEN and media.is_sendable)
+        parts = carried(result.parts, ANTHROPIC.takes_media)
         parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
     if any(isinstance(part, Media) for part in parts):
-        made["content"] = [_file(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
+        made["content"] = list(map(_file, parts))
     elif not is_blank(result.content):
         made["content"] = result.content
     if result.is_error:
@@ -392,7 +405,9 @@ def _tool_result(result: WireResult) -> Item:
     return made
 
 
-def _file(media: Media) -> Item:
+def _file(media: str | Media) -> Item:
+    if isinstance(media, str):
+        return {"type": "text", "text": media}
     source: Item = {"type": "url", "url": media.url}
     if media.data is not None:
         source = {"type": "base64", "media_type": media.mime_type, "data": media.base64}
@@ -406,7 +421,7 @@ def _check_request(definitions: list[Item]) -> None:
     """Raise FormatError for the tool with which strict definitions become too many."""
     optional = unions = 0
     for number, tool in enumerate(definitions, 1):
-        objects = list(_schemas(tool["input_schema"]))
+        objects = list(subschemas(tool["input_schema"]))
         optional += sum(len(part.get("properties", ())) - len(part.get("required", ())) for part in objects)
         unions += sum("anyOf" in part or isinstance(part.get("type"), list) for part in objects)
         counted: tuple[tuple[int, int, str], ...] = (
@@ -418,15 +433,6 @@ def _check_request(definitions: list[Item]) -> None:
             if count > most:
                 problem = f"a request takes {most} {what} in strict mode, and with this tool there are {count}"
                 raise FormatError(tool["name"], "anthropic", f"{problem}; offer fewer tools, or leave `strict` out")
-
-
-def _schemas(schema: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(schema, Mapping):
-        named = cast("Mapping[str, Any]", schema)
-        yield named
-        inner = [*named.get("properties", {}).values(), *named.get("$defs", {}).values(), *named.get("anyOf", ())]
-        for part in [*inner, named.get("items")]:
-            yield from _schemas(part)
 
 
 ANTHROPIC = _Anthropic()

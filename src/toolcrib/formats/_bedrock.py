@@ -295,8 +295,19 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     def system(self, text: str) -> list[Item]:
         return []
 
+    def takes_media(self, media: Media) -> bool:
+        return media.data is not None and media.mime_type in {*_IMAGES, *_FILES}
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        return [{"role": "user", "content": [_file(part, at) for at, part in enumerate(parts)]}]
+
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": [{"text": text}]}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        uses = [(call.id, call.name, arguments_object(call.arguments)) for call in calls]
+        blocks: list[Item] = [{"toolUse": {"toolUseId": id, "name": name, "input": sent}} for id, name, sent in uses]
+        return [{"role": "assistant", "content": [*([{"text": text}] if text else ()), *blocks]}]
 
 
 def _errors_in(event: Mapping[str, Any]) -> list[str]:
@@ -358,16 +369,18 @@ def _shown(content: object) -> str:
 
 
 def _tool_result(result: WireResult) -> Item:
-    parts = carried(result.parts, lambda media: media.data is not None and media.mime_type in {*_IMAGES, *_FILES})
+    parts = carried(result.parts, BEDROCK.takes_media)
     parts = [part for part in parts if isinstance(part, Media) or not is_blank(part)]
     content: list[Item] = [] if is_blank(result.content) else [{"text": result.content}]
     if any(isinstance(part, Media) for part in parts):
-        content = [{"text": part} if isinstance(part, str) else _file(part, at) for at, part in enumerate(parts)]
+        content = [_file(part, at) for at, part in enumerate(parts)]
     made: Item = {"toolUseId": result.call.id, "content": content}
     return {**made, "status": "error"} if result.is_error else made
 
 
-def _file(media: Media, place: int) -> Item:
+def _file(media: str | Media, place: int) -> Item:
+    if isinstance(media, str):
+        return {"text": media}
     source = {"bytes": media.data}
     if media.mime_type in _IMAGES:
         return {"image": {"format": _IMAGES[media.mime_type], "source": source}}
@@ -393,7 +406,7 @@ class _Stream(StreamEnd):
         self._broken: set[int] = set()  # blocks of which a piece of the input was no text
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take up the next event."""
+        """Add the next event."""
         self.errors += _errors_in(event)
         for key in _EVENTS & event.keys():  # the others are the usage, and errors
             said = object_at(event, key, self.misread)

@@ -239,6 +239,11 @@ class ChatFormat(ProviderFormat):
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
 
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        said: Item = {"role": "assistant", **({"content": text} if text else {})}
+        named = [(call.id, {"name": call.name, "arguments": arguments_text(call.arguments)}) for call in calls]
+        return [{**said, "tool_calls": [{"id": id, "type": "function", "function": made} for id, made in named]}]
+
 
 def _piece(call: Mapping[str, Any], position: int) -> CallPiece:
     kind = next((key for key in TEXTS if key in call), kind_of(call))

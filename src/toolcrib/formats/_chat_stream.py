@@ -203,7 +203,7 @@ class _StreamedCall:
         return bool(name and self._name and name != self._name) and self._is_whole()
 
     def add(self, piece: Mapping[str, Any], misread: list[str]) -> None:
-        """Take up a piece; `misread` as for `object_at`."""
+        """Add a piece; `misread` as for `object_at`."""
         self._id = self._id or id_of(piece)
         strange = next((kind for kind in (*KINDS, kind_of(piece)) if kind != self.kind and piece.get(kind)), "")
         if strange:

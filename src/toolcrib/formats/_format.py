@@ -12,6 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from toolcrib.calls import Media
 from toolcrib.errors import FormatError
 from toolcrib.formats._call_ids import are_unique, unique_ids
 from toolcrib.formats._canonical_json import canonical, well_formed
@@ -322,6 +323,18 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     def call_pieces(self, chunk: Mapping[str, Any]) -> Iterable[CallPiece]:
         """Return the pieces of calls in a chunk of a streamed reply; of those alone that may be calls of tools."""
         return ()
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        """Return the items for what a user says and shows, in its order; `takes_media` has said yes to the media."""
+        raise NotImplementedError(self.title)
+
+    def takes_media(self, media: Media) -> bool:
+        """Return whether the provider takes an image, a sound or a file in a message of the user's."""
+        raise NotImplementedError(self.title)
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        """Return the items for a turn of the model's with calls of tools; `text` is what it said, perhaps nothing."""
+        raise NotImplementedError(self.title)
 
     def takes_name(self, name: str) -> bool:
         """Return whether a tool may have this name."""

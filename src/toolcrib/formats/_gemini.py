@@ -59,6 +59,7 @@ _TELLING = frozenset(  # keys of a dump that has to be read: where a call is, an
     {"finish_reason", "prompt_feedback", "function_call", "thought_signature", "function_response", "inline_data"}
     | {"executable_code", "code_execution_result", "file_data"}
 )
+_UNSIGNED = "skip_thought_signature_validator"  # what the guide to signatures says of calls that another model made
 _OPEN = frozenset({"args", "response", "part_metadata", "partMetadata"})  # whose keys are a tool's or a host's own
 
 
@@ -288,8 +289,25 @@ class _Gemini(OptionalIds):
     def system(self, text: str) -> list[Item]:
         return []
 
+    def takes_media(self, media: Media) -> bool:
+        return media.data is not None
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        return [
+            {
+                "role": "user",
+                "parts": [{"text": p} if isinstance(p, str) else {"inlineData": _inline(p)} for p in parts],
+            }
+        ]
+
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "model", "parts": [{"text": text}]}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        named = [(call, arguments_object(call.arguments)) for call in calls]
+        parts: list[Item] = [{"functionCall": {"id": call.id, "name": call.name, "args": sent}} for call, sent in named]
+        parts[0]["thoughtSignature"] = _UNSIGNED
+        return [{"role": "model", "parts": [*([{"text": text}] if text else ()), *parts]}]
 
 
 def _api_shape(reply: object) -> Mapping[str, Any]:

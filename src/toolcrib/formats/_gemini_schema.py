@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
-from toolcrib.schema import SchemaWalk, describe_shape, described, in_prose, map_subschemas, ref_of
+from toolcrib.jsonschema import SchemaWalk, describe_shape, described, in_prose, ref_of, rewrite
 
 __all__ = ["json_schema", "openapi_schema", "takes_json_schema"]
 
@@ -43,7 +43,7 @@ def json_schema(schema: Any) -> Any:
     """Return a schema as JSON Schema with the keywords that Gemini knows."""
     if not isinstance(schema, Mapping):
         return schema
-    source = map_subschemas(cast("Mapping[str, Any]", schema), json_schema)
+    source = rewrite(cast("Mapping[str, Any]", schema), json_schema)
     words = _values(source)
     words += [in_prose(source, _JSON if ref_of(source) is None else _BESIDE_REF)]
     return described(source, ", ".join(filter(None, words)))

@@ -68,7 +68,7 @@ class PartialCall:
         return text_or_empty(self._rest.get("name"))
 
     def add(self, part: Mapping[str, Any], misread: list[str]) -> None:
-        """Take up the next part of it; `misread` as for `object_at`."""
+        """Add the next part of it; `misread` as for `object_at`."""
         call = object_or_empty(part.get("functionCall"))
         self.part |= {key: value for key, value in part.items() if key != "functionCall"}
         if call.keys() - {"id"} and call.keys().isdisjoint(_GROWTH):
@@ -203,7 +203,7 @@ class _PartialCalls:
         self._open: dict[object, PartialCall] = {}  # by id; those without one by a number
 
     def add(self, part: Item, misread: list[str]) -> Item | None:
-        """Take up a part with a call, and return it as it stands in the content; None where it goes on with a call.
+        """Add a part with a call, and return it as it stands in the content; None where it goes on with a call.
 
         It goes on with the open call of its id, or with the only open one where it has none; a name begins a call.
         """

@@ -40,7 +40,7 @@ class GrowingObject:
         self._texts: list[str] = []  # the pieces of the text at `_path` that are not joined yet
 
     def merge(self, values: Mapping[str, Any]) -> bool:
-        """Take up values that came under their own names; return whether none of them came into a text that goes on."""
+        """Merge values that came under their own names; return whether none of them came into a text that goes on."""
         if values:
             self.read()
             self._value |= values

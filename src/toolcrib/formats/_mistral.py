@@ -102,6 +102,12 @@ class _Mistral(ChatFormat):
             for one in results
         ]
 
+    def takes_media(self, media: Media) -> bool:
+        return media.is_image and media.is_sendable
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        return [{"role": "user", "content": list(map(_part, parts))}]
+
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
         self.refuse_among(among)
         if kind == "specific":
@@ -113,11 +119,13 @@ def _content(result: WireResult) -> str | list[Item]:
     parts = carried(result.parts, lambda media: media.is_image and media.is_sendable) if result.parts else ()
     if all(isinstance(part, str) for part in parts):
         return result.content
-    return [_image(part) if isinstance(part, Media) else {"type": "text", "text": part} for part in parts]
+    return list(map(_part, parts))
 
 
-def _image(media: Media) -> Item:
-    return {"type": "image_url", "image_url": media.link}
+def _part(part: str | Media) -> Item:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image_url", "image_url": part.link}
 
 
 MISTRAL = _Mistral()

@@ -25,7 +25,7 @@ from toolcrib.formats._strict_schema import check_root
 from toolcrib.formats._transcript_rules import CallKey
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
-from toolcrib.schema import describe_shape, described, in_prose, map_subschemas
+from toolcrib.jsonschema import describe_shape, described, in_prose, rewrite
 
 __all__ = ["OLLAMA"]
 
@@ -121,6 +121,18 @@ class _Ollama(OptionalIds, ChatFormat):
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return list(map(_answer, results))
 
+    def takes_media(self, media: Media) -> bool:
+        return media.mime_type in _IMAGES and media.data is not None
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        said = "\n".join(part for part in parts if isinstance(part, str))
+        return [{"role": "user", "content": said, "images": [p.base64 for p in parts if isinstance(p, Media)]}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        made = [{"function": {"name": call.name, "arguments": arguments_object(call.arguments)}} for call in calls]
+        item: Item = {"role": "assistant", "content": text, "tool_calls": made}
+        return [self.with_call_ids(item, [call.id for call in calls])]
+
     # --- requests
 
     def tool_choice(self, kind: Choice, name: str | None = None, among: Sequence[str] = ()) -> Any:
@@ -161,7 +173,7 @@ def _canonical_call(call: Item) -> Item:
 
 
 def _answer(one: WireResult) -> Item:
-    parts = carried(one.parts, lambda media: media.mime_type in _IMAGES and media.data is not None)
+    parts = carried(one.parts, OLLAMA.takes_media)
     images = [part.base64 for part in parts if isinstance(part, Media)]
     text = "\n".join(part for part in parts if isinstance(part, str)) if images else one.content
     made: Item = {"role": "tool", "tool_name": one.call.name, "content": text}
@@ -190,7 +202,7 @@ def _parameters(tool: Declaration) -> Item:
 def _trimmed(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
-    source = map_subschemas(cast("Mapping[str, Any]", schema), _trimmed)
+    source = rewrite(cast("Mapping[str, Any]", schema), _trimmed)
     nullable = "or null" if source.pop("nullable", False) else ""
     return described(source, ", ".join(filter(None, (nullable, in_prose(source, _KEYWORDS)))))
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, NotRequired, TypedDict
 
+from toolcrib.calls import Media
 from toolcrib.errors import FormatError
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
@@ -40,6 +41,7 @@ OPENAI_STRICT = StrictRules(
 ANSWER = "answer"
 CHOICE_OPTIONS = {"tools": "provider_tools=", "tool_choice": "require=", "parallel_tool_calls": "require="}
 CHOICE_MODES = {"optional": "auto", "validated": "auto", "at_least_one": "required", "none": "none"}
+_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _SAID = ("content", "refusal", "tool_calls")
 _READ = frozenset(  # keys that have a rule here, or that the provider does not take back
     {"role", *_SAID, "audio", "function_call", "annotations", "parsed"}
@@ -106,6 +108,13 @@ class _OpenAI(ChatFormat):
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return list(map(_answer, results))
 
+    def takes_media(self, media: Media) -> bool:
+        return _shown(media) is not None
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        shown = [{"type": "text", "text": part} if isinstance(part, str) else _shown(part) for part in parts]
+        return [{"role": "user", "content": shown}]
+
     def request(self, messages: Sequence[Item], system: str, output: Mapping[str, Any] | None) -> Item:
         made: Item = {"messages": [*(self.system(system) if system else ()), *messages]}
         held = None if output is None else {"type": "json_schema", "json_schema": answer_schema(output)}
@@ -141,6 +150,17 @@ def _answer(one: WireResult) -> Item:
     if one.call.kind == "function_call":  # from before there were tools
         return {"role": "function", "name": one.call.name, "content": one.content}
     return {"role": "tool", "tool_call_id": one.call.id, **(one.fields or {"content": one.content})}
+
+
+def _shown(media: Media) -> Item | None:
+    """Return the part of a user's message that shows an image, a sound or a file; None for what cannot be shown."""
+    if media.is_image and media.is_sendable:
+        return {"type": "image_url", "image_url": {"url": media.link}}
+    if media.mime_type in _SOUNDS and media.data is not None:
+        return {"type": "input_audio", "input_audio": {"data": media.base64, "format": _SOUNDS[media.mime_type]}}
+    if media.mime_type == "application/pdf" and media.data is not None:
+        return {"type": "file", "file": {"filename": media.name or "file.pdf", "file_data": media.link}}
+    return None
 
 
 OPENAI = _OpenAI()

@@ -297,8 +297,19 @@ class _Responses(ProviderFormat):
     def system(self, text: str) -> list[Item]:
         return [{"role": "system", "content": text}]
 
+    def takes_media(self, media: Media) -> bool:
+        return media.is_sendable
+
+    def user_message(self, parts: Sequence[str | Media]) -> list[Item]:
+        return [{"role": "user", "content": list(map(_input, parts))}]
+
     def assistant(self, text: str) -> list[Item]:
         return [{"role": "assistant", "content": text}]
+
+    def asking(self, text: str, calls: Sequence[WireCall]) -> list[Item]:
+        named = [(call.id, call.name, arguments_text(call.arguments)) for call in calls]
+        made = [{"type": "function_call", "call_id": id, "name": name, "arguments": sent} for id, name, sent in named]
+        return [*(self.assistant(text) if text else ()), *made]
 
 
 def _caller(item: Mapping[str, Any]) -> str:
@@ -334,7 +345,10 @@ def _answer(one: WireResult) -> Item:
         made |= {key: sent[key] for key, kinds in _REPEATING.items() if kind in kinds and sent.get(key) is not None}
     if one.fields is not None:
         return {**made, **one.fields}
-    return made | ({"output": _output(one)} if kind in _NAMED else _said(one, kind))
+    if kind not in _NAMED:
+        return made | _said(one, kind)
+    made["output"] = _output(one) if one.parts else one.content
+    return made
 
 
 def _said(one: WireResult, kind: str) -> Item:
@@ -395,13 +409,15 @@ def _text_of(item: Mapping[str, Any]) -> str:
 
 
 def _output(result: WireResult) -> str | list[Item]:
-    parts = carried(result.parts, lambda media: media.is_sendable) if result.parts else ()
+    parts = carried(result.parts, lambda media: media.is_sendable)
     if all(isinstance(part, str) for part in parts):
         return result.content
-    return [_input(part) if isinstance(part, Media) else {"type": "input_text", "text": part} for part in parts]
+    return list(map(_input, parts))
 
 
-def _input(media: Media) -> Item:
+def _input(media: str | Media) -> Item:
+    if isinstance(media, str):
+        return {"type": "input_text", "text": media}
     if media.is_image:
         return {"type": "input_image", "image_url": media.link, "detail": "auto"}
     if media.data is None:

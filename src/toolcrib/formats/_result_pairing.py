@@ -121,7 +121,7 @@ def _mark_reused(calls: list[CallSpot], layout: Layout) -> None:
 
 
 def _pair_by_id(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> None:
-    """Give each result that is left to an open call before it with its id, and say what is wrong with the others."""
+    """Pair each result that is left with the open call before it of its id, and return what is wrong with others."""
     later = layout.place == "later"
     coming, known, waiting = iter(calls), set[str](), dict[str, deque[CallSpot]]()
     following = next(coming, None)
@@ -166,7 +166,7 @@ def _pair_in_place(calls: list[CallSpot], results: list[ResultSpot], layout: Lay
 
 
 def _give_by_name(near: Sequence[ResultSpot], spots: Sequence[CallSpot]) -> None:
-    """Give results without an id to the open calls of their name, in order, where there is one for each of them.
+    """Pair results without an id with the open calls of their name, in order, where there is one for each of them.
 
     Where there are more or fewer, nothing says which of them answers which call.
     """
@@ -177,7 +177,7 @@ def _give_by_name(near: Sequence[ResultSpot], spots: Sequence[CallSpot]) -> None
 
 
 def _give(results: Sequence[ResultSpot], spots: Sequence[CallSpot], *, by_name: bool) -> None:
-    """Give each result to the first of the open calls with its id, or with its name."""
+    """Pair each result with the first of the open calls with its id, or with its name."""
     waiting: dict[str, deque[CallSpot]] = {}
     for spot in spots:
         waiting.setdefault(spot.call.name if by_name else spot.id, deque()).append(spot)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, cast
 from unicodedata import combining, normalize
 
-from toolcrib.schema import described
+from toolcrib.jsonschema import described
 
 __all__ = ["own_arguments", "sent_names", "sent_schema"]
 

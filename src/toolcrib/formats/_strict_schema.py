@@ -7,12 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolcrib.errors import FormatError
-from toolcrib.schema import SchemaWalk, describe_shape, described, in_prose, ref_of
+from toolcrib.jsonschema import (
+    SchemaWalk,
+    children,
+    definitions_in,
+    describe_shape,
+    described,
+    in_prose,
+    kind_of,
+    kinds_of,
+    ref_of,
+    subschemas,
+    values_of,
+)
 
 __all__ = [
     "NUMBERS",
@@ -47,7 +59,7 @@ class SchemaLimits:
 
     def exceeded(self, schema: Mapping[str, Any], tool: str) -> str | None:
         """Return the limit that `schema` breaks, in words; None when it is within all of them."""
-        parts = list(_parts(schema))
+        parts = list(subschemas(schema))
         names = [name for part in parts for key in ("properties", "$defs") for name in part.get(key, ())]
         enums = [cast("list[Any]", part["enum"]) for part in parts if isinstance(part.get("enum"), list)]
         consts = [part["const"] for part in parts if "const" in part]
@@ -194,12 +206,10 @@ class _Strict:
 
     def _values(self, source: dict[str, Any], path: str) -> None:
         """Drop values that are not of the type beside them: none would fit, and the provider refuses the request."""
-        kinds: Any = source.get("type", ())
-        kinds = [kinds] if isinstance(kinds, str) else kinds
-        values: Any = [source["const"]] if "const" in source else source.get("enum")
-        if not (kinds and isinstance(values, list)):
+        kinds, values = kinds_of(source), values_of(source)
+        if not kinds or values is None:
             return
-        fitting = [value for value in cast("list[Any]", values) if _is_one_of(value, kinds)]
+        fitting = [value for value in values if _is_one_of(value, kinds)]
         if not fitting:
             text = json.dumps(values, ensure_ascii=False, default=str)
             mend = "correct the values or the type"
@@ -236,7 +246,7 @@ class _Strict:
         """Return the names of all definitions that a schema refers to, directly or through others."""
         definitions = cast("Mapping[str, object]", self.source.get("$defs", {}))
         found: set[str] = set()
-        waiting = _named_in(part)
+        waiting = set(definitions_in(part))
         while waiting:
             name = waiting.pop()
             if name in found or name not in definitions:
@@ -244,7 +254,7 @@ class _Strict:
             self.walk.count()
             found.add(name)
             if name not in self.walk.memo:
-                self.walk.memo[name] = _named_in(definitions[name])
+                self.walk.memo[name] = set(definitions_in(definitions[name]))
             waiting |= self.walk.memo[name]
         return found
 
@@ -254,28 +264,11 @@ class _Strict:
         return self.recursive[name]
 
 
-def _named_in(part: object) -> set[str]:
-    """Return the names of the definitions that a schema itself refers to."""
-    found: set[str] = set()
-    waiting: list[object] = [part]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Mapping):
-            ref = ref_of(one)
-            found |= set() if ref is None else {ref.removeprefix("#/$defs/")}
-            waiting += [value for key, value in cast("Mapping[str, object]", one).items() if key != "$defs"]
-        elif isinstance(one, list):
-            waiting += cast("list[object]", one)
-    return found
-
-
 def _is_one_of(value: object, kinds: Sequence[str]) -> bool:
     """Return whether a JSON value has one of the types of JSON Schema."""
-    if isinstance(value, bool) or value is None:
-        return ("null" if value is None else "boolean") in kinds
-    if isinstance(value, int | float):
-        return "number" in kinds or ("integer" in kinds and value == int(value))
-    return ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object") in kinds
+    kind = kind_of(value)
+    is_whole = isinstance(value, float) and value.is_integer()
+    return kind in kinds or (kind == "integer" and "number" in kinds) or (is_whole and "integer" in kinds)
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -298,20 +291,6 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 # --- the size of a schema
 
 
-def _parts(schema: object) -> Iterator[Mapping[str, Any]]:
-    """Yield every schema in `schema`, itself first."""
-    if not isinstance(schema, Mapping):
-        return
-    named = cast("Mapping[str, Any]", schema)
-    yield named
-    for key in ("properties", "$defs"):
-        for part in named.get(key, {}).values():
-            yield from _parts(part)
-    yield from _parts(named.get("items"))
-    for part in named.get("anyOf", ()):
-        yield from _parts(part)
-
-
 def _depth(schema: object, walk: SchemaWalk) -> int:
     """Return how many objects are in each other; inside a recursive type, the type itself counts no more."""
     if not isinstance(schema, Mapping):
@@ -319,7 +298,7 @@ def _depth(schema: object, walk: SchemaWalk) -> int:
     ref = ref_of(schema)
     if ref is None:
         named = cast("Mapping[str, Any]", schema)
-        within = [*named.get("properties", {}).values(), named.get("items"), *named.get("anyOf", ())]
+        within = [part for keys, part in children(named) if keys[0] != "$defs"]
         return max((_depth(part, walk) for part in within), default=0) + ("properties" in named)
     if ref not in walk.memo:
         walk.memo[ref] = 0
@@ -344,8 +323,8 @@ def without_filler(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) 
 def _clean(value: object, schema: object, walk: SchemaWalk) -> object:
     choices = list(walk.choices(schema))
     if isinstance(value, list):
-        items = next((choice["items"] for choice in choices if "items" in choice), None)
-        return [_clean(part, items, walk) for part in cast("list[object]", value)]
+        items = cast("list[object]", value)
+        return [_clean(part, walk.item(schema, place), walk) for place, part in enumerate(items)]
     if not isinstance(value, Mapping):
         return value
     named = cast("Mapping[str, object]", value)

@@ -25,7 +25,7 @@ from toolcrib.formats._provider_options import NO_OPTIONS, ProviderOptions
 from toolcrib.formats._sent_names import sent_schema
 from toolcrib.formats._usage import Tokens
 from toolcrib.formats._wire import Item
-from toolcrib.schema import shown_arguments
+from toolcrib.jsonschema import shown_arguments
 
 __all__ = [
     "FORMATS",

@@ -232,7 +232,7 @@ class TranscriptRules(ABC):
             for part in self.refused_parts(transcript)
         ]
         if self.unanswered(transcript) != []:
-            found = [*self._pair(transcript).problems(self.layout), *found]
+            found = [*self.paired(transcript).problems(self.layout), *found]
         return sorted(found, key=lambda problem: problem.index)
 
     def repair(self, transcript: Sequence[Mapping[str, Any]]) -> tuple[list[Item], list[str]]:
@@ -247,7 +247,7 @@ class TranscriptRules(ABC):
         items = [cast("Item", item) for item in transcript]
         if not self.check(items):
             return items, []
-        pairing = self._pair(items)
+        pairing = self.paired(items)
         renamed, dropped = self._renamed(pairing), self._leading_nowhere(items)
         mend = self._mend_later if self.layout.place == "later" else self._mend_adjacent
         strays = {(at, id(items[at])) for at in dropped}
@@ -258,9 +258,8 @@ class TranscriptRules(ABC):
         said += [*_repairs(pairing, renamed), *added]
         return filled, [text for _, text in sorted(said, key=lambda one: one[0])]
 
-    # --- inside
-
-    def _pair(self, transcript: Sequence[Mapping[str, Any]]) -> Pairing:
+    def paired(self, transcript: Sequence[Mapping[str, Any]]) -> Pairing:
+        """Return the calls and results of a transcript, each result with the call that it answers."""
         calls: list[CallSpot] = []
         results: list[ResultSpot] = []
         for index, item in enumerate(transcript):
@@ -274,6 +273,8 @@ class TranscriptRules(ABC):
             for position, (result, raw) in enumerate(zip(self.results_of(item), raw_results, strict=True)):
                 results.append(ResultSpot(index, result.call.id, result.call.name, raw, position < leading))
         return pair(calls, results, self.layout)
+
+    # --- inside
 
     def _leading_nowhere(self, items: Sequence[Mapping[str, Any]]) -> list[int]:
         """Return which items stand without the one that they led to."""

@@ -12,7 +12,7 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.hooks._decision_hook import DecisionHook, DescriptionHook
-    from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, delivery_steps
+    from toolcrib.hooks._delivery import Delivery, DeliveryLike, DeliveryStep, Shortener, delivery_steps
     from toolcrib.hooks._events import AgentHook, ContextPoolHook, ContextQueueHook, HookType, ToolHook, TurnHook
     from toolcrib.hooks._feature import (
         Feature,
@@ -64,7 +64,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._delivery": "Delivery DeliveryLike DeliveryStep delivery_steps",
+            "._delivery": "Delivery DeliveryLike DeliveryStep Shortener delivery_steps",
             "._events": "AgentHook ContextPoolHook ContextQueueHook HookType ToolHook TurnHook",
             "._feature": "Feature FeatureParts FeatureState InputOrigin ModelInput feature_parts",
             "._gate": (
@@ -120,6 +120,7 @@ __all__ = [
     "PerValue",
     "PostHookFunc",
     "PreHookFunc",
+    "Shortener",
     "Stage",
     "ToolHook",
     "TurnHook",

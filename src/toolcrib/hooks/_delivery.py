@@ -1,4 +1,4 @@
-"""Deliveries: what each value and result of a tool passes before anyone outside of the pipeline has it."""
+"""Deliveries, which each value and result of a tool passes before anyone outside has it, and what shortens results."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from toolcrib.calls import KeptResult
 from toolcrib.hooks._parameters import name_of, require_parameters
 
-__all__ = ["Delivery", "DeliveryLike", "DeliveryStep", "delivery_steps"]
+__all__ = ["Delivery", "DeliveryLike", "DeliveryStep", "Shortener", "delivery_steps"]
 
 
 @runtime_checkable
@@ -39,6 +40,19 @@ class DeliveryStep:
 
     name: str
     deliver: Callable[[Any, Any], Any]
+
+
+class Shortener(Protocol):
+    """Makes what is shown in the place of a result that is too long, after the deliveries; the value stays as it is."""
+
+    @property
+    def name(self) -> str:
+        """What the order of a call's steps shows."""
+        ...
+
+    async def shorten(self, call: Any, value: Any) -> KeptResult | None:
+        """Return what is shown in the place of the result of a call (`Call`); None for one that is not too long."""
+        ...
 
 
 def delivery_steps(who: str, deliveries: Iterable[DeliveryLike]) -> tuple[DeliveryStep, ...]:

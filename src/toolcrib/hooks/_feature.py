@@ -63,7 +63,7 @@ class FeatureState:
         """
 
     def approve(self, call: Any, origins: Sequence[Mapping[str, str]]) -> None:
-        """Take over the approval of what the feature's gate asked about.
+        """Approve what the feature's gate asked about.
 
         Args:
             call: The call (`Call`), with the arguments that were approved.
@@ -79,7 +79,7 @@ class FeatureState:
         return {}
 
     def restore(self, data: Mapping[str, Any], *, is_same_run: bool) -> None:
-        """Take over what `to_dict` returned in another process.
+        """Restore what `to_dict` returned in another process.
 
         Args:
             data: The JSON shapes.

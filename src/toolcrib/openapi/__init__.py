@@ -9,12 +9,12 @@ from __future__ import annotations
 from toolcrib.errors import MissingExtraError
 
 try:
-    import httpx as _httpx
+    import httpx2 as _httpx2
     import yaml as _yaml
 
-    from toolcrib.schema import checker as _checker
+    from toolcrib.jsonschema import checker as _checker
 except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in ("httpx", "yaml", "jsonschema", "referencing"):
+    if (error.name or "").partition(".")[0] not in ("httpx2", "yaml", "jsonschema", "referencing"):
         raise
     raise MissingExtraError("tools of an OpenAPI document", "openapi") from error
 
@@ -38,4 +38,4 @@ __all__ = [
     "toolset",
 ]
 
-del _checker, _httpx, _yaml
+del _checker, _httpx2, _yaml

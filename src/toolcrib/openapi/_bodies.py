@@ -43,7 +43,7 @@ class Content:
 
     Attributes:
         data: Its bytes; None for one in parts.
-        parts: The parts as httpx has them: name, file name, bytes, media type.
+        parts: The parts as httpx2 has them: name, file name, bytes, media type.
     """
 
     media_type: str

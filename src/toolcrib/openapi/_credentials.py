@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from urllib.parse import quote, urlsplit
 
-import httpx
+import httpx2
 
 from toolcrib.calls import Consent
 from toolcrib.errors import CredentialError, RemoteToolError
@@ -151,7 +151,7 @@ class Signer:
         for name in requirement:
             value = has[name]
             if isinstance(value, KeptCredentials):
-                request = httpx.Request("GET", self.address)
+                request = httpx2.Request("GET", self.address)
                 used[name] = await value.sign(user, self._key, request)
                 value = _secret_on(request)
             elif self.is_elsewhere:
@@ -180,11 +180,11 @@ class Signer:
         return f"{parts.scheme}://{name}{f':{port}' if port not in (None, default) else ''}{parts.path.rstrip('/')}"
 
 
-def _secret_on(request: httpx.Request) -> str:
+def _secret_on(request: httpx2.Request) -> str:
     """Return the key or token that was put on a request which had none."""
     for _, secret in request.extensions.values():
         return str(secret)
-    before = {name.lower() for name in httpx.Request("GET", request.url).headers}
+    before = {name.lower() for name in httpx2.Request("GET", request.url).headers}
     added = next((text for name, text in request.headers.items() if name.lower() not in before), "")
     return added.removeprefix("Bearer ")
 

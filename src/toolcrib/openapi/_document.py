@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-import httpx
+import httpx2
 from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
@@ -195,7 +195,7 @@ def _downloaded(address: str) -> tuple[bytes, str]:
     """Return what is at an address on the web; redirects are followed on the same host alone."""
     host = urlsplit(address).hostname
     try:
-        with httpx.Client(timeout=_SECONDS) as client:
+        with httpx2.Client(timeout=_SECONDS) as client:
             for _ in range(5):
                 with client.stream("GET", address, headers={"Accept": "application/json, */*;q=0.8"}) as response:
                     if response.next_request is not None:
@@ -214,7 +214,7 @@ def _downloaded(address: str) -> tuple[bytes, str]:
                         if len(data) > _MOST_BYTES:
                             break
                     return _within(data, address), address
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise DocumentError(_shown(address), f"cannot be read: {str(error) or type(error).__name__}") from None
     raise DocumentError(_shown(address), "cannot be read: it moves on and on")
 

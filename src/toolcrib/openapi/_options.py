@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias, TypedDict
 
-import httpx
+import httpx2
 
 from toolcrib.errors import ToolConstraintError
 from toolcrib.formats import Refused
@@ -38,7 +38,7 @@ class OpenApiOptions(TypedDict, total=False):
     effects: Mapping[str, Effect]
     variables: Mapping[str, str]
     headers: Mapping[str, str]
-    client: httpx.AsyncClient | None
+    client: httpx2.AsyncClient | None
     timeout: float
     retries: int
     max_bytes: int
@@ -102,7 +102,7 @@ class Options:
     effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    client: httpx.AsyncClient | None = None
+    client: httpx2.AsyncClient | None = None
     timeout: float = 30.0
     retries: int = 2
     max_bytes: int = 8 * 1024 * 1024

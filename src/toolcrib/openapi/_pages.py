@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
+from toolcrib.jsonschema import wrapped
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._operations import Endpoint
 from toolcrib.openapi._sending import Answer
@@ -148,8 +149,7 @@ def _targets(header: str) -> Iterator[str]:
 
 def page_schema(answer: dict[str, Any] | None) -> dict[str, Any]:
     """Return the schema of a page, with the one of its answer."""
-    inner = {key: part for key, part in (answer or {}).items() if key != "$defs"}
     text = "Arguments of this tool for the next page; null on the last one."
     following = {"type": ["object", "null"], "description": text}
-    made = {"type": "object", "properties": {"page": inner, "next": following}, "required": ["page", "next"]}
-    return {**made, "$defs": answer["$defs"]} if answer and "$defs" in answer else made
+    made = wrapped(answer or {}, "page")
+    return {**made, "properties": {**made["properties"], "next": following}, "required": ["page", "next"]}

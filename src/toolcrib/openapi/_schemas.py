@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -17,6 +18,7 @@ from urllib.parse import unquote
 from warnings import catch_warnings, simplefilter
 
 from toolcrib.errors import DocumentError
+from toolcrib.jsonschema import CHOICES, HOLDERS, definitions_in, ref_of, rewrite
 from toolcrib.openapi._document import Document, Place
 from toolcrib.openapi._shapes import list_of, mapping_of
 from toolcrib.openapi._texts import brief
@@ -175,7 +177,7 @@ class Schemas:
 
     def _refs_of(self, name: str) -> tuple[str, ...]:
         if name not in self._refs:
-            self._refs[name] = tuple(dict.fromkeys(refs_of(self.definition(name))))
+            self._refs[name] = tuple(dict.fromkeys(definitions_in(self.definition(name))))
         return self._refs[name]
 
     def size(self, name: str) -> int:
@@ -186,13 +188,22 @@ class Schemas:
 
     def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a converted schema with all definitions that it needs."""
-        names = dict.fromkeys(refs_of(schema))
-        waiting = list(names)
+        return self._with(schema, self._needed(schema))
+
+    def _with(self, schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        definitions = {name: self.definition(name) for name in names}
+        return {**schema, "$defs": definitions} if definitions else schema
+
+    def _needed(self, schema: dict[str, Any]) -> Iterator[str]:
+        """Yield the names of the definitions that a schema needs, each once, the nearest first."""
+        seen = dict.fromkeys(definitions_in(schema))
+        waiting = deque(seen)
         while waiting:
-            more = [name for name in self._refs_of(waiting.pop()) if name not in names]
-            names.update(dict.fromkeys(more))
-            waiting += more
-        return {**schema, "$defs": {name: self.definition(name) for name in names}} if names else schema
+            name = waiting.popleft()
+            yield name
+            further = [other for other in self._refs_of(name) if other not in seen]
+            seen |= dict.fromkeys(further)
+            waiting += further
 
     def shown(self, schema: dict[str, Any], most: int) -> dict[str, Any]:
         """Return a converted schema with its definitions in at most about `most` characters.
@@ -208,22 +219,17 @@ class Schemas:
             if cut is not None:
                 return cut
         cut = self._cut(schema, 1, 8 * most) or self._cut(schema, 0, None)
-        return _narrowed(_without_texts(cut), most)
+        return _narrowed(_without_texts(cut or {}), most)
 
     def _within(self, schema: dict[str, Any], most: int) -> dict[str, Any] | None:
         """Return a schema with all of its definitions; None where that is too long."""
-        left = most - len(json.dumps(schema))
-        names = dict.fromkeys(refs_of(schema))
-        waiting = list(names)
-        while waiting and left >= 0:
-            name = waiting.pop(0)
+        left, names = most - len(json.dumps(schema)), list[str]()
+        for name in self._needed(schema):
+            if left < 0:
+                break
             left -= self.size(name)
-            more = [other for other in self._refs_of(name) if other not in names]
-            names.update(dict.fromkeys(more))
-            waiting += more
-        if left < 0:
-            return None
-        return {**schema, "$defs": {name: self.definition(name) for name in names}} if names else schema
+            names.append(name)
+        return None if left < 0 else self._with(schema, names)
 
     def _cut(self, schema: dict[str, Any], levels: int, most: int | None) -> dict[str, Any] | None:
         """Return a schema with what is at most so many levels deep; None where that is longer than `most`."""
@@ -254,22 +260,6 @@ class Schemas:
             made = _levels(self.definition(name), levels, reached)
             self._cuts[name, levels] = _Cut(made, len(json.dumps(made)), reached)
         return self._cuts[name, levels]
-
-
-def refs_of(schema: Any) -> Iterator[str]:
-    """Yield the names of the definitions that a converted schema refers to by itself."""
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            named = cast("dict[str, Any]", part)
-            ref = named.get("$ref")
-            if isinstance(ref, str):
-                yield ref.removeprefix("#/$defs/")
-            waiting += [value for key, value in named.items() if key in _HOLDERS]
-            waiting += [each for key in _TABLES for each in named.get(key, {}).values()]
-        elif isinstance(part, list):
-            waiting += cast("list[Any]", part)
 
 
 def is_binary(schema: Any) -> bool:
@@ -340,7 +330,6 @@ _PLAIN: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(_NUMBERS, _is_number),
     **dict.fromkeys(_COUNTS, _is_count),
 }
-_HOLDERS = frozenset({*_SCHEMAS, *_LISTS})
 
 
 def _of_3_0(schema: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
@@ -379,31 +368,26 @@ def _discriminated(said: Any, made: dict[str, Any]) -> dict[str, Any]:
 # --- cutting
 
 
-def _levels(schema: Any, left: int, reached: dict[str, int]) -> Any:
+def _levels(schema: dict[str, Any], left: int, reached: dict[str, int]) -> dict[str, Any]:
     """Return a schema as deep as `left` levels of objects and lists; notes how much is left at each reference."""
-    if not isinstance(schema, dict):
-        return schema
-    named = cast("dict[str, Any]", schema)
-    ref = named.get("$ref")
-    if isinstance(ref, str):
+    ref = ref_of(schema)
+    if ref is not None:
         name = ref.removeprefix("#/$defs/")
         reached[name] = max(left, reached.get(name, 0))
     if left <= 0:
-        return _any_of_its_kind(named)
-    made = dict(named)
-    for key, part in named.items():
-        if key in _LISTS:
-            made[key] = [_levels(one, left if key != "prefixItems" else left - 1, reached) for one in part]
-        elif key in _SCHEMAS:
-            made[key] = _levels(part, left - 1, reached)
-        elif key in _TABLES:
-            made[key] = {name: _levels(one, left - 1, reached) for name, one in part.items()}
-    return made
+        return _any_of_its_kind(schema)
+    beside = {key: schema[key] for key in ("allOf", *CHOICES) if key in schema}
+    inside = {key: part for key, part in schema.items() if key not in beside}
+    return {
+        **schema,
+        **rewrite(beside, lambda part: _levels(part, left, reached)),
+        **rewrite(inside, lambda part: _levels(part, left - 1, reached)),
+    }
 
 
 def _any_of_its_kind(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema without what is inside it."""
-    inside = schema.keys() & {*_HOLDERS, *_TABLES}
+    inside = schema.keys() & HOLDERS
     if not inside:
         return schema
     kept = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
@@ -443,29 +427,17 @@ def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
 
 def _needed(part: Mapping[str, Any], definitions: Mapping[str, Any], most: int) -> dict[str, int]:
     """Return the characters of an argument, by the empty name, and of each definition that it needs, up to `most`."""
-    sizes, waiting = {"": len(json.dumps(part))}, [name for one in part.values() for name in refs_of(one)]
+    sizes, waiting = {"": len(json.dumps(part))}, [name for one in part.values() for name in definitions_in(one)]
     left = most - sizes[""]
     while waiting and left >= 0:
         name = waiting.pop()
         if name not in sizes:
             sizes[name] = len(json.dumps(definitions[name]))
             left -= sizes[name]
-            waiting += refs_of(definitions[name])
+            waiting += definitions_in(definitions[name])
     return sizes
 
 
-def _without_texts(schema: Any) -> Any:
+def _without_texts(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema without descriptions, which say nothing that a call needs."""
-    if isinstance(schema, list):
-        return [_without_texts(part) for part in cast("list[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    made: dict[str, Any] = {}
-    for key, part in cast("dict[str, Any]", schema).items():
-        if key in _TABLES or key == "$defs":
-            made[key] = {name: _without_texts(one) for name, one in part.items()}
-        elif key in _HOLDERS:
-            made[key] = _without_texts(part)
-        elif key != "description":
-            made[key] = part
-    return made
+    return rewrite({key: part for key, part in schema.items() if key != "description"}, _without_texts)

@@ -11,7 +11,7 @@ from ssl import SSLContext
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
-import httpx
+import httpx2
 
 from toolcrib.calls import now
 from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
@@ -37,7 +37,7 @@ class Answer:
 
     status: int
     reason: str
-    headers: httpx.Headers
+    headers: httpx2.Headers
     data: bytes
 
 
@@ -59,7 +59,7 @@ class Sender:
     timeout: float
     max_bytes: int
     retries: int
-    client: httpx.AsyncClient | None
+    client: httpx2.AsyncClient | None
 
     async def answer(self, request: Prepared) -> Answer:
         """Return the answer to a request, of any status.
@@ -73,24 +73,24 @@ class Sender:
             async with asyncio.timeout(self.timeout):
                 if self.client is not None:
                     return await self._tried(self.client, request)
-                async with httpx.AsyncClient(verify=_certificates()) as client:
+                async with httpx2.AsyncClient(verify=_certificates()) as client:
                     return await self._tried(client, request)
         except TimeoutError:
             problem = f"did not answer within {self.timeout:g} s"
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             problem = f"did not answer: {str(error) or type(error).__name__}"
-            if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
                 raise ServerError(self.server, f"cannot be reached: {str(error) or type(error).__name__}") from None
         late = "" if request.method in SAFE else ". The request may have taken effect"
         raise ServerError(self.server, problem + late)
 
-    async def _tried(self, client: httpx.AsyncClient, request: Prepared) -> Answer:
+    async def _tried(self, client: httpx2.AsyncClient, request: Prepared) -> Answer:
         left = self.retries if request.method in IDEMPOTENT else 0
         pause = _FIRST_PAUSE
         while True:
             try:
                 answer = await self._followed(client, request)
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 if left <= 0:
                     raise
                 wanted = pause
@@ -102,7 +102,7 @@ class Sender:
             await asyncio.sleep(wanted)
             pause *= 2
 
-    async def _followed(self, client: httpx.AsyncClient, request: Prepared) -> Answer:
+    async def _followed(self, client: httpx2.AsyncClient, request: Prepared) -> Answer:
         """Return the answer, after redirects of an operation that only reads."""
         own = {name.lower() for name in self.headers} | {name.lower() for name in request.signing.headers}
         given = {name: text for name, text in request.headers.items() if name.lower() not in own}
@@ -122,10 +122,10 @@ class Sender:
                 headers = {"Accept": request.headers["Accept"]}  # another host learns nothing of the caller
                 checked = found[0] if found and self.client is None else None
             url = further
-            sent = bound_request(httpx.Request(request.method, url, headers=headers), checked)
+            sent = bound_request(httpx2.Request(request.method, url, headers=headers), checked)
         raise RemoteToolError(self.server, f"it leads on more than {_MOST_REDIRECTS} times")
 
-    def _request(self, request: Prepared, url: str, headers: dict[str, str]) -> httpx.Request:
+    def _request(self, request: Prepared, url: str, headers: dict[str, str]) -> httpx2.Request:
         content = request.content
         extra: dict[str, Any] = {}
         if content is not None and content.data is None:
@@ -133,10 +133,10 @@ class Sender:
         elif content is not None:
             headers = {**headers, "Content-Type": content.media_type}
             extra = {"content": content.data}
-        return httpx.Request(request.method, url, headers={"User-Agent": "toolcrib", **headers}, **extra)
+        return httpx2.Request(request.method, url, headers={"User-Agent": "toolcrib", **headers}, **extra)
 
-    async def _received(self, client: httpx.AsyncClient, request: httpx.Request, method: str) -> Answer:
-        request.extensions = {**request.extensions, "timeout": httpx.Timeout(self.timeout).as_dict()}
+    async def _received(self, client: httpx2.AsyncClient, request: httpx2.Request, method: str) -> Answer:
+        request.extensions = {**request.extensions, "timeout": httpx2.Timeout(self.timeout).as_dict()}
         response = await client.send(request, stream=True, auth=None, follow_redirects=False)
         try:
             data = bytearray()
@@ -158,7 +158,7 @@ class Sender:
 @cache
 def _certificates() -> SSLContext:
     """Return what servers' certificates are checked by; to read them takes a moment."""
-    return httpx.create_ssl_context()
+    return httpx2.create_ssl_context()
 
 
 def _wanted_pause(answer: Answer, pause: float) -> float:
@@ -179,12 +179,12 @@ async def _may_reach(url: str, found: Sequence[str]) -> bool:
     return is_inside(urlsplit(url).hostname) or (bool(here) and all(map(is_private, here)))
 
 
-def bound_request(request: httpx.Request, address: str | None) -> httpx.Request:
+def bound_request(request: httpx2.Request, address: str | None) -> httpx2.Request:
     """Return a request that goes to an address of its host that was checked, whatever its name leads to next."""
     if address is None:
         return request
     extensions = {**request.extensions, "sni_hostname": request.url.host}
-    return httpx.Request(
+    return httpx2.Request(
         request.method, request.url.copy_with(host=address), headers=request.headers, extensions=extensions
     )
 

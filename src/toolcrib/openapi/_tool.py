@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from toolcrib.calls import Consent
 from toolcrib.errors import RemoteToolError
 from toolcrib.hooks import ambient_context
+from toolcrib.jsonschema.checker import checks_of
 from toolcrib.openapi._answers import value_of
 from toolcrib.openapi._credentials import Signer
 from toolcrib.openapi._document import Document
@@ -22,7 +23,6 @@ from toolcrib.openapi._servers import is_elsewhere, server_of
 from toolcrib.openapi._texts import brief
 from toolcrib.pipeline import local_user
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.schema.checker import checks_of
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 
 __all__ = ["Api", "OperationTool"]

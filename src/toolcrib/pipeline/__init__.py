@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
     from toolcrib.pipeline._rehearsal import Rehearsal, Rehearsed
     from toolcrib.pipeline._run import Run, RunView, current_run, run_for
-    from toolcrib.pipeline._run_options import CallJournal, CallLimits, ErrorPolicy, Requirement, must_call
+    from toolcrib.pipeline._run_options import (
+        CallJournal,
+        CallLimits,
+        Channel,
+        Durability,
+        ErrorPolicy,
+        Requirement,
+        must_call,
+    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -31,7 +39,7 @@ else:
             "._pipeline": "Pipeline Stored is_call",
             "._rehearsal": "Rehearsal Rehearsed",
             "._run": "Run RunView current_run run_for",
-            "._run_options": "CallJournal CallLimits ErrorPolicy Requirement must_call",
+            "._run_options": "CallJournal CallLimits Channel Durability ErrorPolicy Requirement must_call",
         },
     )
 
@@ -41,6 +49,8 @@ __all__ = [
     "CallJournal",
     "CallLimits",
     "CallState",
+    "Channel",
+    "Durability",
     "ErrorPolicy",
     "Executor",
     "Pipeline",

@@ -8,9 +8,10 @@ comes back with its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from toolcrib import calls
+from toolcrib import calls, record
 from toolcrib.calls import (
     ApprovalRequest,
     Denial,
@@ -26,11 +27,11 @@ from toolcrib.calls import (
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt, stored_error
-from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
+from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt
+from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import failure
+from toolcrib.pipeline._failures import failure, stored_error
 from toolcrib.pipeline._gates import ask_gates, decide, gates_of, reasons_for, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -51,7 +52,7 @@ __all__ = [
 async def pass_gates(
     call: LiveCall, grant: Grant | Denial | None = None, *, read: bool = False, ask: bool = True
 ) -> Outcome | None:
-    """Take a call through every gate before the tool, and admit it; or return the outcome that one of them gave.
+    """Pass a call through every gate before the tool, and admit it; or return the outcome that one of them gave.
 
     Args:
         grant: The answer to its approval request, if it is known.
@@ -71,14 +72,14 @@ async def pass_gates(
                     call.read(gated=gates.read_host_arguments)
             except (InvalidArguments, SchemaError) as error:
                 refused = failure(plan, call.id, run, error)
-            if call.trace is not None:
-                _note_arrival(call, fits=refused is None)
-        elif call.trace is not None:
+            if call.trace is not None and refused is None:
+                _note_arrival(call.trace, call)
+        if refused is not None and call.trace is not None:
             call.trace.received(call.shown_mismatch(), came=describe_arrival(call))
         if refused is None and gates.after:
             with call.activate():
                 refused = await ask_gates(call, gates.after)
-        if refused is None and ask and (gates.approve or call.approval.reasons or run.store is not None):
+        if refused is None and ask and (gates.approve or call.approval.reasons or run.durability.store is not None):
             refused = await approve(call, grant)
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
@@ -91,8 +92,8 @@ async def pass_gates(
 
 def admit_at_once(call: LiveCall) -> bool:
     """Admit a call that was read and of which no sink hears, where no gate is asked about it; return whether it is."""
-    gates = gates_of(call)
-    if gates.before or gates.after or gates.approve or call.approval.reasons or call.run.store is not None:
+    gates, store = gates_of(call), call.run.durability.store
+    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:
         return False
     _enter(call)
     call.admit(gated=gates.read_host_arguments)
@@ -107,7 +108,7 @@ def _enter(call: LiveCall) -> None:
 
 
 async def pass_edited(call: LiveCall) -> Outcome | None:
-    """Take an admitted call that the host edited through steps 3 to 5 again."""
+    """Pass an admitted call that the host edited through steps 3 to 5 again."""
     with call:
         with call.activate():
             refused = await ask_gates(call, gates_of(call, "edited").after)
@@ -141,34 +142,37 @@ def _admitted(call: LiveCall, refused: Outcome | None) -> Outcome | None:
     return None
 
 
-def _note_arrival(call: LiveCall, *, fits: bool) -> None:
-    """Emit the arguments that came, and how the call came."""
-    if call.trace is not None:
-        call.trace.received(
-            call.shown_request() if fits else call.shown_mismatch(), came=describe_arrival(call, fits=fits)
-        )
-
-
 # --- the record of its arrival
 
 
-def describe_arrival(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
-    """Return it as JSON shapes; of most calls there is nothing.
+def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
+    """Emit the arguments that came, which were read, and how the call came."""
+    first, found = call.args.original or call.args, describe_arrival(call)
+    requested = first.for_record
+    if type(requested) is partial:
+        trace.received(requested, came=partial(_with_given, call.args, found))
+    else:
+        trace.received(requested, came=_with_given(call.args, found))
 
-    Args:
-        call: A call that is received now.
-        fits: Whether its arguments were read, and do not hold a secret only by chance.
-    """
+
+def describe_arrival(call: LiveCall) -> dict[str, Any]:
+    """Return how a call came that is received now, as JSON shapes; of most calls there is nothing."""
     received, run = call.received, call.run
-    found: dict[str, Any] = _given(call) if fits else {}
-    said = {"origin": "" if received.origin == "model" else received.origin, "caller": received.caller}
-    said |= {"fault": received.fault, "repaired": received.is_repaired}
-    found |= {name: value for name, value in said.items() if value}
-    if run.available is not None or call.name in run.revealed:
-        found["offered"] = call.name in run.revealed or (run.available is not None and call.name in run.available)
-    if run.access is not None and call.plan.entry.scopes:
-        found["scopes"] = sorted(run.access.scopes)
-    if run.asks_for(call.name):
+    found: dict[str, Any] = {}
+    if received.origin != "model":
+        found["origin"] = received.origin
+    if received.caller:
+        found["caller"] = received.caller
+    if received.fault:
+        found["fault"] = received.fault
+    if received.is_repaired:
+        found["repaired"] = True
+    name, revealed = call.plan.name, run.revealed
+    if run.available is not None or name in revealed:
+        found["offered"] = name in revealed or (run.available is not None and name in run.available)
+    if run.channel.access is not None and call.plan.entry.scopes:
+        found["scopes"] = sorted(run.channel.access.scopes)
+    if run.deps is not None and run.asks_for(name):
         found["asks"] = True
     if run.principal is not None:
         found["principal"] = run.principal
@@ -177,22 +181,26 @@ def describe_arrival(call: LiveCall, *, fits: bool = False) -> dict[str, Any]:
     return found | run.describe(call) if run.feature_parts else found
 
 
-def _given(call: LiveCall) -> dict[str, Any]:
+def _with_given(args: Arguments, found: dict[str, Any]) -> dict[str, Any]:
+    return {**_given(args), **found}
+
+
+def _given(args: Arguments) -> dict[str, Any]:
     """Return the arguments without defaults and conversions, where these made others of them and none is a secret."""
-    form = call.args.canonical
+    form = args.canonical
     if form.without_form:
         return {"without_form": True}
     try:
-        if call.plan.spec.has_secrets or form.shown is not form.values:
+        if args.plan.spec.has_secrets or form.shown is not form.values:
             return {}
     except SchemaError:  # a host may pass what has no schema
         return {}
-    if call.args.original is not None:  # by the host, before any gate saw it
+    if args.original is not None:  # by the host, before any gate saw it
         return {"arguments": form.values}
     try:
-        given = call.args.without_defaults
+        given = args.without_defaults
     except ValueError:  # text that was read though it is no JSON as it stands
-        given = call.raw_arguments
+        given = args.raw
     if equal_json(given, form.values):
         return {}
     given = lenient(given)
@@ -326,8 +334,8 @@ async def recover_in_doubt(
         return refused
     with call:
         call.state = "executing"
-        call.update_history(doubts=0 if call.plan.tool.options.idempotent else begun - 1)
-        edited = None if used is None or call.plan.tool.options.idempotent else used.override_args
+        call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
+        edited = None if used is None or call.tool.options.idempotent else used.override_args
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
             refused = await _resolve_doubt(call, given, used)
@@ -384,7 +392,7 @@ async def _resume(call: LiveCall, given: Grant | Denial | None) -> Outcome | Non
 
 async def _resolve_doubt(call: LiveCall, given: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
-    if call.plan.tool.options.idempotent:
+    if call.tool.options.idempotent:
         return await approve(call, given, used, occasion="recovered")
     if call.state == "executing":
         # so that the request is another than that of an earlier doubt about the same call

@@ -22,14 +22,14 @@ from toolcrib.calls import (
     now,
     revived,
 )
-from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, ModelRetry, SchemaError
+from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.hooks import Occasion
-from toolcrib.pipeline._failures import failure, hook_failure
+from toolcrib.pipeline._failures import failure, stored_error
 from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.tools import stopped_clocks
 
-__all__ = ["answered", "approve", "ask_about", "begun_before", "override", "reason_of_doubt", "stored_error"]
+__all__ = ["answered", "approve", "ask_about", "begun_before", "override", "reason_of_doubt"]
 
 _EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 _CUT_OFF = "this call was begun and is not known to have ended, so it may have been done"
@@ -69,7 +69,7 @@ async def _equal_call(call: LiveCall) -> Outcome | None:
     try:
         found = () if store is None else await store.like(request_for(call, []))
     except Exception as error:  # the store is the user's code; a gate that fails is shut
-        return hook_failure(call.plan, call.id, call.run, "approval", store, error)
+        return call.hook_failure("approval", store, error)
     entry = next((one for one in found if one.execution_state == "in doubt"), None)
     if entry is not None:
         return await begun_before(call, entry)
@@ -121,7 +121,7 @@ async def answered(
 
 
 async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
-    """Take the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
+    """Pass the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
     try:
         call.override(arguments)
     except (InvalidArguments, SchemaError) as error:
@@ -134,7 +134,7 @@ async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | No
 
 async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
     """Hand what the approver typed to the context, by the tool's own `process_user_input`."""
-    ctx, source = call.ctx, call.plan.tool.source
+    ctx, source = call.ctx, call.tool.source
     if ctx is None:
         return None
     ctx.approved, ctx.approver, ctx.user_input = True, grant.approver, grant.user_input
@@ -144,7 +144,7 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
         made = source.process_user_input(ctx, grant.user_input)
         ctx.user_input = await made if isinstance(made, Awaitable) else made
     except BaseException as error:  # the tool's own code, before it runs: the call fails and nothing was done
-        return hook_failure(call.plan, call.id, call.run, "method", "process_user_input", error)
+        return call.hook_failure("method", "process_user_input", error)
     return None
 
 
@@ -188,7 +188,7 @@ async def _ask(
             _note(call, request, used)
             return used
         lapsed = lapsed and before is not None and before.digest == request.digest
-        if answer is None and lapsed and before is not None and (source := call.plan.tool.source) is not None:
+        if answer is None and lapsed and before is not None and (source := call.tool.source) is not None:
             who = "get_settler"
             by = await source.get_settler(before)
             answer = None if by is None else request.grant(by)
@@ -216,7 +216,7 @@ async def _ask(
     except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
     except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
-        return hook_failure(call.plan, call.id, run, "approval", who, error)
+        return call.hook_failure("approval", who, error)
     if isinstance(answer, Grant):
         return answer
     by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
@@ -274,7 +274,7 @@ async def _begun_before(
         request = replace(request, reason=_EXECUTED_NOW.format(since=since))
         call.update_approval(request=request)
         return replace(call.suspend(request), executed_since=execution.begun_at)
-    if call.plan.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
+    if call.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
         return entry.answer
     edited = entry.answer.override_args if isinstance(entry.answer, Grant) else None
     if edited is not None and (refused := await override(call, edited)) is not None:
@@ -292,7 +292,7 @@ async def _begun_before(
 async def _doubt_about_equal(call: LiveCall, request: ApprovalRequest, grant: Grant) -> approvals.ApprovalEntry | None:
     """Return the entry of an equal call in doubt, which a standing grant of before says nothing of."""
     store = call.run.approvals
-    if store is None or grant.request_id == request.id or call.plan.tool.options.idempotent:
+    if store is None or grant.request_id == request.id or call.tool.options.idempotent:
         return None
     return next((entry for entry in await store.like(request) if entry.execution_state == "in doubt"), None)
 
@@ -353,7 +353,7 @@ def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> N
 
 
 def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Let one call of this process go on with an answer to a request; ApprovalError for one that does not fit."""
+    """Use up an answer to a request for one call of this process; ApprovalError for one that does not fit."""
     if isinstance(answer, Grant) and (why := approvals.misfit(answer, request)):
         raise ApprovalError(request.tool, why)
     if call.run.approvals is not None:  # it lets one call begin, also of other processes
@@ -371,7 +371,7 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
 
 
 async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> approvals.ApprovalEntry | None:
-    """Have the run's store keep an answer that did not come from it; without one a standing grant holds in the run.
+    """Store an answer that did not come from the run's store there; without a store a standing grant holds in the run.
 
     Returns:
         The entry by which the call has begun before, as the store knows.
@@ -403,13 +403,14 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     source = plan.tool.source
     extra = source.get_approval_metadata() if source is not None else None
     in_doubt = call.history.doubts > 0
+    earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
     doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.args.digest}"
     made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = call.request_about(
         f"ask_{made.hex}",
         "; ".join(reason for reason in reasons if reason),
         call_id=call.id if call.request is None else call.request.call_id,
-        metadata={**(extra or {}), **call.approval.metadata, **(run.begun.get(call.id, {}) if in_doubt else {})},
+        metadata={**(extra or {}), **call.approval.metadata, **earlier},
         parameters=_schema_of(call),
         in_doubt=in_doubt,
         returns=tools.output_schema(plan.tool) if in_doubt else None,
@@ -484,7 +485,7 @@ def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
     Args:
         ended: Whether the call is known to have ended, and only its result is not.
     """
-    error = call.run.begun.get(call.id, {}).get("failed with")
+    error = call.run.durability.begun.get(call.id, {}).get("failed with")
     doubt = _LOST if ended else _CUT_OFF if error is None else _FAILED.format(error=error)
     return f"{doubt}. {_ANSWERS if call.history.mismatch is None else _CHANGED.format(error=call.history.mismatch)}"
 
@@ -495,10 +496,3 @@ def next_request(call: LiveCall, before: ApprovalRequest) -> ApprovalRequest:
     id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{before.id}:{definition}").hex
     bound: dict[str, Any] = {"digest": call.args.digest, "principal": call.run.principal, "definition": definition}
     return replace(before, id=f"ask_{id}", created_at=now(), in_doubt=True, follows=before.id, **bound)
-
-
-def stored_error(data: Mapping[str, str]) -> Exception:
-    """Return an exception that reads as the one that a tool raised in another process."""
-    name = data["type"]
-    kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
-    return kind(data["message"])

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from toolcrib import schema
 from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError, exception_of
-from toolcrib.hooks import GateStep, HookSet, Occasion
+from toolcrib.hooks import GateStep, HookSet, Occasion, Shortener
 from toolcrib.pipeline._call import Executor
 from toolcrib.pipeline._run import BodyWrapper, Execute
 from toolcrib.schema import RunContext
@@ -72,7 +72,7 @@ class CompiledTool:
         wrapped: Whether other code stands around the execution.
         direct: Whether executing is nothing but the tool's body.
         live: Whether the values of a streaming tool can be given as they come.
-        reader: The tool that reads its results which are too long and were kept; None where they are cut.
+        shortener: Makes what is shown in the place of a result that is too long; None where results are cut.
         awaited: Whether there is something to await when the tool has run.
     """
 
@@ -82,7 +82,7 @@ class CompiledTool:
         toolset: Toolset,
         hooks: HookSet | None,
         executor: Executor | None,
-        reader: ToolEntry | None = None,
+        shortener: Shortener | None = None,
         steps: tuple[GateStep, ...] = (),
     ) -> None:
         tool, self.toolset = entry.tool, toolset
@@ -97,10 +97,8 @@ class CompiledTool:
         self.pre = entry.pre
         self.buffered_post_hooks = tuple(step for step in entry.post if not (step.per_value and self.streaming))
         self.deliveries = entry.deliveries
-        self.reader, self.finish_is_async = (
-            reader,
-            bool(self.buffered_post_hooks or self.deliveries) or reader is not None,
-        )
+        self.shortener = shortener
+        self.finish_is_async = bool(self.buffered_post_hooks or self.deliveries) or shortener is not None
         self.value_post_hooks = tuple(step for step in entry.post if step.per_value and self.streaming)
         self.hook_sets = ((hooks, entry.name), *entry.hook_sets) if hooks is not None else entry.hook_sets
         around = () if executor is None else (_by_executor(executor),)

@@ -24,7 +24,7 @@ from toolcrib.errors import (
 )
 from toolcrib.hooks import HookRaised, ModelInput, ambient
 from toolcrib.pipeline._approve import answered, ask_about, begun_before
-from toolcrib.pipeline._failures import failure, hook_failure
+from toolcrib.pipeline._failures import failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import BeginStep, BodyWrapper, Run
@@ -51,10 +51,13 @@ async def execute(call: LiveCall) -> Outcome | None:
             wrappers = () if not run.wrappers or run.is_executing else run.wrappers
             token = ambient.set(run) if call.ctx is None else None
             try:
-                if call.trace is None and plan.calls_body_directly and not wrappers:
+                if not plan.calls_body_directly or wrappers:
+                    value = await _wrapped(call, wrappers)
+                elif call.trace is None:
                     value = await _body(call, call.args.values, call.ctx)
                 else:
-                    value = await _wrapped(call, wrappers)
+                    with call.trace.within():
+                        value = await _body(call, call.args.values, call.ctx)
                 call.state, call.value = "executed", value
                 if call.execution.noted is not None:
                     await note_end(call)
@@ -119,7 +122,7 @@ async def _no_values() -> AsyncGenerator[Any, None]:
 
 
 def _fail(call: LiveCall, error: BaseException) -> None:
-    """Have what the tool's own code raised become the outcome; what is to end more than the call goes on."""
+    """Convert what the tool's own code raised to the outcome; what is to end more than the call goes on."""
     if isinstance(error, asyncio.CancelledError) and _is_the_tools_own():
         call.set_result(error=_cancelled(call, error))
     else:
@@ -128,7 +131,7 @@ def _fail(call: LiveCall, error: BaseException) -> None:
 
 @asynccontextmanager
 async def _entered(call: LiveCall) -> AsyncGenerator[AsyncIterator[Any]]:
-    """Give the values of the tool's function, each step of it in the run's slot and the call's context."""
+    """Yield the values of the tool's function, each step of it in the run's slot and the call's context."""
     stream: AbstractAsyncContextManager[AsyncIterator[Any]] = _body(call, call.args.values, call.ctx)
     async with call.run.slot():
         with call.activate():
@@ -257,9 +260,9 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
 
 
 def _observer_failed(call: LiveCall, raised: HookRaised) -> Failed:
-    outcome = hook_failure(call.plan, call.id, call.run, "observer", raised.hook, raised.error)
+    outcome = call.hook_failure("observer", raised.hook, raised.error)
     call.close(outcome)
-    if call.run.hook_errors == "raise":
+    if call.run.channel.hook_errors == "raise":
         raise raised.error from raised.error.__cause__
     return outcome
 
@@ -284,7 +287,7 @@ def begin_steps(run: Run) -> tuple[BeginStep, ...]:
 
     Its store and its journal keep that it begins, and its fence says whether it still may.
     """
-    journal, fence = run.journal, run.fence
+    journal, fence = run.durability.journal, run.durability.fence
     steps: list[BeginStep] = []
     if run.approvals is not None:
         steps.append(_name_request)  # the journal has it, too: by it the call that comes back is found
@@ -328,7 +331,7 @@ class BegunBefore(ApprovalRequired):
 
 
 async def note_begin(call: LiveCall) -> None:
-    """Note that the tool of a call is about to run, where the store has to know.
+    """Record that the tool of a call is about to run, where the store has to know.
 
     Raises:
         BegunBefore: It may not.
@@ -347,7 +350,7 @@ async def note_begin(call: LiveCall) -> None:
 
 
 async def note_end(call: LiveCall) -> None:
-    """Note what an executed call came to, before anyone outside has it; also of one that the host executed itself."""
+    """Record what an executed call came to, before anyone outside has it; also of one that the host executed itself."""
     store, request = call.run.approvals, call.request
     if store is None or request is None or call.execution.noted == "ended":
         return
@@ -361,7 +364,7 @@ async def note_end(call: LiveCall) -> None:
 
 
 async def note_interruption(call: LiveCall) -> None:
-    """Note that a call which was begun was broken off, also where its task is cancelled meanwhile."""
+    """Record that a call which was begun was broken off, also where its task is cancelled meanwhile."""
     store, request = call.run.approvals, call.request
     if store is not None and request is not None and call.execution.noted == "begun":
         call.update_execution(noted="ended")
@@ -369,7 +372,7 @@ async def note_interruption(call: LiveCall) -> None:
 
 
 async def forget_begin(call: LiveCall) -> None:
-    """Note that a call without approval has not begun: its tool asked for approval before it did anything."""
+    """Forget that a call without approval has begun: its tool asked for approval before it did anything."""
     store, request = call.run.approvals, call.request
     if store is not None and request is not None and call.execution.noted == "begun" and call.grant is None:
         call.update_execution(noted=None)

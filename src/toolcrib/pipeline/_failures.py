@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from types import TracebackType
@@ -44,7 +45,7 @@ __all__ = [
     "invalid_arguments",
     "not_allowed",
     "not_offered",
-    "offered",
+    "stored_error",
     "tool_failure",
     "unknown",
     "visible_names",
@@ -139,7 +140,7 @@ def _unexpected(failed: Failed, run: Run, error: Exception, what: str) -> Failed
     reference = f"e_{os.urandom(6).hex()}"
     _log.error("%s failed in the call %s (reference %s)", what, failed.call_id, reference, exc_info=error)
     failed = replace(failed, reference=reference, traceback=_traceback_of(error))
-    if run.errors == "message":
+    if run.channel.errors == "message":
         return failed
     problem = f"{what} failed"
     if isinstance(error, ServerError):
@@ -163,19 +164,19 @@ def _outside(frames: TracebackType | None) -> TracebackType | None:
     return frames if frame is None else frame
 
 
+def stored_error(data: Mapping[str, str]) -> Exception:
+    """Return an exception that reads as the one that a tool raised in another process."""
+    name = data["type"]
+    kind = ModelRetry if name == ModelRetry.__name__ else type(name, (Exception,), {})
+    return kind(data["message"])
+
+
 def described(error: Exception) -> str:
     """Return an exception's class and message."""
     return f"{type(error).__name__}: {message_of(error)}"
 
 
 # --- step 1
-
-
-def offered(entry: ToolEntry, run: Run) -> bool:
-    """Return whether a tool may be called in a run."""
-    if not entry.off if run.available is None else entry.name in run.available:
-        return True
-    return entry.name in run.revealed
 
 
 def not_offered(name: str, call_id: str) -> Failed:
@@ -204,11 +205,11 @@ def visible_names(toolset: Toolset, run: Run, caller: str = "") -> tuple[str, ..
         run: The run of the calls.
         caller: Who makes them at the provider, where that is known.
     """
-    access = run.access
+    access = run.channel.access
     entries = [
         entry
         for entry in toolset.entries.values()
-        if offered(entry, run)
+        if run.offers(entry)
         and not (access is not None and access.lacks(entry.scopes))
         and (not caller or entry.provider.permits(caller))
     ]

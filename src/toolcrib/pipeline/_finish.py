@@ -1,4 +1,4 @@
-"""Step 7: the result of a call on its way out, through post hooks and deliveries, and kept where it is too long."""
+"""Step 7: the result of a call on its way out, through post hooks and deliveries, and shortened."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
 
-from toolcrib import results
 from toolcrib.calls import Completed, Failed, KeptResult, Outcome
 from toolcrib.errors import HookError, exception_of
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import described, hook_failure, offered
+from toolcrib.pipeline._failures import described
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
-from toolcrib.toolsets import ToolEntry, Toolset
 
 __all__ = [
     "LateValues",
@@ -30,9 +28,8 @@ __all__ = [
     "deliver",
     "deliver_reports",
     "deliver_result",
-    "result_reader",
+    "shorten",
     "shown_limit",
-    "store_long_result",
 ]
 
 
@@ -54,7 +51,7 @@ async def apply_post(call: LiveCall) -> Failed | None:
         except BaseException as error:  # middleware is the user's code; raising the tool's own error is passing it on
             if error is result:
                 continue
-            return hook_failure(call.plan, call.id, call.run, "post hook", step.name, error)
+            return call.hook_failure("post hook", step.name, error)
     if isinstance(result, Exception) and result is not returned:  # a tool may return an exception without raising it
         call.set_result(error=result)
     else:
@@ -82,7 +79,7 @@ async def deliver_result(call: LiveCall) -> Failed | None:
             call.set_result(await _delivered_value(call), delivered=True)
     except HookError as error:
         if call.error is None:
-            return hook_failure(call.plan, call.id, call.run, "delivery", error.hook, error.__cause__ or error)
+            return call.hook_failure("delivery", error.hook, error.__cause__ or error)
     return None
 
 
@@ -99,7 +96,7 @@ async def _delivered_value(call: LiveCall) -> Any:
 
 
 def deliver_reports(call: LiveCall) -> None:
-    """Have what the tool gives to `ctx.report` pass the deliveries, in order, before anyone has it."""
+    """Pass what the tool gives to `ctx.report` through the deliveries, in order, before anyone has it."""
     ctx = call.ctx
     if ctx is None or ctx.report is None:
         return
@@ -150,26 +147,15 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
 # --- results that are too long
 
 
-def result_reader(toolset: Toolset, entry: ToolEntry) -> ToolEntry | None:
-    """Return the tool that reads the results kept of another; None where these are cut."""
-    if entry.results is None or entry.max_result_chars is None:
-        return None
-    return next((one for one in toolset if one.tool is entry.results.reader), None)
-
-
-async def store_long_result(plan: CompiledTool, call_id: str, value: Any, run: Run) -> KeptResult | None:
-    """Keep a result that is too long; None for any other, and where the run does not offer to read it."""
-    reader, store, limit = plan.reader, plan.entry.results, plan.max_result_chars
-    if reader is None or store is None or limit is None or not offered(reader, run):
-        return None
-    return await results.keep_result(
-        store, value, results.Owner(run.principal, plan.name, call_id), run.reader, limit, reader.name
-    )
+async def shorten(call: LiveCall) -> KeptResult | None:
+    """Return what is shown in the place of the result of a call that is too long; None for any other."""
+    shortener = call.plan.shortener
+    return None if shortener is None else await shortener.shorten(call, call.value)
 
 
 def shown_limit(plan: CompiledTool, run: Run) -> int | None:
     """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
-    whole = plan.reader is not None and run.reader.value_chars is not None
+    whole = plan.shortener is not None and run.channel.reader.value_chars is not None
     return None if whole else plan.max_result_chars
 
 
@@ -179,7 +165,7 @@ async def completed_outcome(call: LiveCall, value: Any) -> Completed | Failed:
     if failed is not None:
         return failed
     plan, run = call.plan, call.run
-    shown = await store_long_result(plan, call.id, call.value, run)
+    shown = await shorten(call)
     return Completed(plan.name, call.id, call.value, "hook", shown_limit(plan, run), shown)
 
 

@@ -22,7 +22,7 @@ from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._arguments import equal_values
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
-from toolcrib.pipeline._failures import hook_failure, not_allowed, not_offered, offered
+from toolcrib.pipeline._failures import not_allowed, not_offered
 from toolcrib.pipeline._finish import completed_outcome, context_of
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -58,7 +58,7 @@ async def decide_by_hooks(call: LiveCall) -> Outcome | None:
     """Run the decision hooks, those for this call first; return the outcome, if one of them ends the call."""
     plan = call.plan
     if call.history.hooks_lost and not call.extra_hooks:
-        return hook_failure(plan, call.id, call.run, "decision hook", "given for this call", RuntimeError(_LOST))
+        return call.hook_failure("decision hook", "given for this call", RuntimeError(_LOST))
     first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
     return await decide(call, (*first, *plan.decisions()), given=len(first))
 
@@ -80,13 +80,13 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
             decision: Any = await hook(about, current)
             edited = _arguments_of(call, decision.input) if isinstance(decision, calls.RunNormally) else None
         except BaseException as error:  # a decision hook is the user's code; a gate that fails is shut
-            return hook_failure(plan, call.id, call.run, "decision hook", name, error)
+            return call.hook_failure("decision hook", name, error)
         match decision:
             case calls.RunNormally():
                 unfit = None if edited is None or equal_values(edited, call.args.values) else _revised(call, edited)
                 _note(call, name, "run", given=own)  # with the arguments that the tool would run with now
                 if unfit is not None:
-                    return hook_failure(plan, call.id, call.run, "decision hook", name, unfit)
+                    return call.hook_failure("decision hook", name, unfit)
             case calls.Complete(output):
                 _note(call, name, "complete", given=own)
                 return await completed_outcome(call, output)
@@ -98,12 +98,12 @@ async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -
                 call.add_reason(reason, metadata)
             case other:
                 wrong = TypeError(f"it returned {type(other).__name__}; return RunNormally, Complete, Reject or Ask")
-                return hook_failure(plan, call.id, call.run, "decision hook", name, wrong)
+                return call.hook_failure("decision hook", name, wrong)
     return None
 
 
 def _revised(call: LiveCall, edited: Mapping[str, Any]) -> InvalidArguments | SchemaError | None:
-    """Take a hook's arguments in the place of those the call has; return why they do not fit, if they do not."""
+    """Replace the arguments of a call by a hook's; return why they do not fit, if they do not."""
     try:
         call.revise(edited)
     except (InvalidArguments, SchemaError) as error:
@@ -152,13 +152,13 @@ async def apply_pre(call: LiveCall) -> Failed | None:
                 raise TypeError(f"it returned {type(edited).__name__}; return the arguments, a dict")
             arguments = cast("dict[str, Any]", edited)
         except BaseException as error:  # middleware is the user's code; a gate that fails is shut
-            return hook_failure(call.plan, call.id, call.run, "pre hook", step.name, error)
+            return call.hook_failure("pre hook", step.name, error)
     if equal_values(arguments, call.args.values):
         return None
     try:
         call.revise(arguments)
     except (InvalidArguments, SchemaError) as error:
-        return hook_failure(call.plan, call.id, call.run, "pre hook", call.plan.pre[-1].name, error)
+        return call.hook_failure("pre hook", call.plan.pre[-1].name, error)
     return None
 
 
@@ -166,7 +166,7 @@ async def apply_pre(call: LiveCall) -> Failed | None:
 
 
 def _check_offer(call: LiveCall) -> Failed | None:
-    if not offered(call.plan.entry, call.run):
+    if not call.run.offers(call.plan.entry):
         return not_offered(call.name, call.id)
     return not_allowed(call.plan.entry, call.received)
 
@@ -251,7 +251,7 @@ def steps_between(plan: CompiledTool, run: Run) -> list[tuple[str, str]]:
     lines.append(("execute", f"`{plan.name}` runs"))
     lines += [("deliver", f"{step.name} (post hook)") for step in (*plan.value_post_hooks, *plan.buffered_post_hooks)]
     lines += [("deliver", step.name) for step in (*plan.deliveries, *run.delivery_steps)]
-    lines += [("deliver", "result store")] if plan.reader is not None else []
+    lines += [("deliver", plan.shortener.name)] if plan.shortener is not None else []
     return lines
 
 
@@ -272,7 +272,7 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             if answer is not None and isawaitable(answer):
                 answer = await answer
         except BaseException as error:  # a gate may be the user's code; one that fails is shut
-            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, error)
+            return call.hook_failure(step.kind, step.name, error)
         if answer is None:
             continue
         if isinstance(answer, calls.Ask):
@@ -289,7 +289,7 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             return cast("Outcome", answer)
         else:
             wrong = TypeError(f"it returned {type(answer).__name__}; return None, Reject, Ask, Complete or an outcome")
-            return hook_failure(call.plan, call.id, call.run, step.kind, step.name, wrong)
+            return call.hook_failure(step.kind, step.name, wrong)
     return None
 
 

@@ -167,7 +167,7 @@ class LiveCall:
     def has_noted_effect(self) -> bool:
         """Whether the store of its run has to know of it though it needs no approval."""
         options = self.plan.tool.options
-        return self.run.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
+        return self.run.durability.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
 
     @property
     def finishes_later(self) -> bool:
@@ -274,8 +274,8 @@ class LiveCall:
             "requested": self.shown_request(),
             "run_id": run.id,
             "principal": run.principal,
-            "agent": run.agent,
-            "conversation_id": run.conversation_id,
+            "agent": run.channel.agent,
+            "conversation_id": run.channel.conversation_id,
             "definition": self.plan.definition,
         }
         return ApprovalRequest(id=id, tool=self.name, reason=reason, **(fields | more))
@@ -289,7 +289,7 @@ class LiveCall:
             gated: Whether a gate looks at a host's own.
         """
         received, plan, is_host = self.received, self.plan, self.received.origin == "host"
-        unread = is_host and not gated and self.trace is None and self.run.journal is None
+        unread = is_host and not gated and self.trace is None and self.run.durability.journal is None
         self.args = Arguments(plan, received.arguments, plan.read(received, by_reference=unread), is_host, unread)
 
     def revise(self, arguments: Mapping[str, Any]) -> None:
@@ -375,7 +375,7 @@ class LiveCall:
         return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
 
     def approve(self, grant: Grant | None) -> None:
-        """Note that the arguments as they are now were approved."""
+        """Record that the arguments as they are now were approved."""
         self.update_approval(digest=self.args.digest, grant=grant)
 
     def admit(self, *, gated: bool) -> None:
@@ -409,7 +409,7 @@ class LiveCall:
             self.revise(arguments)
             arguments = self.args.values
             if self.trace is not None:
-                self.trace.arguments = self.args.for_display
+                self.trace.arguments = self.args.for_record
         if not execution.entered:
             self.update_execution(entered=True)
         return arguments
@@ -433,7 +433,7 @@ class LiveCall:
         if first is not None:
             first.begun = True
         if self.trace is not None:
-            self.trace.started(self.args.for_display)
+            self.trace.started(self.args.for_record)
 
     def undo_begin(self) -> None:
         """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""
@@ -485,7 +485,7 @@ class LiveCall:
         return outcome
 
     def _give_to_features(self, outcome: Outcome) -> None:
-        """Have the features of the run read what a model or a program is about to have of the outcome."""
+        """Read what a model or a program is about to have of the outcome into the features of the run."""
         match outcome:
             case Completed():
                 origin, value = ("result" if outcome.source == "tool" else "hook"), outcome.value

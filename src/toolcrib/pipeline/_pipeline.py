@@ -18,7 +18,7 @@ from toolcrib import tools as _tools
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
-from toolcrib.hooks import HookSet
+from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._admit import (
     admit_at_once,
     ids_of,
@@ -33,20 +33,19 @@ from toolcrib.pipeline._admit import (
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
-from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, offered, tool_failure, unknown
+from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, tool_failure, unknown
 from toolcrib.pipeline._finish import (
     LateValues,
     apply_post,
     completed_outcome,
     deliver_result,
-    result_reader,
+    shorten,
     shown_limit,
-    store_long_result,
 )
 from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, shortener_of
 
 __all__ = ["Pipeline", "Stored", "is_call"]
 
@@ -105,7 +104,7 @@ class Pipeline:
     async def run(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> Outcome:
-        """Take a call from its arguments to its outcome.
+        """Run a call from its arguments to its outcome.
 
         Args:
             call: A new call; or a stored one, which is recovered: its hooks are not run again.
@@ -133,7 +132,7 @@ class Pipeline:
     def run_sync(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
     ) -> Outcome:
-        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        """Run a call as `run` does, from plain code; RuntimeError where an event loop runs already."""
         return run_sync(self.run(call, run, grant=grant), instead="await pipeline.run(...)")
 
     @overload
@@ -171,12 +170,13 @@ class Pipeline:
         made = await self.admit(call, run, grant=grant)
         if isinstance(made, LiveCall) and made.plan.streams_through and made.state == "admitted":
             ended_early: Outcome | None = None
+            watched = made.watched
             with made:
                 while made.state == "admitted":
                     kept: list[Any] = []
                     async with values_of(made, kept) as values:
                         async for value in values:  # no generator in between: each costs as much as a value
-                            shown = await process_value(made, value) if made.watched else value
+                            shown = await process_value(made, value) if watched else value
                             kept.append(shown)
                             try:
                                 yield shown if plain else Yielded(shown)
@@ -212,7 +212,7 @@ class Pipeline:
         plan = self._plans.get(call.name) or self._plan(call.name)
         if plan is None:
             return unknown(self.toolset, call, run)
-        if not offered(plan.entry, run):
+        if not run.offers(plan.entry):
             return not_offered(plan.name, call.id)
         if (refused := not_allowed(plan.entry, call)) is not None:
             return refused
@@ -232,7 +232,7 @@ class Pipeline:
         hooks: HookSet | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> Call | Outcome:
-        """Take a call through every gate before the tool.
+        """Pass a call through every gate before the tool.
 
         Args:
             call: A new call, one that `receive` has read, a suspended one, or one that was admitted and not executed:
@@ -289,13 +289,13 @@ class Pipeline:
 
         Have `recover` ask before it is executed.
         """
-        plan = self._plan(state["name"])
+        plan, received = self._plan(state["name"]), ToolCall(state["name"], state["arguments"], state["id"])
         if plan is None:
-            return unknown(self.toolset, ToolCall(state["name"], state["arguments"], state["id"]), run)
+            return _refused(run, received, None, unknown(self.toolset, received, run))
         try:
             return restored_call(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:
-            return invalid_arguments(plan.name, state["id"], error)
+            return _refused(run, received, None, invalid_arguments(plan.name, state["id"], error), plan.entry)
 
     async def recover(
         self,
@@ -306,7 +306,7 @@ class Pipeline:
         begun: int = 1,
         used: Grant | None = None,
     ) -> Call | Outcome:
-        """Take up a call that was stored: availability, limits and approval are asked again, hooks are not.
+        """Recover a call that was stored: availability, limits and approval are asked again, hooks are not.
 
         A call that was begun and is not known to have ended is executed again when its tool is idempotent, with the
         same key. Otherwise it is suspended, and its request says that it is in doubt: `request.grant()` has it done,
@@ -336,13 +336,13 @@ class Pipeline:
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
         trace = self._trace(received, run, plan)
         if plan is None:
-            return _refused(trace, unknown(self.toolset, received, run))
+            return _refused(run, received, trace, unknown(self.toolset, received, run))
         if isinstance(state, ToolCall):
             return await recover_in_doubt(LiveCall(state, plan, run, trace), grant, begun, used)
         try:
             call = load_call(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
-            return _refused(trace, invalid_arguments(plan.name, call_id, error))
+            return _refused(run, received, trace, invalid_arguments(plan.name, call_id, error), plan.entry)
         call.run, call.trace = run, trace
         call.enter(dict(call.metadata))
         return await recheck_call(call, grant)
@@ -434,9 +434,9 @@ class Pipeline:
                 failed = await deliver_result(live)
         if failed is not None:
             return live.close(failed)
-        if live.plan.reader is not None and live.state == "executed" and live.error is None:
+        if live.plan.shortener is not None and live.state == "executed" and live.error is None:
             with live:
-                live.update_execution(kept=await store_long_result(live.plan, live.id, live.value, live.run))
+                live.update_execution(kept=await shorten(live))
         return self._concluded(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
@@ -474,9 +474,9 @@ class Pipeline:
             return call.outcome
         plan, call_id, run = call.plan, call.received.id, call.run
         if call.error is None:
-            most = plan.max_result_chars if plan.reader is None else shown_limit(plan, run)
+            most = plan.max_result_chars if plan.shortener is None else shown_limit(plan, run)
             outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
-            if run.requirements:
+            if run.limits is not None and run.limits.requirements:
                 run.completed.add(plan.name)
         else:
             outcome = tool_failure(plan, call_id, run, call.error)
@@ -488,7 +488,9 @@ class Pipeline:
         """Return the call that a request makes, `received`; the outcome for one of an unknown tool."""
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, run, plan) if self._sinks or run.sinks or _logs_calls(logging.INFO) else None
-        return _refused(trace, unknown(self.toolset, call, run)) if plan is None else LiveCall(call, plan, run, trace)
+        if plan is None:
+            return _refused(run, call, trace, unknown(self.toolset, call, run))
+        return LiveCall(call, plan, run, trace)
 
     def wants_context(self, name: str) -> bool:
         """Return whether a tool or its gates are given the run context."""
@@ -505,8 +507,8 @@ class Pipeline:
         plan = self._plans.get(name)
         if plan is None and name in self.toolset:
             entry = self.toolset[name]
-            reader, steps = result_reader(self.toolset, entry), tool_steps(entry, self._hooks)
-            plan = CompiledTool(entry, self.toolset, self._hooks, self._executor, reader, steps)
+            shortener, steps = shortener_of(entry, self.toolset), tool_steps(entry, self._hooks)
+            plan = CompiledTool(entry, self.toolset, self._hooks, self._executor, shortener, steps)
             self._plans[name] = plan
         return plan
 
@@ -514,7 +516,7 @@ class Pipeline:
         logs = _logs_calls(logging.INFO)
         if not (logs or self._sinks or run.sinks):
             return None
-        sinks = record.merged_sinks(self._sinks, run.sinks)
+        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
         sinks = (*sinks, record.LogSink()) if logs else sinks
         return record.Trace(call, run, sinks, "" if plan is None else plan.description)
 
@@ -533,8 +535,11 @@ def _live(call: Call) -> LiveCall:
     return call
 
 
-def _refused(trace: record.Trace | None, outcome: Outcome) -> Outcome:
-    """Return the outcome of what never came to be a call, and make its record."""
+def _refused(
+    run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
+) -> Failed:
+    """Return the outcome of what never came to be a call, have the run's features read it, and make its record."""
+    run.read(ModelInput("refusal", outcome.text(), request=request, entry=entry))
     if trace is not None:
         trace.ended(outcome)
     return outcome

@@ -54,7 +54,7 @@ class Rehearsal:
         return self._pipeline.toolset
 
     async def admit(self, call: ToolCall | Suspended, run: Run, *, hooks: HookSet | None = None) -> Rehearsed:
-        """Take a call, or one that was suspended, through every gate before the tool; as `Pipeline.admit`."""
+        """Pass a call, or one that was suspended, through every gate before the tool; as `Pipeline.admit`."""
         self._pipeline.latest = None
         made = await self._pipeline.admit(call, run, hooks=hooks)
         live = made if isinstance(made, LiveCall) else self._pipeline.latest

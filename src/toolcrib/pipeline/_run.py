@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, fields
 from functools import partial
+from inspect import signature
 from operator import attrgetter
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Never, NoReturn, TypeAlias
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema, tools
-from toolcrib.calls import MODEL, Access, ApprovalRequest, Grant, GrantUse, ResultReader, StoredFields, versioned
+from toolcrib.calls import MODEL, ApprovalRequest, Grant, GrantUse, StoredFields, versioned
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import (
     DeliveryLike,
@@ -32,14 +32,20 @@ from toolcrib.hooks import (
     gate_steps,
 )
 from toolcrib.pipeline._run_options import (
-    CallJournal,
+    DEFAULT_CHANNEL,
+    DEFAULT_DURABILITY,
+    PART_OF,
     CallLimits,
-    ErrorPolicy,
+    Channel,
+    Durability,
     Requirement,
+    as_tuple,
+    changed,
+    refuse_unknown,
     require_options,
-    require_policies,
 )
 from toolcrib.schema import RunContext
+from toolcrib.toolsets import ToolEntry
 
 __all__ = ["Run", "RunView", "current_run", "run_for"]
 
@@ -113,7 +119,6 @@ _CONTAINERS: Final[Mapping[str, type[Any]]] = {
 }
 
 
-@dataclass(eq=False, slots=True, repr=False)
 class Run:
     """One user's piece of work: an agent's run, a session, a program. A host opens it, and the pipeline checks it.
 
@@ -121,128 +126,120 @@ class Run:
     standing grants. `view` gives an adapter other options over the same run.
 
     Attributes:
+        id: Names the run in the record; made when none is given.
         deps: What the host gives its tools, as `ctx.deps`.
-        limits: The run's budget.
+        limits: The run's budget, and what has to be called in it.
         approver: A function of the request, async or not, that is asked at once when a call needs approval; None
             suspends the call.
         approvals: Where requests are kept and answers looked up, and that an approved call began and what it came to:
             after a crash it is known to be in doubt. Without a store, a standing grant holds in the run.
-        store: A store for `approvals` that also knows of calls with an effect which need no approval: an equal call is
-            asked about while one of them is in doubt, or for an hour after one that ended in a process which is gone.
-            A call has an effect unless its tool's `effect` is `none`, `fetch` or `program`, or the tool is idempotent.
         principal: On whose behalf the calls are made.
-        access: What the token of the request allows that makes the calls, and says of its holder; None where there is
-            no token, and no scope is asked for.
-        agent: The agent whose turns make the calls, by name.
-        conversation_id: The conversation that the calls are part of, by the host's own id for it: a request shows it.
         provide: Values for `Injectable` and `Injected` parameters, by type or name.
         sinks: Where this run's events go, besides the pipeline's own.
-        entry: Which way the calls come, for the record.
-        hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for an adapter that
-            answers over a protocol.
-        errors: What a model is shown of a tool's unexpected exception: its `message`, or a reference number alone
-            (`masked`), by which the host finds the exception in the log and the record.
         available: The names that may be called; None for all that are not off.
-        requirements: What has to be called before the run is finished; `finish` says what is lacking.
-        parent_id: The program or request that makes the calls, for the record; None for the activity that the current
-            code is part of.
-        program_id: The id of the next program of the run, where it has one already; None for a new one.
-        journal: Keeps that a call begins before its tool does, for work that outlives its process.
-        begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
-            one that failed, `failed with` is the error.
-        reader: Who reads the results: a model, unless an adapter or a program does.
-        fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
-            process may begin nothing any more.
-        client: The client that makes the calls, where it can be asked for something meanwhile: `ctx.elicit` and others.
-        sample: The host's own answer to `ctx.sample`, where the client has no model for it.
-        question_wait: Seconds that a question of a tool (`ctx.elicit`) waits in `approvals`, where neither client nor
-            approver answers it; 0 where no person reads that store.
         gates: Conditions of your own between each call of the run and its tool: objects with `stage` and `check(call)`,
             or functions of the call.
         deliveries: What each value and result of the run's calls passes before anyone has it, after those of the tool:
             objects with `deliver(call, value)`, or functions of both.
         features: What brings gates, deliveries and a state of its own, such as the policy `Provenance()`, by which
             values that others wrote are asked about.
-        record_words: Whether the sinks are given what the user said, with the next call; a replay under another policy
-            needs it. Arguments and results are theirs in either case, but for what is marked as secret.
+        channel: What the calls come by, and what goes back over it: agent, conversation, client, texts of errors.
+        durability: What is known of the calls outside of this process: a journal, a fence, a store of effects.
     """
 
-    id: str = ""
-    deps: Any = None
-    limits: CallLimits | None = None
-    approver: _approvals.Approver | None = None
-    approvals: _approvals.ApprovalStore | None = None
-    store: _approvals.ApprovalStore | None = None
-    principal: str | None = None
-    access: Access | None = None
-    agent: str | None = None
-    conversation_id: str | None = None
-    provide: Mapping[Any, Any] = field(default_factory=lambda: _NOTHING)
-    sinks: tuple[record.Sink, ...] = ()
-    entry: str = "pipeline"
-    hook_errors: Literal["raise", "fail"] = "raise"
-    errors: ErrorPolicy = "message"
-    available: frozenset[str] | None = None
-    requirements: tuple[Requirement, ...] = ()
-    parent_id: str | None = None
-    program_id: str | None = None
-    journal: CallJournal | None = None
-    begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
-    fence: Callable[[], Awaitable[None]] | None = None
-    reader: ResultReader = MODEL
-    client: schema.ClientLink | None = None
-    sample: Callable[[schema.SampleRequest], Awaitable[schema.Sampled]] | None = None
-    question_wait: float = 60.0
-    record_words: bool = True
-    gates: tuple[GateLike, ...] = ()
-    deliveries: tuple[DeliveryLike, ...] = ()
-    features: Sequence[Feature] = ()
-    gate_steps: tuple[GateStep, ...] = field(default=(), init=False, repr=False)
-    delivery_steps: tuple[DeliveryStep, ...] = field(default=(), init=False, repr=False)
-    feature_parts: tuple[FeatureParts, ...] = field(default=(), init=False, repr=False)
-    compiled_gates: tuple[GateStep, ...] | None = field(default=None, init=False, repr=False)
-    wrappers: tuple[BodyWrapper, ...] = field(default=(), init=False, repr=False)
-    begin_steps: tuple[BeginStep, ...] | None = field(default=(), init=False, repr=False)
-    _state: _State = field(default_factory=_State, init=False, repr=False)
+    __slots__ = (
+        "_state", "approvals", "approver", "available", "begin_steps", "channel", "compiled_gates", "deliveries",
+        "delivery_steps", "deps", "durability", "feature_parts", "features", "gate_steps", "gates", "id", "limits",
+        "principal", "provide", "sinks", "wrappers",
+    )  # fmt: skip
+    id: str
+    deps: Any
+    limits: CallLimits | None
+    approver: _approvals.Approver | None
+    approvals: _approvals.ApprovalStore | None
+    principal: str | None
+    provide: Mapping[Any, Any]
+    sinks: tuple[record.Sink, ...]
+    available: frozenset[str] | None
+    gates: Sequence[GateLike]
+    deliveries: Sequence[DeliveryLike]
+    features: Sequence[Feature]
+    channel: Channel
+    durability: Durability
+    compiled_gates: tuple[GateStep, ...] | None
+    begin_steps: tuple[BeginStep, ...] | None
+    wrappers: tuple[BodyWrapper, ...]
+    gate_steps: tuple[GateStep, ...]
+    delivery_steps: tuple[DeliveryStep, ...]
+    feature_parts: tuple[FeatureParts, ...]
 
-    def __post_init__(self) -> None:
-        if not self.id:
-            self.id = f"run_{_numbers.getrandbits(64):016x}"  # a few characters of it tell it from others
-        if self.store is not None and self.approvals is None:
-            self.approvals = self.store
-        if type(self.sinks) is not tuple:
-            self.sinks = _as_tuple("sinks", self.sinks)
-        if self.gates:
-            self.gate_steps = gate_steps("Run", self.gates)
-        if self.deliveries:
-            self.delivery_steps = delivery_steps("Run", self.deliveries)
-        if self.features:
-            self.feature_parts = feature_parts("Run", self.features)
+    def __init__(
+        self,
+        id: str = "",
+        *,
+        deps: Any = None,
+        limits: CallLimits | None = None,
+        approver: _approvals.Approver | None = None,
+        approvals: _approvals.ApprovalStore | None = None,
+        principal: str | None = None,
+        provide: Mapping[Any, Any] = _NOTHING,
+        sinks: Iterable[record.Sink] = (),
+        available: frozenset[str] | None = None,
+        gates: Sequence[GateLike] = (),
+        deliveries: Sequence[DeliveryLike] = (),
+        features: Sequence[Feature] = (),
+        channel: Channel = DEFAULT_CHANNEL,
+        durability: Durability = DEFAULT_DURABILITY,
+        **moved: Never,
+    ) -> None:
+        if moved:
+            refuse_unknown(moved, _OPTIONS)
+        self.id = id or f"run_{_numbers.getrandbits(64):016x}"  # a few characters of it tell it from others
+        self.deps = deps
+        self.limits = limits
+        self.approver = approver
+        self.approvals = approvals
+        self.principal = principal
+        self.provide = provide
+        self.sinks = sinks if type(sinks) is tuple else as_tuple("Run", "sinks", sinks)
+        self.available = available
+        self.gates = gates
+        self.deliveries = deliveries
+        self.features = features
+        self.channel = channel
+        self.durability = durability
+        self.gate_steps = gate_steps("Run", gates) if gates else ()
+        self.delivery_steps = delivery_steps("Run", deliveries) if deliveries else ()
+        self.feature_parts = ()
+        self.wrappers = ()
+        self.begin_steps = () if approvals is None and durability is DEFAULT_DURABILITY else None
+        has_gates = gates or features or not (deps is None and available is None and limits is None)
+        self.compiled_gates = None if has_gates else ()
+        self._state = _State()
+        if features:
+            self.feature_parts = feature_parts("Run", features)
             self.delivery_steps += tuple(step for parts in self.feature_parts for step in parts.deliveries)
-        if self.deps is None and not self.gates and not self.features and self.available is self.limits is None:
-            self.compiled_gates = ()
         if (
-            self.limits is not None
-            or self.approver is not None
-            or self.approvals is not None
-            or self.principal is not None
-            or self.available is not None
+            limits is not None
+            or approver is not None
+            or approvals is not None
+            or principal is not None
+            or available is not None
             or self.sinks
-            or self.requirements
+            or channel is not DEFAULT_CHANNEL
+            or durability is not DEFAULT_DURABILITY
         ):
             require_options(self)
-            if self.limits is not None and self.limits.concurrency is not None:
+            if approvals is None:
+                self.approvals = durability.store
+            if limits is not None and limits.concurrency is not None:
                 self.wrappers = (_in_slot,)
-        if self.approvals is not None or self.journal is not None or self.fence is not None:
-            self.begin_steps = None
-        if self.errors != "message" or self.hook_errors != "raise":
-            require_policies(self.errors, self.hook_errors)
         if type(self) is Run:
             self.__class__ = _MadeRun
 
     def __repr__(self) -> str:
-        options = ((name, getattr(self, name)) for name in _FIELDS if name in _SHOWN)
-        given = [name for name, value in options if not (value is None or value is _NOTHING or _is_empty(value))]
+        options = ((name, getattr(self, name)) for name in _OPTIONS if name not in _UNSHOWN)
+        given = [name for name, value in options if not any(value is default for default in _DEFAULTS)]
         whose = "" if self.principal is None else f" of {self.principal}"
         return f"<Run {self.id}{whose}{': ' if given else ''}{', '.join(given)}>"
 
@@ -266,8 +263,8 @@ class Run:
         """Return this run with other options for some of its calls: a frozen view, which has no state of its own.
 
         Args:
-            options: Attributes of the run, but for `id`, `limits`, `requirements`, `gates`, `deliveries` and
-                `features`, which are the run's.
+            options: Options of the run, but for `id`, `limits`, `gates`, `deliveries` and `features`, which are the
+                run's; and single options of its channel and its durability, by their own names: `agent="planner"`.
 
         Raises:
             TypeError: One of them is not an option.
@@ -305,6 +302,12 @@ class Run:
         """The names that were found in the run and may be called as well, in the order they were found."""
         return self._state.revealed
 
+    def offers(self, entry: ToolEntry) -> bool:
+        """Return whether a tool may be called in the run."""
+        if not entry.off if self.available is None else entry.name in self.available:
+            return True
+        return entry.name in self.revealed
+
     def admit(self, tool: str) -> LimitReached | None:
         """Count one call of `tool`; return the limit that forbids it, if one does."""
         limits, state = self.limits, self._state
@@ -324,7 +327,7 @@ class Run:
         return used <= most
 
     def restore(self, counted: Mapping[str, Any]) -> None:
-        """Take over what `counted` said of the run in another process; nothing that was counted is forgotten."""
+        """Restore what `counted` said of the run in another process; nothing that was counted is forgotten."""
         state, counted = self._state, StoredFields("Run", counted)
         for kept, key in ((state.calls, "calls"), (state.retries, "retries")):
             for name, count in counted.get(key, {}).items():
@@ -412,7 +415,7 @@ class Run:
         return map(self._feature_state, self.feature_parts)
 
     def read(self, given: ModelInput) -> None:
-        """Have the features read a value that a model or a program is about to read."""
+        """Read a value that a model or a program is about to read into the features."""
         for state in self._feature_states():
             state.read(given, self)
 
@@ -425,7 +428,7 @@ class Run:
 
     def add_user_message(self, text: str) -> None:
         """Keep what the user said, for the features of the run and for its record."""
-        if self.record_words:
+        if self.channel.record_words:
             self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.feature_parts:
             self.read(ModelInput("user", text))
@@ -470,20 +473,22 @@ class Run:
             self._state.grants = (*self._state.grants, grant)
 
     def claim(self, mark: str) -> bool:
-        """Note that what may be used once was used; return False when it was used before."""
+        """Claim what may be used once; return False when it was used before."""
         fresh = mark not in self._state.used
         self._state.used.add(mark)
         return fresh
 
     def release(self, mark: str) -> None:
-        """Note that what was used once was not used after all."""
+        """Release a claim: what may be used once was not used after all."""
         self._state.used.discard(mark)
 
     # --- the client
 
     def client_of(self, ctx: RunContext[Any]) -> schema.CallClient:
         """Return the client of a call, with the host in its place where it lacks something."""
-        return tools.LinkedClient(ctx, self.client, self.sample, self.read if self.feature_parts else None)
+        return tools.LinkedClient(
+            ctx, self.channel.client, self.channel.sample, self.read if self.feature_parts else None
+        )
 
     # --- its end
 
@@ -491,17 +496,21 @@ class Run:
         """Return what the run still lacks, a sentence each; empty when every requirement is met."""
         return tuple(
             f"`{required.tool}` has to complete before the run is finished, and has not."
-            for required in self.requirements
-            if required.before_finish and required.tool not in self.completed
+            for required in self._lacking()
+            if required.before_finish
         )
 
     def remarks(self) -> tuple[str, ...]:
         """Return what was asked for and not done, though the run may finish without it; a sentence each."""
         return tuple(
             f"`{required.tool}` should have completed in the run, and has not."
-            for required in self.requirements
-            if not required.before_finish and required.tool not in self.completed
+            for required in self._lacking()
+            if not required.before_finish
         )
+
+    def _lacking(self) -> Iterator[Requirement]:
+        required: Sequence[Requirement] = () if self.limits is None else self.limits.requirements
+        return (one for one in required if one.tool not in self.completed)
 
     def context(self) -> RunContext[Any]:
         """Return the run as code sees it that no call executes: a condition, an instruction, a hook of an agent."""
@@ -509,24 +518,15 @@ class Run:
         return RunContext(self.deps, "", "", self.id, provided=self.provide, revealed=self.revealed, ask=ask, run=self)
 
 
-_OPTIONS: Final = frozenset(
-    {
-        "access", "agent", "approvals", "approver", "available", "begun", "client", "conversation_id", "deps", "entry",
-        "errors", "fence", "hook_errors", "journal", "parent_id", "principal", "program_id", "provide", "question_wait",
-        "reader", "sample", "sinks", "store",
-    }
-)  # fmt: skip
-_SHOWN: Final = frozenset(
-    {"access", "agent", "approvals", "approver", "available", "deliveries", "deps", "features", "gates", "journal"}
-    | {"limits", "provide", "requirements", "sinks"}
-)  # by their names alone in the repr: their values may be secret, and are long
-_FIELDS: Final = tuple(one.name for one in fields(Run))
-_values_of: Final = attrgetter(*_FIELDS)  # at once: an adapter makes a view for each call
-_SETTERS: Final = tuple(vars(Run)[name].__set__ for name in _FIELDS)
-
-
+_OPTIONS: Final = tuple(name for name in signature(Run).parameters if name != "moved")
+_UNSHOWN: Final = frozenset({"channel", "id", "principal"})  # in the repr; of the others it has the names
+_DEFAULTS: Final = (None, (), _NOTHING, DEFAULT_CHANNEL, DEFAULT_DURABILITY)
+_OF_THE_RUN: Final = frozenset({"deliveries", "features", "gates", "id", "limits"})  # in every view of it
+_VIEWED: Final = frozenset({*_OPTIONS, *PART_OF}) - _OF_THE_RUN - {n for n, part in PART_OF.items() if part == "limits"}
+_copied: Final = attrgetter(*Run.__slots__)  # at once: an adapter makes a view for each call
+_SETTERS: Final = tuple(vars(Run)[name].__set__ for name in Run.__slots__)
 _GATE_OPTIONS: Final = frozenset({"available", "deps"})  # of which gates are made
-_BEGIN_OPTIONS: Final = frozenset({"approvals", "fence", "journal"})  # of which the steps are made before a tool begins
+_BEGIN_OPTIONS: Final = frozenset({"approvals", "durability", "fence", "journal"})  # of which begin steps are made
 
 
 class _MadeRun(Run):
@@ -552,17 +552,17 @@ class RunView(_MadeRun):
     __slots__ = ("_of",)
 
     def __init__(self, run: Run, options: Mapping[str, Any]) -> None:
-        unknown = options.keys() - _OPTIONS
+        unknown = options.keys() - _VIEWED
         if unknown:
             raise TypeError(
-                f"a view of a run has no `{min(unknown)}` of its own; the options are {', '.join(sorted(_OPTIONS))}"
+                f"a view of a run has no `{min(unknown)}` of its own; the options are {', '.join(sorted(_VIEWED))}"
             )
+        for set_option, value in zip(_SETTERS, _copied(run), strict=True):
+            set_option(self, value)
         write = object.__setattr__
-        for set_field, value in zip(_SETTERS, _values_of(run), strict=True):
-            set_field(self, value)
-        for name, value in options.items():
-            write(self, name, value)
         write(self, "_of", run.run)
+        for name, value in _grouped(options, run.channel, run.durability).items():
+            write(self, name, value)
         if not _GATE_OPTIONS.isdisjoint(options):
             write(self, "compiled_gates", None)
         if not _BEGIN_OPTIONS.isdisjoint(options):
@@ -591,20 +591,24 @@ def run_for(given: Run | None, entry: str, *, run_id: str = "", **options: Any) 
         options: Other options of the run.
     """
     if given is not None:
-        return given.view(entry=entry if given.entry == "pipeline" else given.entry, **options)
+        return given.view(**options, **({"entry": entry} if given.channel.entry == DEFAULT_CHANNEL.entry else {}))
     outer = current_run()
     if outer is None:
-        return Run(run_id, entry=entry, **options)
+        return Run(run_id, **_grouped({"entry": entry, **options}, DEFAULT_CHANNEL, DEFAULT_DURABILITY))
     new = {"entry": entry, "available": None, "parent_id": None, "journal": None, "reader": MODEL}
     return outer.view(**{**new, **options})
 
 
-def _is_empty(value: Any) -> bool:
-    return type(value) is tuple and not value
-
-
-def _as_tuple(name: str, given: Any) -> tuple[Any, ...]:
-    try:
-        return tuple(given)
-    except TypeError:
-        raise TypeError(f"{name} of a Run is a list of them, as in {name}=[...], and not {given!r:.80}") from None
+def _grouped(options: Mapping[str, Any], channel: Channel, durability: Durability) -> dict[str, Any]:
+    """Return options of a run, with those of its channel and durability laid over these."""
+    found: dict[str, Any] = {}
+    of_channel: dict[str, Any] = {}
+    of_durability: dict[str, Any] = {}
+    for name, value in options.items():
+        part = PART_OF.get(name)
+        (found if part is None else of_channel if part == "channel" else of_durability)[name] = value
+    if of_channel:
+        found["channel"] = changed(found.get("channel", channel), of_channel)
+    if of_durability:
+        found["durability"] = changed(found.get("durability", durability), of_durability)
+    return found

@@ -1,26 +1,39 @@
-"""Options of a run: its budget, what it has to call, who keeps its calls, and what is shown of errors."""
+"""Options of a run by who reads them: its budget, the channel that its calls come by, and what outlives its process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Any, Literal, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
 from toolcrib import approvals as _approvals
-from toolcrib import record
+from toolcrib import record, schema
+from toolcrib.calls import MODEL, Access, ResultReader
 from toolcrib.hooks import require_number, target_name
 from toolcrib.toolsets import Selectable
 
 __all__ = [
+    "DEFAULT_CHANNEL",
+    "DEFAULT_DURABILITY",
+    "PART_OF",
     "CallJournal",
     "CallLimits",
+    "Channel",
+    "Durability",
     "ErrorPolicy",
     "Requirement",
+    "as_tuple",
+    "changed",
     "must_call",
+    "refuse_unknown",
     "require_options",
-    "require_policies",
 ]
+
+P = TypeVar("P", "Channel", "Durability")
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_STORE_MEND: Final = "a store, as in SqliteApprovalStore('approvals.db')"
 
 ErrorPolicy: TypeAlias = Literal["message", "masked"]
 """What the model is shown of an unexpected exception: its message, or a reference to the log."""
@@ -28,19 +41,25 @@ ErrorPolicy: TypeAlias = Literal["message", "masked"]
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """The budget of a run; None is no limit.
+    """The budget of a run, and what it has to spend it on; None is no limit.
 
     Attributes:
         total: Calls in the run.
         per_tool: Calls of one tool: a number for each of them, or numbers by name.
         concurrency: Executions at a time, in one event loop. What a tool itself calls runs within the tool's execution.
+        requirements: What has to be called before the run is finished; `Run.finish` says what is lacking.
     """
 
     total: int | None = None
     per_tool: int | Mapping[str, int] | None = None
     concurrency: int | None = None
+    requirements: Sequence[Requirement] = ()
 
     def __post_init__(self) -> None:
+        mend = "requirements, as in requirements=[must_call('save')]"
+        requirements = as_tuple("CallLimits", "requirements", self.requirements)
+        object.__setattr__(self, "requirements", requirements)
+        _require_each("CallLimits", "requirements", requirements, Requirement, mend)
         several = dict(self.per_tool).values() if isinstance(self.per_tool, Mapping) else (self.per_tool,)
         require_number("CallLimits", "total", self.total, least=0)
         require_number("CallLimits", "concurrency", self.concurrency, least=1)
@@ -65,8 +84,111 @@ class Requirement:
 
 
 def must_call(tool: Selectable, *, before_finish: bool = True) -> Requirement:
-    """Require that a tool completes in a run: `Run(requirements=(must_call("save"),))`; or give its selector."""
+    """Require that a tool completes in a run: `CallLimits(requirements=[must_call("save")])`; or give its selector."""
     return Requirement(target_name(tool), before_finish)
+
+
+class CallJournal(Protocol):
+    """Keeps each call of a run before it is executed, so that another process knows that it may have been done."""
+
+    async def begin(self, call: Any) -> None:
+        """Keep a `Call` that is about to be executed: its tool runs when this has returned."""
+        ...
+
+
+@dataclass(frozen=True)  # without slots: `changed` copies it for each call of some adapters
+class Channel:
+    """What the calls of a run come by, and what goes back over it. An adapter fills it in; a host seldom has to.
+
+    Attributes:
+        entry: Which way the calls come, for the record.
+        agent: The agent whose turns make the calls, by name.
+        conversation_id: The conversation that the calls are part of, by the host's own id for it: a request shows it.
+        access: What the token of the request allows that makes the calls, and says of its holder; None where there is
+            no token, and no scope is asked for.
+        reader: Who reads the results: a model, unless an adapter or a program does.
+        errors: What a model is shown of a tool's unexpected exception: its `message`, or a reference number alone
+            (`masked`), by which the host finds the exception in the log and the record.
+        hook_errors: What an observer's exception does: `raise` it to the host, or `fail` the call, for an adapter that
+            answers over a protocol.
+        client: The client that makes the calls, where it can be asked for something meanwhile: `ctx.elicit` and others.
+        sample: The host's own answer to `ctx.sample`, where the client has no model for it.
+        question_wait: Seconds that a question of a tool (`ctx.elicit`) waits in `Run.approvals`, where neither client
+            nor approver answers it; 0 where no person reads that store.
+        parent_id: The program or request that makes the calls, for the record; None for the activity that the current
+            code is part of.
+        program_id: The id of the next program of the run, where it has one already; None for a new one.
+        record_words: Whether the sinks are given what the user said, with the next call; a replay under another policy
+            needs it. Arguments and results are theirs in either case, but for what is marked as secret.
+    """
+
+    entry: str = "pipeline"
+    agent: str | None = None
+    conversation_id: str | None = None
+    access: Access | None = None
+    reader: ResultReader = MODEL
+    errors: ErrorPolicy = "message"
+    hook_errors: Literal["raise", "fail"] = "raise"
+    client: schema.ClientLink | None = None
+    sample: Callable[[schema.SampleRequest], Awaitable[schema.Sampled]] | None = None
+    question_wait: float = 60.0
+    parent_id: str | None = None
+    program_id: str | None = None
+    record_words: bool = True
+
+    def __post_init__(self) -> None:
+        if self.errors not in ("message", "masked"):
+            raise ValueError(f"Channel: errors is {self.errors!r:.80}; give 'message' or 'masked'")
+        if self.hook_errors not in ("raise", "fail"):
+            raise ValueError(f"Channel: hook_errors is {self.hook_errors!r:.80}; give 'raise' or 'fail'")
+
+
+@dataclass(frozen=True)  # without slots, as `Channel`
+class Durability:
+    """What is known of the calls of a run outside of its process.
+
+    Attributes:
+        store: The run's `approvals`, where it is to know of calls with an effect, too, which need no approval: an equal
+            call is asked about while one of them is in doubt, or for an hour after one that ended in a process which is
+            gone. A call has an effect unless its tool's `effect` is `none`, `fetch` or `program`, or it is idempotent.
+        journal: Keeps that a call begins before its tool does, for work that outlives its process.
+        begun: What is known of earlier executions, by call id: a person sees it who is asked about a call in doubt. Of
+            one that failed, `failed with` is the error.
+        fence: Awaited right before a tool's first line, also by what runs inside a tool; it does not return where this
+            process may begin nothing any more.
+    """
+
+    store: _approvals.ApprovalStore | None = None
+    journal: CallJournal | None = None
+    begun: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
+    fence: Callable[[], Awaitable[None]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.store is not None:
+            _require("Durability", "store", self.store, _approvals.ApprovalStore, _STORE_MEND)
+
+
+def changed(part: P, changes: Mapping[str, Any]) -> P:
+    """Return the channel or the durability with other options; as `replace` does, and quicker: adapters do for calls.
+
+    Args:
+        part: The channel or the durability.
+        changes: Options of it, by name.
+    """
+    found = object.__new__(type(part))
+    vars(found).update(vars(part))
+    vars(found).update(changes)
+    found.__post_init__()
+    return found
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> NoReturn:
+    """Raise the TypeError for keywords that a run does not have; it says where an option stands that moved."""
+    name = min(given)
+    part = PART_OF.get(name)
+    if part is None:
+        raise TypeError(f"a Run has no option `{name}`; it has {', '.join(known)}")
+    raise TypeError(f"`{name}` is an option of {part}: Run({part}={_PARTS[part].__name__}({name}=...))")
 
 
 class RunOptions(Protocol):
@@ -78,45 +200,44 @@ class RunOptions(Protocol):
     principal: Any
     available: Any
     sinks: Any
-    requirements: Any
+    channel: Any
+    durability: Any
 
 
 def require_options(run: RunOptions) -> None:
     """Check that the options of a run are what they are for; raises TypeError for what would fail its calls later."""
     if run.approver is not None:
         _approvals.require_approver("Run", run.approver)
-    if run.approvals is not None:
-        mend = "a store, as in SqliteApprovalStore('approvals.db')"
-        _require("approvals", run.approvals, _approvals.ApprovalStore, mend)
-    _require("limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)")
-    _require("principal", run.principal, str, "a name")
+    _require("Run", "approvals", run.approvals, _approvals.ApprovalStore, _STORE_MEND)
+    _require("Run", "limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)")
+    _require("Run", "principal", run.principal, str, "a name")
+    if type(run.channel) is not Channel:
+        _require("Run", "channel", run.channel, Channel, "Channel, as in Channel(errors='masked')")
+    if type(run.durability) is not Durability:
+        _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(journal=...)")
     if isinstance(run.available, str):
         raise TypeError(f"Run: available is not a text; give a set of names, as in available={{{run.available!r:.40}}}")
     if run.sinks:
-        _require_each("sinks", run.sinks, record.Sink, "sinks, as in sinks=[ListSink()]")
-    mend = "requirements, as in requirements=(must_call('save'),)"
-    _require_each("requirements", run.requirements, Requirement, mend)
+        _require_each("Run", "sinks", run.sinks, record.Sink, "sinks, as in sinks=[ListSink()]")
 
 
-def require_policies(errors: object, hook_errors: object) -> None:
-    """Check what a run does about errors; raises ValueError for a word that there is not."""
-    for name, given, words in (
-        ("errors", errors, ("message", "masked")),
-        ("hook_errors", hook_errors, ("raise", "fail")),
-    ):
-        if given not in words:
-            raise ValueError(f"Run: {name} is {given!r:.80}; give {words[0]!r} or {words[1]!r}")
+def as_tuple(who: str, name: str, given: Any) -> tuple[Any, ...]:
+    """Return several values as a tuple; raises TypeError for what holds no values."""
+    try:
+        return tuple(given)
+    except TypeError:
+        raise TypeError(f"{name} of a {who} is a list of them, as in {name}=[...], and not {given!r:.80}") from None
 
 
-def _require(name: str, value: object, kind: type, mend: str) -> None:
-    if value is not None and not _fits(value, kind):
-        raise TypeError(f"Run: {name} is not {value!r:.80}; give {mend}")
-
-
-def _require_each(name: str, values: Iterable[object], kind: type, mend: str) -> None:
+def _require_each(who: str, name: str, values: Iterable[object], kind: type, mend: str) -> None:
     for value in values:
         if not _fits(value, kind):
-            raise TypeError(f"Run: {name} has {value!r:.80}; give {mend}")
+            raise TypeError(f"{who}: {name} has {value!r:.80}; give {mend}")
+
+
+def _require(who: str, name: str, value: object, kind: type, mend: str) -> None:
+    if value is not None and not _fits(value, kind):
+        raise TypeError(f"{who}: {name} is not {value!r:.80}; give {mend}")
 
 
 def _fits(value: object, kind: type) -> bool:
@@ -129,9 +250,10 @@ def _is_subclass(cls: type, kind: type) -> bool:
     return issubclass(cls, kind)
 
 
-class CallJournal(Protocol):
-    """Keeps each call of a run before it is executed, so that another process knows that it may have been done."""
-
-    async def begin(self, call: Any) -> None:
-        """Keep a `Call` that is about to be executed: its tool runs when this has returned."""
-        ...
+DEFAULT_CHANNEL: Final = Channel()
+"""The channel of a run that no adapter opened."""
+DEFAULT_DURABILITY: Final = Durability()
+"""The durability of a run that ends with its process."""
+_PARTS: Final[Mapping[str, type[Any]]] = {"limits": CallLimits, "channel": Channel, "durability": Durability}
+PART_OF: Final[Mapping[str, str]] = {one.name: part for part, cls in _PARTS.items() for one in fields(cls)}
+"""The option of a run in which each option of these classes stands, by name."""

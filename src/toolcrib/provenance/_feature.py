@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from toolcrib._arrow import is_table, table_rows
 from toolcrib.calls import Ask, DecisionNote, Rejected, lenient
 from toolcrib.errors import SchemaError, message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
+from toolcrib.jsonschema import properties_of, subschemas
 from toolcrib.pipeline import Call, Run
 from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
@@ -45,6 +47,7 @@ class RunProvenance(FeatureState):
     def __init__(self, policy: Provenance) -> None:
         self.policy, self.memory = policy, Memory()
         self._listed: Toolset | None = None  # whose descriptions it has read
+        self._streamed: dict[str, list[Any]] = {}  # by call, what it has read of its values
 
     def labels_of(self, call: Call) -> ToolLabels:
         """Return what the policy goes by for a call."""
@@ -58,7 +61,7 @@ class RunProvenance(FeatureState):
     # --- what the run reads
 
     def read_descriptions(self, toolset: Toolset, run: Run) -> None:
-        """Have a run read what servers that the host does not trust say of their tools; of the same tools, once."""
+        """Read what servers that the host does not trust say of their tools into a run; of the same tools, once."""
         if self._listed is toolset:
             return
         self._listed = toolset
@@ -84,7 +87,7 @@ class RunProvenance(FeatureState):
                 self._read_result(given.call, given)
             case "value":
                 self._read_value(given.call, given.value)
-            case "refusal" if _is_of_hook(given.call.outcome):
+            case "refusal" if given.call is not None and _is_of_hook(given.call.outcome):
                 self._read_untrusted(given, given.value)
             case "description":
                 self._read_untrusted(given, {"description": given.value})
@@ -109,36 +112,49 @@ class RunProvenance(FeatureState):
         """
         memory, labels = self.memory, self.labels_of(call)
         memory.expect_result(call.id, call.name)
-        arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
         value, source = given.value, labels.source
+        kept = getattr(call.outcome, "kept", None)
+        if kept is not None:
+            memory.handles.add(kept.handle)
+        if self._has_streamed(call.id, value):
+            return
         if given.origin == "error":
             value, source = {"error": "" if call.error is None else message_of(call.error)}, "untrusted"
         elif given.origin == "hook":
             source = "untrusted"  # it may be a copy of anybody's words
-        kept = getattr(call.outcome, "kept", None)
-        if kept is not None:
-            memory.handles.add(kept.handle)
         if source is None and labels.effect == "program":
             source = "untrusted" if memory.reads_others else None  # it may have made something else of what it read
-        elif source is None and "handle" in arguments and arguments["handle"] not in memory.handles:
+        elif source is None and _handle_of(call) not in (None, *memory.handles):
             source = "untrusted"  # an earlier run has read it, and this one has not
-        if source is None:
-            return
-        readers, echoes = labels.readers, labels.effect not in _READING
-        self._read_shapes(
-            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, readers, echoes=echoes)
-        )
+            labels = replace(labels, readers=() if self._has_private(call) else None)
+        if source is not None:
+            self._keep(call, value, source, labels)
 
     def _read_value(self, call: Call, value: Any) -> None:
         """Read a value of a stream before its result is known: by the labels of the tool, unless they need that."""
-        labels, memory = self.labels_of(call), self.memory
-        source: Source = "untrusted" if labels.source is None or callable(labels.source) else labels.source
+        labels, streamed = self.labels_of(call), self._streamed.setdefault(call.id, [])
         if labels.effect == "program" and labels.source is None:
             return  # the calls of the program are read as they are made
+        source: Source = "untrusted" if labels.source is None or callable(labels.source) else labels.source
+        self._keep(call, value, source, labels, f"[{len(streamed)}]")
+        streamed.append(value)
+
+    def _has_streamed(self, id: str, value: Any) -> bool:
+        """Return whether a result is the values of a stream that were read as they came."""
+        read, items = self._streamed.pop(id, []), cast("list[Any]", value) if isinstance(value, list) else []
+        return bool(read) and len(read) == len(items) and all(a is b for a, b in zip(read, items, strict=True))
+
+    def _has_private(self, call: Call) -> bool:
+        """Return whether a tool of the call's toolset has results that few may read."""
+        entries = call.toolset.entries
+        return any(self._labels(name, each, call.run).readers is not None for name, each in entries.items())
+
+    def _keep(self, call: Call, value: Any, source: Source, labels: ToolLabels, at: str = "") -> None:
+        """Keep a result of a call, or a value of a stream at its place."""
+        memory, echoes = self.memory, labels.effect not in _READING
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
-        self._read_shapes(
-            value, lambda shapes: memory.read(call.name, call.id, arguments, shapes, source, labels.readers)
-        )
+        keep = partial(memory.read, call.name, call.id, arguments, source=source, readers=labels.readers)
+        self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at))
 
     def _read_untrusted(self, given: ModelInput, value: Any) -> None:
         """Read what nobody has labelled: it is a stranger's."""
@@ -356,20 +372,11 @@ def _marked(tool: Tool[..., Any], mark: type) -> frozenset[str]:
 
 def _fields(tool: Tool[..., Any]) -> frozenset[str]:
     """Return the names of all properties in the schema of the arguments."""
-    found: set[str] = set()
     try:
-        parts: list[Any] = [tool.spec.parameters]
+        parts = subschemas(tool.spec.parameters)
     except SchemaError:  # a host may pass what has no schema
         return frozenset()
-    while parts:
-        part = parts.pop()
-        if isinstance(part, dict):
-            inner = cast("dict[str, Any]", part)
-            found.update(inner.get("properties", ()))
-            parts += inner.values()
-        elif isinstance(part, list):
-            parts += cast("list[Any]", part)
-    return frozenset(found)
+    return frozenset(name for part in parts for name in properties_of(part))
 
 
 def _without_defaults(tool: Tool[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -395,6 +402,11 @@ def _is_of_hook(outcome: Any) -> bool:
     """Return whether an outcome is what a hook says, which may be anybody's words, and no refusal of a policy."""
     is_rejected = isinstance(outcome, Rejected) and outcome.source == "hook"
     return is_rejected and not outcome.reason.startswith(_REFUSAL)
+
+
+def _handle_of(call: Call) -> Any:
+    """Return the kept result that a call reads; None for one that reads none."""
+    return call.shown_arguments.get("handle") if call.received.origin == "model" else None
 
 
 def _json_in(value: Any) -> Any:

@@ -77,13 +77,13 @@ class Memory(Origins):
         return program in self._early
 
     def expect(self, key: str) -> bool:
-        """Note that what has this key is read now, or is not to be read; False when that was known."""
+        """Record that what has this key is read now, or is not to be read; False when that was known."""
         is_new = key not in self._expected
         self._expected.add(key)
         return is_new
 
     def expect_result(self, call_id: str, tool: str) -> None:
-        """Note that the result of a call is read where the call is made."""
+        """Record that the result of a call is read where the call is made."""
         self._results.setdefault((call_id, tool), "")
 
     def is_expected(self, call_id: str, tool: str, key: str) -> bool:
@@ -102,14 +102,14 @@ class Memory(Origins):
         return known in ("", key)
 
     def warn(self, call_id: str, *, untrusted: bool, private: bool) -> None:
-        """Note that the result of a call, before it is read, is untrusted or private, beyond what its tool declares."""
+        """Mark the result of a call, before it is read, as untrusted or private, beyond what its tool declares."""
         if untrusted or private:
             self.is_whole = False
             before = self._warned.get(call_id, (False, False))
             self._warned[call_id] = untrusted or before[0], private or before[1]
 
     def wait(self, work: Callable[[], None]) -> None:
-        """Have something read later, by `settle`, which has to come before any question of origin."""
+        """Defer a reading to `settle`, which has to come before any question of origin."""
         self._waiting.append(work)
 
     @property
@@ -134,6 +134,7 @@ class Memory(Origins):
         readers: Collection[str] | None = None,
         *,
         echoes: bool = False,
+        at: str = "",
     ) -> None:
         """Keep a result, as JSON shapes, with what its tool declares of it.
 
@@ -148,6 +149,7 @@ class Memory(Origins):
             source: How far the result can be trusted.
             readers: To whom it may be sent, by the values of deciding arguments; None for all.
             echoes: Whether values that the tool was given, and that it says again, stay whose they were.
+            at: Where it stands in the result, of a value of a stream: `[2]`.
         """
         labels = source(arguments, result) if callable(source) else source
         given = [(value, self.origin(value)) for _, value in islice(_leaves(arguments), _MOST_VALUES)]
@@ -156,21 +158,25 @@ class Memory(Origins):
             labels = "untrusted"
         written = {word for text in unknown for word in words_in(text)}  # which an effect may say again
         own = {key_of(value) for value, origin in given if echoes and origin.kind not in ASKED}
-        untrusted, private = self._warned.pop(call_id, (False, False))
+        untrusted, private = self._warned.get(call_id, (False, False))
         labels, readers = "untrusted" if untrusted else labels, () if private else readers
         about = next((cut(str(value)) for value, _ in given), "")
         place = f"`{tool}`{f' ({about})' if about else ''}"
         allowed = None if readers is None else frozenset(map(flat, readers))
-        for path, held, trust in labelled(result, labels):
+        for path, held, trust in labelled(result, labels, at):
             text = held if isinstance(held, str) else number_text(held) if isinstance(held, float) else str(held)
             if written and trust != "untrusted" and not written.isdisjoint(words_in(flat(text))):
                 trust = "untrusted"
             self._left -= len(text)
-            if self._left < 0:
+            if self._left < 0 and (allowed is None or self._private.is_full):
                 return
             number, kind = len(self._sources), cast("OriginKind", "untrusted" if trust == "untrusted" else "trusted")
             origin = Origin(kind, tool, call_id, about, path)
             self._sources.append(Piece(origin, text, arguments, is_beside=trust == "beside"))
+            if allowed is not None:
+                self._private.add(plain_text(text), number, allowed)
+            if self._left < 0:
+                continue  # what may not be sent is found all the same
             if trust != "untrusted":
                 self._find_washed(text)
                 self._trusted.add(text, number)
@@ -179,11 +185,9 @@ class Memory(Origins):
                 self._read_from[place] = None
                 if own:
                     self._echoes[number] = own
-            if allowed is not None:
-                self._private.add(plain_text(text).lower(), number, allowed)
 
     def write(self, origin: Origin, arguments: Mapping[str, Any], content: frozenset[str]) -> None:
-        """Note what a call with an effect writes: where it is read again, it is no more trusted than it is now.
+        """Record what a call with an effect writes: where it is read again, it is no more trusted than it is now.
 
         Addresses, links and numbers that only the model knows from where are kept as a stranger's; so is each word of
         what decides. The words of what is said are unknown where they come back.
@@ -211,7 +215,7 @@ class Memory(Origins):
                 self._sources.append(piece)
 
     def lose(self) -> None:
-        """Note that it read text of others which is not here: from now on no result counts as trusted."""
+        """Record that it read text of others which is not here: from now on no result counts as trusted."""
         self._left, self.is_whole = -1, False
 
     @property
@@ -248,18 +252,22 @@ class Memory(Origins):
         is_anchored = not self._reads_others or (is_named and not leaves)
         whole, asked = self._whole_lists(effect, arguments), ASKED_INSIDE if effect in INSIDE else ASKED
         for path, value in deciding:
-            shown, passed = _shown(value), list[Question]()
+            shown, passed = _shown(value), list[Origin]()
             is_wanted = argument_of(path) in whole or (is_named and value is True)
             for origin in [Origin("user")] if is_wanted else self._origins_for(effect, path, value, tool):
-                mark = origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
-                question = Question.of(path, cut(shown), origin, mark)
+                mark = _mark(origin, tool, path, shown)
                 is_passed = not mark or mark in self._approved
                 is_anchored = is_anchored or is_passed
-                (passed if is_passed or origin.kind not in asked else questions).append(question)
+                if is_passed or origin.kind not in asked:
+                    passed.append(origin)
+                else:
+                    questions.append(Question.of(path, cut(shown), origin, mark))
             if settled is not None and passed and (not questions or questions[-1].path != path):
-                settled.append(max(passed, key=lambda each: each.kind in ASKED))
+                least = max(passed, key=lambda each: each.kind in ASKED)
+                settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
         if effect not in INSIDE:
-            questions += self._asked_of_what_leaves(tool, deciding, said)
+            questions += self._asked_of_links(tool, said)
+            questions += self._asked_of_private_values(tool, arguments, deciding)
         if not questions and not is_anchored and not self._has_users(said, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
@@ -339,7 +347,7 @@ class Memory(Origins):
             return False
         object = r"[^\w.?!]+(?:\w+[^\w.?!]+){0,3}".join(map(re.escape, ["", *rest]))
         it = rf"(?:{object}|[^\w.?!]+(?:it|them))" if rest else ""
-        return self._user.matches(rf"(?<!not )(?<!n't )(?<!never )\b{re.escape(verb)}{it}\b")
+        return self._user.wants(rf"\b{re.escape(verb)}{it}\b")
 
     def _whole_lists(self, effect: Effect, arguments: Mapping[str, Any]) -> set[str]:
         """Return the arguments that are all the values of a field of a trusted result: nobody has chosen among them."""
@@ -350,14 +358,14 @@ class Memory(Origins):
             if len(given) < len(items):
                 continue
             number, _ = next(self._trusted.places(min(given)), (-1, 0)) if len(given) > 1 else (-1, 0)
-            if number >= 0 and not self._sources[number].is_beside and given == set(self._column(number)):
+            if number >= 0 and not self._sources[number].is_beside and self._is_column(number, given):
                 found.add(name)
         return found
 
     def _names_flag(self, path: str) -> bool:
-        """Return whether the user wrote the name of what is true."""
+        """Return whether the user wrote, and did not deny, the name of what is true."""
         words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
-        return all(len(word) > 1 and self._user.find(word) is not None for word in words) and bool(words)
+        return all(len(word) > 1 and self._user.wants(rf"\b{re.escape(word)}\b") for word in words) and bool(words)
 
     def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
         """Return whether what is said shows the user's will, which a date or a number alone does not.
@@ -372,10 +380,8 @@ class Memory(Origins):
                 return True
         return False
 
-    def _asked_of_what_leaves(
-        self, tool: str, deciding: Sequence[tuple[str, Any]], said: Sequence[tuple[str, str]]
-    ) -> Iterator[Question]:
-        """Yield links and addresses of others in what is said, and private values that go to others than readers."""
+    def _asked_of_links(self, tool: str, said: Sequence[tuple[str, str]]) -> Iterator[Question]:
+        """Yield links and addresses of others in what is said."""
         for path, text in said:
             for number, link in enumerate(dict.fromkeys(links_in(text))):
                 if number == _MOST_LINKS:
@@ -384,14 +390,23 @@ class Memory(Origins):
                 for origin in self.cover(link):
                     if origin.kind in ASKED:
                         yield from self._asked_unless_approved(tool, path, link, origin)
+
+    def _asked_of_private_values(
+        self, tool: str, arguments: Mapping[str, Any], deciding: Sequence[tuple[str, Any]]
+    ) -> Iterator[Question]:
+        """Yield private values that go to others than their readers: in a value, in a key, or in several values."""
         if self._private.is_full:
             yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
+        if not self._private:
+            return
         receivers = {flat(str(value)) for _, value in deciding if _has_words(value)}
-        for path, value in (*deciding, *said):
-            for held, number, readers in self._private.within(plain_text(str(value)).lower()):
-                if not receivers or not receivers <= readers:
+        found = set[str]()
+        for path, text, is_joined in _texts_that_leave(arguments):
+            for held, number, readers in self._private.within(plain_text(text), receivers):
+                if not (is_joined and held in found):
                     origin = replace(self._sources[number].located(), kind="private")
                     yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
+                found.add(held)
 
     def _asked_unless_approved(
         self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
@@ -416,27 +431,47 @@ class Memory(Origins):
                 self._approved.add(unknown.mark(tool, argument_of(path), _shown(value)))
 
 
+def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
+    """Return the mark of a value in an argument; empty where its origin is not asked about."""
+    return origin.mark(tool, argument_of(path), shown) if origin.kind in ASKED else ""
+
+
 def _too_many(tool: str) -> list[Question]:
     why = f"`{tool}` is given more values than can be looked up ({_MOST_VALUES:,})"
     return [Question("", "", why, kind) for kind in _ANY]
 
 
-def _leaves(value: Any, path: str = "", *, with_flags: bool = False) -> Iterator[tuple[str, Any]]:
+def _leaves(
+    value: Any, path: str = "", *, with_flags: bool = False, with_keys: bool = False
+) -> Iterator[tuple[str, Any]]:
     """Yield the texts and numbers of a JSON value, with their paths.
 
     Args:
         value: The value.
         path: Where it is.
         with_flags: Whether true, false, nothing and what is empty are among them; they have no source.
+        with_keys: Whether the keys of objects are among them, each with the path of its object.
     """
     if isinstance(value, Mapping) and (value or not with_flags or not path):
         for key, held in cast("Mapping[str, Any]", value).items():
-            yield from _leaves(held, f"{path}.{key}" if path else str(key), with_flags=with_flags)
+            if with_keys and path:
+                yield path, str(key)
+            below = f"{path}.{key}" if path else str(key)
+            yield from _leaves(held, below, with_flags=with_flags, with_keys=with_keys)
     elif isinstance(value, list) and (value or not with_flags):
         for number, held in enumerate(cast("list[Any]", value)):
-            yield from _leaves(held, f"{path}[{number}]", with_flags=with_flags)
+            yield from _leaves(held, f"{path}[{number}]", with_flags=with_flags, with_keys=with_keys)
     elif with_flags or _has_words(value):
         yield path, value
+
+
+def _texts_that_leave(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the values and keys of arguments as texts, each with its path; then all of them joined, and all values."""
+    texts = [(path, str(value)) for path, value in _leaves(arguments, with_keys=True)]
+    yield from ((path, text, False) for path, text in texts)
+    if len(texts) > 1:
+        yield texts[-1][0], " ".join(text for _, text in texts), True
+        yield texts[-1][0], " ".join(str(value) for _, value in _leaves(arguments)), True
 
 
 def _has_words(value: Any) -> bool:

@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Final, Literal, cast
 
 from toolcrib.provenance._kinds import Component, components, number_of, phrases, without_moments
@@ -101,7 +102,8 @@ class Origins:
         text = key_of(value)
         number = number_of(text) if isinstance(text, str) else text
         if number is not None or not isinstance(text, str):
-            return [self._origin_of_number(number or 0.0)]
+            is_plain = not isinstance(value, str) or value.isascii()
+            return [self._origin_of_number(number or 0.0) if is_plain else Origin("model", part=str(text))]
         whole = self._origin_of_text(text)
         if not self._reads_others:
             return [Origin("derived") if whole is None else whole]
@@ -126,7 +128,7 @@ class Origins:
         return found is not None and found.kind == "trusted"
 
     def _find_washed(self, text: str) -> None:
-        """Note the words of a trusted text that come back from where the model had written them, and are new."""
+        """Find the words of a trusted text that come back from where the model had written them, and are new."""
         if self._written.isdisjoint(words_in(flat(text))):
             return
         for piece in filter(self._is_new, dict.fromkeys(pieces_of(flat(text)))):
@@ -332,23 +334,38 @@ class Origins:
         same = (each for each in nearby if each.origin.call_id == origin.call_id)
         return [each for each in same if _record_of(each.origin.path) == record]
 
-    def _column(self, number: int) -> list[str]:
-        """Return the trusted values that a result has in the field of a value; nothing of a large result."""
-        origin = self._sources[number].origin
-        first, last = max(0, number - _MOST_OF_RESULT), number + _MOST_OF_RESULT
-        pieces = [each for each in self._sources[first:last] if each.origin.call_id == origin.call_id]
-        field = _INDEX.sub("[]", origin.path)
-        trusted = (each for each in pieces if each.origin.kind == "trusted")
-        column = [flat(each.text) for each in trusted if _INDEX.sub("[]", each.origin.path) == field]
-        return column if len(pieces) < _MOST_OF_RESULT else []
+    def _column(self, number: int) -> Iterator[str]:
+        """Yield the trusted values that a result has in the field of a value, those next to it first."""
+        field = _INDEX.sub("[]", self._sources[number].origin.path)
+        last = field.rpartition("]")[2]
+        for each in self._of_result(number):
+            path = each.origin.path
+            if path.endswith(last) and each.origin.kind == "trusted" and _INDEX.sub("[]", path) == field:
+                yield flat(each.text)
+
+    def _of_result(self, number: int) -> Iterator[Piece]:
+        """Yield the values of the result that a value is in, in no order; up to 5,000 before and behind it."""
+        call_id, size = self._sources[number].origin.call_id, len(self._sources)
+        for places in (range(number, min(number + _MOST_OF_RESULT, size)), range(number - 1, -1, -1)[:_MOST_OF_RESULT]):
+            pieces = (self._sources[place] for place in places)
+            yield from takewhile(lambda each: each.origin.call_id == call_id, pieces)
 
     def _is_record_number(self, value: Any) -> bool:
         """Return whether a whole number tells the records of a trusted result apart, and no stranger wrote it."""
         number = None if self.is_full or not isinstance(value, int) else self._trusted.numbers.get(value)
         if number is None or value in self._untrusted.numbers:
             return False
-        column = self._column(number)
+        column = list(self._column(number))
         return len(set(column)) == len(column) > 1 and all(each.isdecimal() for each in column)
+
+    def _is_column(self, number: int, given: Set[str]) -> bool:
+        """Return whether texts are all that a result has in the field of a value."""
+        found = set[str]()
+        for each in self._column(number):
+            if each not in given:
+                return False
+            found.add(each)
+        return len(found) == len(given)
 
     def _is_pointer(self, piece: Piece) -> bool:
         """Return whether a trusted value of a record says which record the user means.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Set
 from itertools import islice, pairwise
 from typing import Final
 
-from toolcrib.provenance._kinds import without_moments
+from toolcrib.provenance._kinds import dates_in, without_moments
 from toolcrib.provenance._texts import flat, words_in
 
 __all__ = ["PrivateValues"]
@@ -15,84 +16,189 @@ __all__ = ["PrivateValues"]
 _LEAST: Final = 4  # characters of a word that counts
 _MOST_PIECES: Final = 500_000  # of one run
 _MOST_FOUND: Final = 16  # in one text
-_DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){5,}")
+_DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
+_MARKUP: Final = re.compile(r"</?[a-z][^<>]{0,80}>")
 _FEWEST_DIGITS: Final = 6  # that stand in a row, whatever is between them
-_JOINED: Final = 16  # letters of words without anything between them
+_JOINED: Final = 12  # letters of words without anything between them
+_SHORTEST_JOINED: Final = 8  # letters of a value that is looked for as a whole
+_MOST_SHORT: Final = 4  # words of a value without a longer one
+_FEWEST_LETTERS: Final = 5  # of such a value; with a digit three
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{3,}")
+_CHARACTERS: Final = (3, 4)  # that stand side by side where there is nothing between words
+_FILLERS: Final = frozenset(
+    [
+        "about",
+        "after",
+        "also",
+        "been",
+        "before",
+        "could",
+        "does",
+        "from",
+        "have",
+        "into",
+        "just",
+        "only",
+        "over",
+        "said",
+        "says",
+        "should",
+        "some",
+        "than",
+        "that",
+        "their",
+        "them",
+        "then",
+        "there",
+        "they",
+        "this",
+        "were",
+        "what",
+        "when",
+        "which",
+        "will",
+        "with",
+        "would",
+        "your",
+    ]
+)
+_HIDDEN: Final = "+#=~@"  # a piece that begins so is not the text of words
 
 
 class PrivateValues:
     """Values that few may read; to find those that a text has takes time by the length of the text alone.
 
-    A value is found by each of its numbers and identifiers, and by each two of its longer words that follow each other,
-    whatever short words and marks are between them. Of a value with a single longer word, that word is a piece. So are
-    six digits in a row, however they are grouped, and words that are joined without a space.
-
-    Attributes:
-        is_full: Whether there were more pieces than are kept.
+    A value is found by each of its numbers, dates and identifiers, and by each two of its longer words that follow each
+    other, whatever short words and marks are between them. Of a value with a single longer word, that word is a piece;
+    of one without any, the whole. So are six digits in a row, however they are grouped, all digits of a shorter number,
+    words that are joined or parted elsewhere, and characters side by side in a script without spaces.
     """
 
-    __slots__ = ("_pieces", "is_full")
+    __slots__ = ("_has_short", "_lengths", "_pieces", "is_full")
 
     def __init__(self) -> None:
         self._pieces: dict[str, tuple[int, frozenset[str]]] = {}
+        self._lengths: set[int] = set()  # of what is joined
+        self._has_short = False
         self.is_full = False
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
     def add(self, text: str, number: int, readers: frozenset[str]) -> None:
-        """Keep a flat text, what it is from, and who may read it."""
+        """Keep a text in the form of `plain_text`, what it is from, and who may read it."""
+        text = _folded(text)
         words = _long_words(text)
-        alone = words if len(words) == 1 else [word for word in words if _is_identifier(word)]
-        for piece in (*alone, *(f"{a} {b}" for a, b in pairwise(words)), *_digits_in(text), *_joined_words(text)):
+        alone = words if len(words) == 1 else [word for word in words if _has_digit(word)]
+        short = "" if words else _short_value(text)
+        pieces = (*alone, *_pairs(words), *_digits_in(text), *_dates(text), *_characters(text, whole=True))
+        for piece in (*pieces, *_joined_words(text), *([short] if short else ())):
             if len(self._pieces) >= _MOST_PIECES:
                 self.is_full = True
                 return
             _, known = self._pieces.get(piece, (number, readers))
             self._pieces[piece] = number, known & readers
+            if piece[0] == "+":
+                self._lengths.add(len(piece) - 1)
+        self._has_short = self._has_short or bool(short)
 
-    def within(self, text: str) -> Iterator[tuple[str, int, frozenset[str]]]:
-        """Yield the pieces that a text has, in the form of `plain_text`, each with what it is from and its readers."""
+    def within(self, text: str, receivers: Set[str]) -> Iterator[tuple[str, int, frozenset[str]]]:
+        """Yield the pieces that a text has and that may not be sent to receivers: what each is from, and its readers.
+
+        Args:
+            text: The text, in the form of `plain_text`.
+            receivers: To whom it goes; everybody, where there are none.
+        """
         if not self._pieces:
             return
+        text = _MARKUP.sub(" ", _folded(text))
         words = _long_words(text)
-        joined = (word for word in words if len(word) >= _JOINED)
-        found = (
-            *words,
-            *(f"{a} {b}" for a, b in pairwise(words)),
-            *_digits_in(text),
-            *(f"+{word[at : at + _JOINED]}" for word in joined for at in range(len(word) - _JOINED + 1)),
-        )
-        known = dict.fromkeys(piece for piece in found if piece in self._pieces)
+        found = (*words, *_pairs(words), *_digits_in(text), *_dates(text), *_characters(text), *self._looked_for(text))
+        known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
         sources: set[int] = set()
         for piece in islice(known, _MOST_FOUND):
             number, readers = self._pieces[piece]
-            if piece[0] != "+" or number not in sources:  # of what is joined, one piece shows the value
-                yield piece.removeprefix("+"), number, readers
+            if piece[0] not in _HIDDEN or number not in sources:  # of what is joined, one piece shows the value
+                yield piece.lstrip(_HIDDEN), number, readers
             sources.add(number)
+
+    def _is_kept_from(self, receivers: Set[str], piece: str) -> bool:
+        _, readers = self._pieces.get(piece, (0, receivers))
+        return not receivers <= readers or (not receivers and piece in self._pieces)
+
+    def _looked_for(self, text: str) -> Iterator[str]:
+        """Yield what a text has of joined words, in the lengths that are known, and of values of short words."""
+        words = words_in(text.replace("_", " "))
+        joined = "".join(words)
+        for length in self._lengths:
+            yield from (f"+{joined[at : at + length]}" for at in range(len(joined) - length + 1))
+        for count in range(1, _MOST_SHORT + 1) if self._has_short else ():
+            yield from (f"={''.join(words[at : at + count])}" for at in range(len(words) - count + 1))
+
+
+def _folded(text: str) -> str:
+    """Return a text without accents and capitals."""
+    if not text.isascii():
+        text = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
+    return text.casefold()
 
 
 def _long_words(text: str) -> list[str]:
-    return [word for word in words_in(text.replace("_", " ")) if len(word) >= _LEAST]
+    return [word for word in words_in(text.replace("_", " ")) if len(word) >= _LEAST and word not in _FILLERS]
+
+
+def _pairs(words: list[str]) -> Iterator[str]:
+    return (f"{a} {b}" for a, b in pairwise(words))
+
+
+def _short_value(text: str) -> str:
+    """Return a value without a longer word as a piece, such as a number or a name; empty where anybody may write it."""
+    words = words_in(text.replace("_", " "))
+    joined = "".join(words)
+    is_telling = len(joined) > 2 if _has_digit(text) else len(words) > 1 and len(joined) >= _FEWEST_LETTERS
+    return f"={joined}" if is_telling and len(words) <= _MOST_SHORT else ""
 
 
 def _digits_in(text: str) -> Iterator[str]:
-    """Yield each six digits that stand in a row, whatever is between them; dates and times are none."""
+    """Yield each six digits that stand in a row, whatever is between them, or all of four or five.
+
+    Dates and times are none.
+    """
     for run in _DIGITS.findall(without_moments(flat(text))):
         digits = "".join(char for char in run if char.isdigit())
+        if len(digits) < _FEWEST_DIGITS:
+            yield f"#{digits}"
         for at in range(len(digits) - _FEWEST_DIGITS + 1):
-            yield f"+{digits[at : at + _FEWEST_DIGITS]}"
+            yield f"#{digits[at : at + _FEWEST_DIGITS]}"
+
+
+def _dates(text: str) -> Iterator[str]:
+    return (f"@{month}-{day}" for _, month, day in dates_in(flat(text)))
+
+
+def _characters(text: str, *, whole: bool = False) -> Iterator[str]:
+    """Yield characters that stand side by side in a script without spaces.
+
+    Args:
+        text: The text.
+        whole: Whether only as many as can be had are wanted: fewer characters stand side by side by chance.
+    """
+    for run in _UNSPACED.findall(text) if not text.isascii() else ():
+        for size in (min(_CHARACTERS[-1], len(run)),) if whole else _CHARACTERS:
+            yield from (f"~{run[at : at + size]}" for at in range(len(run) - size + 1))
 
 
 def _joined_words(text: str) -> Iterator[str]:
-    """Yield the letters from the beginning of each word on, with nothing between words."""
+    """Yield the letters from the beginning of each word on, with nothing between words; of a short text all."""
     words = words_in(text.replace("_", " "))
     joined, at = "".join(words), 0
+    if len(words) > 1 and _SHORTEST_JOINED <= len(joined) < _JOINED:
+        yield f"+{joined}"
     for word in words:
         if at + _JOINED <= len(joined):
             yield f"+{joined[at : at + _JOINED]}"
         at += len(word)
 
 
-def _is_identifier(word: str) -> bool:
+def _has_digit(word: str) -> bool:
     return any(char.isdigit() for char in word)

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
+from functools import reduce
 from itertools import islice
 from typing import Final
 
@@ -18,6 +19,7 @@ _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
 _TRIES: Final = 24  # chunks that are looked through for one value
 _TRIES_OF_OTHERS: Final = 200  # the same in texts of others, where a value that may be there counts as found
+_FAR_MORE: Final = 16  # times as many: then each is looked up
 _NOWHERE: Final[Sequence[int]] = ()
 _WORD: Final = re.compile(r"\w+")
 _GAP: Final = re.compile(r"[ -]")
@@ -27,6 +29,14 @@ _LOOKED_THROUGH: Final = 20_000  # characters of a text
 _DIGIT: Final = re.compile(r"\d")
 _YEAR: Final = re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w,]|\.\d)|(?<!\d)(?:19|20)\d\d(?=-\d\d-\d\d)")
 _COMPOUND: Final = re.compile(r"\w+(?:[^\w\s<>()\[\]{}\"'`|,;]+\w+)+")  # an address, a path, a link, an identifier
+_SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
+_CLAUSE_END: Final = re.compile(r"[,.!?;](?:\s|$)")
+_DENIAL: Final = re.compile(
+    r"n['\u2019]t\b|\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|without|avoid|refrain|refuse|except|unless"
+    r"|instead|rather|forbid|forbidden|prevent|if|how|what|why|whether|nicht|kein|keine|nie|niemals|pas|jamais|nunca|non"
+    r"|niet|nooit|inte)\b"
+)
+_ATEXT: Final = frozenset("!#$%&'*+-/=?^_`{|}~")  # of what stands before `@` in an address
 _JOINT: Final = re.compile(r"[:=/?&#]+")
 _MARK: Final = re.compile(r"(?<![^\s'\"`(])[^\w\s'\"`(),;]+(?![^\s'\"`),;])")
 
@@ -164,22 +174,40 @@ class TextIndex:
         )
 
     def has_grouped(self, value: str) -> bool:
-        """Return whether a text has a long value with a digit, such as an account's, be it written in groups or not."""
-        letters = _GAP.sub("", value)
-        if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or _DIGIT.search(letters) is None:
-            return False
-        return self.matches(rf"(?<!\w){'[ -]?'.join(map(re.escape, letters))}(?!\w)")
+        """Return whether a text has a long number, such as an account's, be it written in groups or not.
 
-    def matches(self, pattern: str) -> bool:
-        """Return whether a text has what a pattern fits, of flat texts."""
-        found = re.compile(pattern)
+        At least half of it are digits: words that are written in one are another word.
+        """
+        letters = _GAP.sub("", value)
+        if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or not letters.isalnum():
+            return False
+        if 2 * sum(map(str.isdigit, letters)) < len(letters):
+            return False
+        found = re.compile(rf"(?<!\w){'[ -]?'.join(letters)}(?!\w)")
         return any(found.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
+
+    def wants(self, pattern: str) -> bool:
+        """Return whether a text has what a pattern fits, in a sentence that neither denies nor asks it."""
+        found = re.compile(pattern)
+        for plain, *_ in self._texts[:_TRIES]:
+            for match in found.finditer(plain, 0, _LOOKED_THROUGH):
+                before = _SENTENCE_END.split(plain[: match.start()])[-1]
+                behind = _CLAUSE_END.split(plain[match.start() :], maxsplit=1)[0]
+                if _DENIAL.search(f"{before}{behind}") is None:
+                    return True
+        return False
+
+    def _chunks_with(self, words: Collection[str]) -> Iterator[int]:
+        """Return the chunks that have all of some words, in order."""
+        lists = [self._places.get(word, _NOWHERE) for word in words]
+        if not all(lists):
+            return iter(())
+        found, *others = sorted(lists, key=len) or [_NOWHERE]
+        return iter(reduce(_among, others, found))
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield what each text with a value is from, and the line where it stands there; of many texts the first."""
-        words = set(_WORD.findall(value))
-        lists = sorted((self._places.get(word, _NOWHERE) for word in words), key=len)
-        chunks = (chunk for chunk in lists[0] if all(_has(each, chunk) for each in lists[1:])) if lists else iter(())
+        chunks = self._chunks_with(set(_WORD.findall(value)))
         tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
         for chunk in islice(chunks, tries):
             at, start = self._chunks[chunk]
@@ -196,10 +224,16 @@ class TextIndex:
                 yield self._texts[self._chunks[more][0]][3], 0  # it may be there
 
 
-def _has(chunks: Sequence[int], chunk: int) -> bool:
-    """Return whether chunks that are in order have one."""
-    at = bisect_left(chunks, chunk)
-    return at < len(chunks) and chunks[at] == chunk
+def _among(chunks: Sequence[int], others: Sequence[int]) -> Sequence[int]:
+    """Return those of chunks that are among others, which are more; both are in order, and so are they."""
+    if len(others) < len(chunks) * _FAR_MORE:
+        return sorted(set(chunks).intersection(others))
+    found = list[int]()
+    for chunk in chunks:
+        at = bisect_left(others, chunk)
+        if at < len(others) and others[at] == chunk:
+            found.append(chunk)
+    return found
 
 
 def _stands_in(value: str, plain: str, cased: str, start: int, end: int, *, loose: bool) -> bool:
@@ -224,7 +258,9 @@ def _is_alone(plain: str, cased: str, start: int, end: int) -> bool:
     before, after, then = plain[max(0, start - 1) : start], plain[end : end + 1], plain[end + 1 : end + 2]
     if before and (before.isalnum() or before in "@._-+\\&~"):
         return False
-    if after and (after.isalnum() or after in "@_\\"):
+    if before in _ATEXT and plain[start - 2 : start - 1].isalnum() and "@" in plain[start:end].partition(" ")[0]:
+        return False
+    if after and (after.isalnum() or after in "@_\\~+$^"):
         return False
     if after and after in "./-:?#=&%" and then.isalnum():
         return after == "." and cased[end + 1 : end + 2].isupper()  # a sentence begins without a space before it

@@ -36,7 +36,7 @@ def current_activity() -> str | None:
 
 def parent_of(run: RecordedRun) -> str | None:
     """Return what makes the calls of a run: what it was given as its parent, or what the current code goes on in."""
-    return _here.get() if run.parent_id is None else run.parent_id
+    return _here.get() if run.channel.parent_id is None else run.channel.parent_id
 
 
 class Within:
@@ -186,7 +186,7 @@ def trace_activity(
     if not several or not activity_sinks(several):
         return None
     made = ActivityTrace(kind, name, run, activity_id or f"{kind}_{uuid4().hex}", several)
-    made.opened({**about(), "run_id": run.id, "entry": run.entry})
+    made.opened({**about(), "run_id": run.id, "entry": run.channel.entry})
     return made
 
 

@@ -65,11 +65,11 @@ class BatchSink:
         self._listeners: list[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def emit(self, event: CallEvent) -> None:
-        """Take an event of a call."""
+        """Write an event of a call."""
         self._take(event)
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take an event of an activity."""
+        """Write an event of an activity."""
         self._take(event)
 
     def flush(self) -> None:
@@ -222,7 +222,7 @@ class BatchSink:
     # --- forks, which a connection does not outlive
 
     def before_fork(self) -> None:
-        """Let the batch that is being written end, and write no other until `after_fork`."""
+        """Wait for the batch that is being written, and write no other until `after_fork`."""
         self._writing.acquire()
         self._leave()
 

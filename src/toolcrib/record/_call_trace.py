@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from toolcrib import schema
@@ -19,8 +20,9 @@ from toolcrib.calls import (
     ToolCall,
     calling_line,
     lenient,
-    now,
+    lenient_later,
     record_of,
+    rendered,
 )
 from toolcrib.errors import ApprovalError, exception_of
 from toolcrib.record._activity_trace import Within, carried, parent_of
@@ -40,68 +42,52 @@ _log = logging.getLogger("toolcrib.calls")
 class Trace:
     """Sends the events of one call to the sinks, whichever way it came in.
 
+    What most calls do not need is a default of the class: one is made for every call.
+
     Attributes:
         closed: Whether the record was made.
     """
 
-    __slots__ = (
-        "_begun",
-        "_call",
-        "_description",
-        "_earlier_runs",
-        "_lines",
-        "_next_progress",
-        "_parent",
-        "_questions",
-        "_run",
-        "_sinks",
-        "_started_at",
-        "_tracing",
-        "approval",
-        "arguments",
-        "closed",
-        "decisions",
-        "requested",
-    )
+    decisions: tuple[DecisionNote, ...] = ()
+    approval: dict[str, Any] | None = None
+    arguments: Any = None
+    requested: Any = None
+    closed: bool = False
+    _questions: tuple[dict[str, Any], ...] = ()
+    _lines: int = 0
+    _next_progress: float = 0.0
+    _earlier_runs: tuple[str, ...] = ()
 
     def __init__(self, call: ToolCall, run: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
         self._call, self._run, self._sinks, self._description = call, run, sinks, description
         self._parent, self._tracing = parent_of(run), tracing_sinks(sinks)
-        self._begun, self._started_at = time.perf_counter(), now()
-        self.decisions: list[DecisionNote] = []
-        self.approval: dict[str, Any] | None = None
-        self.arguments: dict[str, Any] | None = None
-        self.requested: Any = None
-        self.closed = False
-        self._questions: list[dict[str, Any]] | None = None
-        self._lines, self._next_progress = 0, 0.0
-        self._earlier_runs: tuple[str, ...] = ()
+        self._begun, self._started_at = time.perf_counter(), datetime.now(UTC)
 
     def received(
         self,
         requested: Any,
         resumed: Mapping[str, str] | None = None,
-        came: Mapping[str, Any] | None = None,
+        came: Any = None,
         earlier_runs: tuple[str, ...] = (),
     ) -> None:
-        """Note the arguments, and how the call came.
+        """Record the arguments, and how the call came.
 
         Args:
-            requested: The arguments, as they may be shown.
+            requested: The arguments, as they may be shown; like `came`, it may be a `partial` that returns them.
             resumed: What `carry` gave when the call was suspended, if it was.
             came: What else a replay has to know of it: what the host said, and not the tool.
             earlier_runs: The ids of the runs that the call came through before this one.
         """
-        self.requested, self._earlier_runs = requested, earlier_runs
-        data: dict[str, Any] = {"arguments": requested}
-        if came:
-            data["came"] = came
+        self.requested = requested
+        if earlier_runs:
+            self._earlier_runs = tuple(run_id for run_id in earlier_runs if run_id != self._run.id)
+        more: dict[str, Any] = {}
         if resumed is not None:
-            data["resumed"] = resumed
+            more["resumed"] = resumed
         elif line := calling_line.get():
             calling_line.set(0)  # what the tool calls in turn is not made there
-            data["line"] = line
-        self._emit("received", data, self._started_at)
+            more["line"] = line
+        self._emit("received", partial(_arrival, requested, came, more), self._started_at)
 
     def within(self) -> Within:
         """Return what the tool and the hooks of the call are executed in."""
@@ -112,36 +98,36 @@ class Trace:
         return carried(self._tracing, "call", self._call.id, self._run.id)
 
     def decided(self, note: DecisionNote, *, given: bool = False) -> None:
-        """Note what a decision hook said, or one that the host gave for this call alone."""
-        self.decisions.append(note)
+        """Record what a decision hook said, or one that the host gave for this call alone."""
+        self.decisions = (*self.decisions, note)
         self._emit("decided", {**note.to_dict(), "given": True} if given else note.to_dict())
 
     def overridden(self, arguments: Mapping[str, Any]) -> None:
-        """Note the arguments that an approver gave in the place of the call's, as they may be shown."""
+        """Record the arguments that an approver gave in the place of the call's, as they may be shown."""
         self._emit(
             "decided", {"hook": "approver", "decision": "run", "reason": "gave other arguments", "arguments": arguments}
         )
 
     def answered(self, answer: dict[str, Any]) -> None:
-        """Note who said yes or no."""
+        """Record who said yes or no."""
         self.approval = answer
         self._emit("decided", {"approval": answer})
 
     def suspended(self, request: ApprovalRequest) -> None:
-        """Note that a person is asked."""
+        """Record that a person is asked."""
         self._emit("suspended", {"request": request.to_record()})
 
-    def started(self, arguments: dict[str, Any]) -> None:
-        """Note that the tool begins, with its final arguments."""
+    def started(self, arguments: Any) -> None:
+        """Record that the tool begins, with its final arguments, or a `partial` that returns them."""
         self.arguments = arguments
-        self._emit("started", {"arguments": arguments})
+        self._emit("started", partial(_with_arguments, arguments))
 
     def yielded(self, value: Any) -> None:
-        """Note one value of a stream, or how far the call has come."""
+        """Record one value of a stream, or how far the call has come."""
         if type(value) is schema.Progress:
             self._progressed(value)
             return
-        self._emit("yielded", {"value": lenient(value, limit=_VALUE_CHARS)})
+        self._emit("yielded", partial(_with_value, lenient_later(value, limit=_VALUE_CHARS)))
 
     def _progressed(self, progress: schema.Progress) -> None:
         at, is_last = time.perf_counter(), progress.progress == progress.total
@@ -152,21 +138,17 @@ class Trace:
         self._emit("progressed", {"progress": progress.progress, "total": progress.total, "message": message})
 
     def asked(self, about: Mapping[str, Any]) -> int | None:
-        """Note what the tool asks; return what `was_answered` is to be given, None for what is not kept."""
-        if self._questions is None:
-            self._questions = []
+        """Record what the tool asks; return what `was_answered` is to be given, None for what is not kept."""
         if self.closed or len(self._questions) >= _MAX_ASKED:
             return None
         kept = {name: lenient(value, limit=_TEXT_CHARS) for name, value in about.items() if value not in (None, "")}
-        self._questions.append(kept)
+        self._questions = (*self._questions, kept)
         number = len(self._questions)
         self._emit("asked", {"number": number, **kept})
         return number
 
     def was_answered(self, number: int, said: Mapping[str, Any], duration_ms: float) -> None:
-        """Note what came of a question."""
-        if self._questions is None:
-            return
+        """Record what came of a question."""
         result = {name: value for name, value in said.items() if value} | {"duration_ms": round(duration_ms, 3)}
         asked = self._questions[number - 1]
         asked |= result
@@ -174,7 +156,7 @@ class Trace:
             self._emit("answered", {"number": number, "what": asked["what"], "of": asked["of"], **result})
 
     def logged(self, level: str, data: Any, logger: str) -> None:
-        """Note a line that the tool logs."""
+        """Record a line that the tool logs."""
         self._lines += 1
         if self.closed or self._lines > _MAX_LINES + 1:
             return
@@ -190,44 +172,41 @@ class Trace:
         """Close the call as cancelled."""
         self._close({"kind": "cancelled"})
 
-    def _close(self, outcome: Mapping[str, Any]) -> None:
+    def _close(self, outcome: Any) -> None:
         if self.closed:
             return
         self.closed = True
-        run, call, ended_at = self._run, self._call, now()
-        record = CallRecord(
-            call_id=call.id,
-            tool=call.name,
-            run_id=run.id,
-            entry=run.entry,
-            principal=run.principal,
-            arguments=self.arguments,
-            requested=None if self.requested == self.arguments else self.requested,
-            decisions=tuple(self.decisions),
-            approval=self.approval,
-            outcome=outcome,
-            started_at=self._started_at,
-            ended_at=ended_at,
-            duration_ms=(time.perf_counter() - self._begun) * 1000,
-            parent_id=self._parent,
-            asked=tuple(self._questions or ()),
+        run, call, arguments, requested = self._run, self._call, self.arguments, self.requested
+        ended_at, duration_ms = datetime.now(UTC), (time.perf_counter() - self._begun) * 1000
+        record = CallRecord(  # by position, which costs half
+            call.id,
+            call.name,
+            run.id,
+            run.channel.entry,
+            run.principal,
+            arguments,
+            None if requested is arguments else _unless_equal(requested, arguments),
+            self.decisions,
+            self.approval,
+            outcome,
+            self._started_at,
+            ended_at,
+            duration_ms,
+            self._parent,
+            self._questions,
         )
-        data: dict[str, Any] = {"outcome": outcome}
-        if (left := [run_id for run_id in self._earlier_runs if run_id != run.id]) and self._goes_on(outcome):
-            data["earlier_runs"] = left
-        self._emit("ended", data, ended_at, record)
+        earlier = self._earlier_runs if self._earlier_runs and self._goes_on(record.outcome) else ()
+        self._emit("ended", partial(_end, record, earlier), ended_at, record)
 
     def _goes_on(self, outcome: Mapping[str, Any]) -> bool:
         """Return whether the call, which came back, waits no more where it was: else it may be answered there still."""
         answered = self.approval is not None and outcome.get("code") != ApprovalError.code
         return answered or self.arguments is not None or outcome["kind"] in ("completed", "suspended")
 
-    def _emit(
-        self, kind: EventKind, data: Mapping[str, Any], at: datetime | None = None, record: CallRecord | None = None
-    ) -> None:
-        call, run = self._call, self._run
+    def _emit(self, kind: EventKind, data: Any, at: datetime | None = None, record: CallRecord | None = None) -> None:
+        call, run, at = self._call, self._run, at or datetime.now(UTC)
         event = CallEvent(
-            kind, call.id, call.name, run.id, run.entry, at or now(), data, record, self._parent, self._description
+            kind, call.id, call.name, run.id, run.channel.entry, at, data, record, self._parent, self._description
         )
         for sink in self._sinks:
             try:
@@ -235,3 +214,28 @@ class Trace:
             except BaseException as error:  # the sink is the user's code, and watching must not change what is watched
                 cause = exception_of(error)
                 _log.error("the sink %s failed on %s of %s", type(sink).__name__, kind, call.name, exc_info=cause)
+
+
+# --- payloads, made when a sink reads them
+
+
+def _arrival(requested: Any, came: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    how = rendered(came)
+    return {"arguments": rendered(requested), **({"came": how} if how else {}), **more}
+
+
+def _with_arguments(arguments: Any) -> dict[str, Any]:
+    return {"arguments": rendered(arguments)}
+
+
+def _with_value(value: Any) -> dict[str, Any]:
+    return {"value": rendered(value)}
+
+
+def _end(record: CallRecord, earlier_runs: tuple[str, ...]) -> dict[str, Any]:
+    return {"outcome": record.outcome, **({"earlier_runs": list(earlier_runs)} if earlier_runs else {})}
+
+
+def _unless_equal(requested: Any, arguments: Any) -> Any:
+    shown = rendered(requested)
+    return None if shown == rendered(arguments) else shown

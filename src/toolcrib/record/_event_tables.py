@@ -169,7 +169,7 @@ def batch_rows(
 
 
 def _take_in(change: dict[str, Any], later: Mapping[str, Any]) -> None:
-    """Take in what a later event of the same batch says."""
+    """Merge what a later event of the same batch says."""
     change.update((name, later[name]) for name in ("status", "last_position", "ended_at", "duration_ms"))
     change.update((name, later[name] or change[name]) for name in ("parent_id", "principal"))
     if later["words"].strip() not in change["words"]:  # arguments that a call came with, and was executed with

@@ -129,7 +129,7 @@ def _take_activity(made: Recording, event: KeptEvent, runs: Iterable[str] | None
 
 
 def _take(made: Recording, latest: dict[tuple[str, str], RecordedCall], event: KeptEvent) -> None:
-    """Take in one event of a call; an id that came before, and was not taken up, is of another call."""
+    """Merge one event of a call; an id that came before, and was not taken up, is of another call."""
     data: Mapping[str, Any] = event.data["data"]
     call = latest.get((event.run_id, event.id))
     ended = call is not None and call.attempts[-1].outcome is not None

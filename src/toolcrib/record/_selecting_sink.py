@@ -23,12 +23,12 @@ class SelectingSink:
         self.sink, self._wants = sink, wants
 
     def emit(self, event: CallEvent) -> None:
-        """Take an event of a call."""
+        """Write an event of a call."""
         if self._wants(event.tool):
             self.sink.emit(event)
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take an event of an activity."""
+        """Write an event of an activity."""
         if isinstance(self.sink, ActivitySink):
             self.sink.emit_activity(event)
 

@@ -35,6 +35,15 @@ calls_log = logging.getLogger("toolcrib.calls")
 _WIDE = 1000  # characters of the arguments, or of the reason, in a line of the log
 
 
+class RecordedChannel(Protocol):
+    """The channel of a run as events describe it."""
+
+    @property
+    def entry(self) -> str: ...
+    @property
+    def parent_id(self) -> str | None: ...
+
+
 class RecordedRun(Protocol):
     """A run as its events describe it: a `Run`, or a view of one."""
 
@@ -43,9 +52,7 @@ class RecordedRun(Protocol):
     @property
     def principal(self) -> str | None: ...
     @property
-    def entry(self) -> str: ...
-    @property
-    def parent_id(self) -> str | None: ...
+    def channel(self) -> RecordedChannel: ...
     @property
     def sinks(self) -> tuple[Sink, ...]: ...
 
@@ -55,7 +62,7 @@ class Sink(Protocol):
     """Receives the events of calls as they happen; it must be quick, and must not call tools."""
 
     def emit(self, event: CallEvent) -> None:
-        """Take one event."""
+        """Receive one event."""
         ...
 
 
@@ -64,7 +71,7 @@ class ActivitySink(Protocol):
     """A sink that also gets events of what makes the calls: agents, turns, programs, sessions, requests."""
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take one event."""
+        """Receive one event."""
         ...
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Access, Call, Rehearsal, Rehearsed, Run, is_call
+from toolcrib.pipeline import Access, Call, Channel, Rehearsal, Rehearsed, Run, is_call
 from toolcrib.provenance import Provenance, provenance_of
 from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
 from toolcrib.replay._answers import RecordedAnswers
@@ -80,7 +80,7 @@ async def replay(
     since: datetime | None = None,
     limit: int | None = None,
 ) -> Replay:
-    """Take recorded calls through the gates of `tools`, in their order, and return what would differ.
+    """Replay recorded calls through the gates of `tools`, in their order, and return what would differ.
 
     Every gate before a tool is asked: validation, decision hooks, pre hooks, the policy, approval. No tool is executed,
     and no post hook or observer runs; what was recorded stands in. What the host decided is as it was recorded: what it
@@ -135,7 +135,7 @@ class _Progress:
     concluded: Outcome | None = None
 
     def take(self, found: Rehearsed, *, asked: bool) -> None:
-        """Take in what the gates gave."""
+        """Collect what the gates gave."""
         self.made, self.arguments = found.made, found.arguments
         self.asked = self.asked or asked or isinstance(found.made, Suspended)
         self.by = next((note.hook for note in reversed(found.notes) if note.decision != "run"), self.by)
@@ -184,14 +184,13 @@ class _Replay:
     def _run(self, run_id: str) -> _Run:
         found = self.runs.get(run_id)
         if found is None:
-            run = Run(
-                run_id, deps=self.deps, features=() if self.policy is None else (self.policy,), hook_errors="fail"
-            )
+            features = () if self.policy is None else (self.policy,)
+            run = Run(run_id, deps=self.deps, features=features, channel=Channel(hook_errors="fail"))
             found = self.runs[run_id] = _Run(run, RecordedAnswers())
         return found
 
     async def _came(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
-        """Take a call through the gates when it comes, or is taken up."""
+        """Pass a call through the gates when it comes, or is resumed."""
         own = self._run(call.run_id)
         for text in attempt.came.get("heard", ()):
             self.heard.add(call.run_id)

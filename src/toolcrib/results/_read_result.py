@@ -41,7 +41,7 @@ class ReadResult(BaseTool):
         offset: Annotated[int, Field(description="Rows to skip, or characters of a text")] = 0,
         limit: int = 0,
     ) -> Any:
-        reader: ResultReader = MODEL if ctx.run is None else ctx.run.reader
+        reader: ResultReader = MODEL if ctx.run is None else ctx.run.channel.reader
         principal = None if ctx.run is None else ctx.run.principal
         whole = reader.value_chars is not None
         if offset < 0 or limit < 0:

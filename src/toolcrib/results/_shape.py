@@ -23,7 +23,7 @@ class Shape:
         self.counts: dict[str | None, int] = {}
 
     def note(self, piece: Piece, size: int) -> None:
-        """Take a piece of so many bytes into account."""
+        """Count a piece of so many bytes."""
         self.chars += len(piece.text) or size
         self.size += size
         match piece.form:

@@ -39,6 +39,7 @@ from toolcrib.tools import Tool, checked_output
 from toolcrib.toolsets import Selector
 
 __all__ = [
+    "OUTCOMES",
     "Answer",
     "CallGroup",
     "DecodedCall",
@@ -58,7 +59,6 @@ __all__ = [
     "hooks_of",
     "is_executable",
     "readable_call",
-    "received_call",
     "required_call",
     "resolve",
     "standing_of",
@@ -69,13 +69,15 @@ I = TypeVar("I")  # noqa: E741 -- the input of a call
 
 CallGroup: TypeAlias = Literal["pending", "handled", "rejected", "suspended", "issue"]
 """The part of a plan that a call is in."""
-_GROUPS: Final[Mapping[type, CallGroup]] = {
-    type(None): "pending",
-    Completed: "handled",
-    Rejected: "rejected",
-    Suspended: "suspended",
-    Failed: "issue",
+OUTCOMES: Final[Mapping[CallGroup, type]] = {
+    "pending": type(None),
+    "handled": Completed,
+    "rejected": Rejected,
+    "suspended": Suspended,
+    "issue": Failed,
 }
+"""The type of the outcome of the calls in a part."""
+_GROUPS: Final[Mapping[type, CallGroup]] = {outcome: group for group, outcome in OUTCOMES.items()}
 _OF_A_HOOK: Final = object()  # the input is one that a hook was given, and returns
 
 
@@ -317,14 +319,6 @@ def answered_call(answer: object) -> DecodedCall[Any]:
 # --- the steps of a call, which the pipeline makes
 
 
-def received_call(wire: WireCall, received: ToolCall, pipeline: Pipeline, run: Run) -> DecodedCall[Any]:
-    """Return a call that came in a reply, read; `received` is the same as its tool has it. No gate is asked."""
-    call = pipeline.receive(received, run)
-    if is_call(call):
-        return DecodedCall(wire, pipeline, run, call)
-    return DecodedCall(wire, pipeline, run, received, call)
-
-
 def required_call(call: DecodedCall[Any]) -> Call:
     """Return the pipeline's call of one whose arguments could be read."""
     live = call.pipeline_call
@@ -368,7 +362,7 @@ def edited_arguments(call: DecodedCall[Any]) -> dict[str, Any] | None:
 
 
 def ask_now(call: DecodedCall[Any]) -> bool:
-    """Do what `ask` does where nothing is asked about the call; return whether that is so."""
+    """Ask as `ask` does where nothing is asked about the call; return whether that is so."""
     live = call.pipeline_call
     if isinstance(live, ToolCall):
         return False
@@ -398,7 +392,7 @@ async def ask(call: DecodedCall[Any], hooks: HookSet | None = None) -> None:
 
 
 async def resolve(call: DecodedCall[Any], answer: Grant | Denial | None) -> None:
-    """Take up a suspended call with a person's answer; with None the run's store and approver are asked."""
+    """Resume a suspended call with a person's answer; with None the run's store and approver are asked."""
     if isinstance(call.outcome, Suspended):
         _take(call, await call.pipeline.recover(call.outcome, call.run, grant=answer))
 
@@ -421,9 +415,10 @@ async def execute(call: DecodedCall[Any]) -> None:
     except Exception:  # an observer's, which has ended the call
         call.outcome = live.outcome
         raise
-    if is_call(executed) and executed.error is None:
-        pipeline.executed(executed, copied(executed.value))
-    _take(call, executed)
+    if executed is not live:
+        _take(call, executed)
+    elif live.error is None:
+        pipeline.executed(live, copied(live.value))
 
 
 async def finish(call: DecodedCall[Any], output: Any, error: Exception | None) -> Outcome:
@@ -432,7 +427,7 @@ async def finish(call: DecodedCall[Any], output: Any, error: Exception | None) -
 
 
 def finish_now(call: DecodedCall[Any], output: Any, error: Exception | None) -> Outcome | None:
-    """Do what `finish` does where there is no post hook to await; else return None."""
+    """Finish as `finish` does where there is no post hook to await; else return None."""
     return call.pipeline.finish_now(_executed(call, output, error))
 
 

@@ -83,7 +83,7 @@ class CallWatcher:
         self._current: dict[object, _ArrivingCall] = {}
 
     def add(self, chunk: object) -> None:
-        """Take up the next chunk."""
+        """Add the next chunk."""
         self._format = format = self._format or PROVIDERS[detected(chunk)]
         reader = self._reader = self._reader or ToolCalls(self._toolset, format, strict=self._strict)
         for piece in format.call_pieces(json_shape(chunk)):
@@ -180,7 +180,7 @@ class _ArrivingCall:
         return any(one and other and one != other for one, other in ((self.id, piece.id), (self.name, piece.name)))
 
     def add(self, piece: CallPiece) -> None:
-        """Take up a piece."""
+        """Add a piece."""
         self.id, self.name = self.id or piece.id, self.name or piece.name
         if piece.text:
             self._texts.append(piece.text)

@@ -11,6 +11,7 @@ from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, 
 from toolcrib.errors import ApprovalError, CommitError
 from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireResult, canonical
 from toolcrib.rounds._call import (
+    OUTCOMES,
     Answer,
     CallGroup,
     DecodedCall,
@@ -64,7 +65,8 @@ class ToolRoundPlan(StoredRound):
     """
 
     def _in(self, group: CallGroup) -> list[DecodedCall[Any]]:
-        return [call for call in self._state.calls if call.group == group]
+        kind = OUTCOMES[group]
+        return [call for call in self._state.calls if type(call.outcome) is kind]
 
     @property
     def pending(self) -> list[DecodedCall[Any]]:
@@ -131,7 +133,7 @@ class ToolRoundPlan(StoredRound):
         return self
 
     async def resolve(self, grants: Iterable[Grant] = (), denials: Iterable[Denial] = ()) -> ToolRoundPlan:
-        """Take up the suspended calls with people's answers, and return the plan.
+        """Resume the suspended calls with people's answers, and return the plan.
 
         With no answers at all, the run's store and approver are asked again.
 
@@ -172,7 +174,7 @@ class ToolRoundPlan(StoredRound):
         if concurrency is not None and concurrency < 1:
             raise ValueError(f"at least one call runs at a time, and the concurrency is {concurrency}")
         await execute_together(list(filter(is_executable, self._in("pending"))), concurrency)
-        executed = ((call.id, call.name, required_call(call)) for call in self._in("pending"))
+        executed = [(call.id, call.name, required_call(call)) for call in self._in("pending")]
         return [ToolResult(id, name, one.value, one.error) for id, name, one in executed if one.state == "executed"]
 
     # --- the end
@@ -217,7 +219,7 @@ class ToolRoundPlan(StoredRound):
         added = [*state.reply.items, *_answering(state, settled, given)]
         target.extend(added)
         if isinstance(target, Transcript):
-            known.add([*rest, *added], [*ids_in(state.format, rest), *(call.id for call in state.reply.calls)])
+            known.add([*rest, *added], [*ids_in(state.format, rest), *[call.id for call in state.reply.calls]])
         state.ended = "committed"
         return added
 
@@ -261,18 +263,21 @@ def _paired(calls: Sequence[DecodedCall[Any]], results: Sequence[Answer]) -> dic
             problems.append(f"there are two results for `{call.name}` ({id})")
         elif name != call.name:
             problems.append(f"the result for {id} is of `{name}`, and the call is of `{call.name}`")
-        elif isinstance(call.outcome, _ANSWERED) and not _is_outcome(result, call.outcome):
+        elif call.outcome is not None and isinstance(call.outcome, _ANSWERED) and not _is_outcome(result, call.outcome):
             problems.append(f"`{name}` ({id}) was {call.group} before; leave its result out")
         found[id] = result
     for call in calls:
-        if isinstance(call.outcome, Suspended):
+        if call.outcome is None:
+            if call.id not in found:
+                lacking = f"there is no result for `{call.name}` ({call.id})"
+                problems.append(f"{lacking}: answer it with the call's `complete`, `fail` or `reject`")
+        elif isinstance(call.outcome, _ANSWERED):
+            found.pop(call.id, None)
+        elif isinstance(call.outcome, Suspended):
             problems.append(f"`{call.name}` ({call.id}) is suspended; resolve it first")
-        elif call.outcome is None and call.id not in found:
-            lacking = f"there is no result for `{call.name}` ({call.id})"
-            problems.append(f"{lacking}: answer it with the call's `complete`, `fail` or `reject`")
     if problems:
         raise CommitError(tuple(problems))
-    return {id: result for id, result in found.items() if not isinstance(known[id].outcome, _ANSWERED)}
+    return found
 
 
 async def _ask_about_edits(calls: Sequence[DecodedCall[Any]], answers: Mapping[str, Answer]) -> None:
@@ -341,9 +346,11 @@ def _require_valid(
 def _is_in_order(state: RoundState, rest: Sequence[Mapping[str, Any]], taken: Collection[str]) -> bool:
     """Return whether the calls of a round wait at the end of a transcript, and nothing else; as `_require_valid`."""
     rules, reply = state.format, state.reply
+    if reply.is_ordered and not rest and not (rules.layout.unique and taken):
+        return True
     keys = [rules.key_of(call) for call in reply.calls]
     if reply.is_ordered and not rest:
-        return not (rules.layout.unique and any(key in taken for key in keys))
+        return not any(key in taken for key in keys)
     return rules.unanswered([*rest, *reply.items], taken) == keys
 
 
@@ -356,7 +363,7 @@ def _answering(state: RoundState, settled: Sequence[WireResult], given: Mapping[
     more = [dict(one.fields) for one in (given[call.id] for call in state.reply.unknown) if one.fields]
     if more:
         items = rules.pack([*(raw for item in items for raw in rules.raw_results(item)), *more])
-    is_text = not more and all(one.fields is None and not one.parts for one in shown)
+    is_text = not more and not [one for one in shown if one.fields is not None or one.parts]
     return items if is_text else cast("list[Item]", canonical(items))
 
 

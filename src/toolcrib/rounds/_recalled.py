@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 from toolcrib.calls import ToolCall
-from toolcrib.formats import PROVIDERS, ProviderFormat, WireFormat, json_shape, provider_parts
+from toolcrib.formats import (
+    PROVIDERS,
+    ProviderFormat,
+    ProviderPart,
+    WireFormat,
+    json_shape,
+    provider_parts,
+    reply_parts,
+)
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Run
 from toolcrib.provenance import provenance_of
 from toolcrib.rounds._transcript import recalled_of
 from toolcrib.toolsets import Toolset
 
-__all__ = ["read_provider_parts", "recall_transcript"]
+__all__ = ["count_as_read", "read_provider_parts", "read_reply", "recall_transcript"]
 
 
 def recall_transcript(
     run: Run, tools: Toolset, transcript: Sequence[Any], format: WireFormat | ProviderFormat = "openai"
 ) -> None:
-    """Have a run know what a transcript says, where it has a `provenance` policy.
+    """Read what a transcript says into a run, where it has a `provenance` policy.
 
     What the user says in it are the user's words. What a tool of the provider's own brought is a stranger's, and so are
     the descriptions of tools that other servers list. A result is labelled as its tool's, and one of a tool that is not
@@ -64,6 +74,19 @@ def recall_transcript(
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
 
 
+def count_as_read(run: Run, old: Sequence[Any], new: Sequence[Any]) -> None:
+    """Count the items of a transcript as read by a run: they are those of another one, in another format.
+
+    Args:
+        run: The run, which has read the other one.
+        old: The other one.
+        new: The transcript.
+    """
+    provenance = provenance_of(run)
+    if provenance is not None and recalled_of(old).memory is provenance.memory:
+        recalled_of(new).rest_for(provenance.memory, new)
+
+
 def _says_something(item: Mapping[str, Any]) -> bool:
     """Return whether the model says something in an item, besides calls and thoughts."""
     if item.get("role") not in ("assistant", "model") and item.get("kind") != "response":
@@ -75,15 +98,32 @@ def _says_something(item: Mapping[str, Any]) -> bool:
 
 
 def read_provider_parts(run: Run, item: Mapping[str, Any]) -> None:
-    """Have a run read what tools of the provider's own brought, in an item that is not the user's.
-
-    Where a part does not show all that the model has read, such as an encrypted search result, the run has lost it.
+    """Read what tools of the provider's own brought into a run, in an item that is not the user's.
 
     Args:
         run: The run.
         item: The item, as JSON shapes.
     """
-    for part in provider_parts(item):
+    _read_parts(run, provider_parts(item))
+
+
+def read_reply(run: Run, reply: object) -> None:
+    """Read what the provider notes in a reply beside what the model wrote into a run with a `provenance` policy.
+
+    Args:
+        run: The run.
+        reply: What the provider's SDK returned, the same as a dict, or a list of a stream's chunks.
+    """
+    if provenance_of(run) is not None:
+        shapes = cast("Sequence[object]", reply) if isinstance(reply, list | tuple) else (reply,)
+        for shape in shapes:
+            if isinstance(shape, Mapping | BaseModel):  # of another framework's reply the items have all of it
+                _read_parts(run, reply_parts(json_shape(cast("object", shape))))
+
+
+def _read_parts(run: Run, parts: Iterable[ProviderPart]) -> None:
+    """Read parts into a run; where one does not show all that the model has read, the run has lost it."""
+    for part in parts:
         call = ToolCall(part.tool, {}, part.id)
         for text in part.texts:
             run.read(ModelInput("restored", text, request=call, key=f"{part.tool} {part.id} {text}"))

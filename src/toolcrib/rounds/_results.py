@@ -65,7 +65,7 @@ def rendered(call: WireCall, outcome: Outcome, *, ran: bool) -> WireResult:
         ran: Whether the tool was executed: what failed before that carries the prefix of a rejection.
     """
     shown = render(outcome)
-    text = well_formed(shown.text)
+    text = shown.text if shown.text.isascii() else well_formed(shown.text)
     if isinstance(outcome, Rejected):
         return WireResult(call, text, is_error=True)
     if isinstance(outcome, Failed) and not ran:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
+
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["Retry"]
 
@@ -25,7 +26,7 @@ class Retry:
         times: How often it is asked again at most.
         first: The seconds of the first pause; each further one is twice as long.
         longest: The seconds of the longest pause. A server that asks for a longer one is given up.
-        sleep: Waits for so many seconds.
+        clock: The clock of the pauses.
 
     Raises:
         ValueError: A number is negative.
@@ -34,7 +35,7 @@ class Retry:
     times: int = 3
     first: float = 1.0
     longest: float = 60.0
-    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
         if min(self.times, self.first, self.longest) < 0:

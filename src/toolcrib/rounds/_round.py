@@ -14,7 +14,7 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import Answer, DecodedCall, HandledTool, RejectedTool, RoundHooks, readable_call
 from toolcrib.rounds._call_progress import CallListener, CallWatcher
 from toolcrib.rounds._plan import ToolRoundPlan, TranscriptLike, functionless, suggestion
-from toolcrib.rounds._recalled import recall_transcript
+from toolcrib.rounds._recalled import read_reply, recall_transcript
 from toolcrib.rounds._results import ToolCallIssue, ToolResult
 from toolcrib.rounds._round_json import StoredRound
 from toolcrib.rounds._round_state import RoundState, pipeline_of
@@ -173,7 +173,7 @@ class ToolRound(StoredRound):
     def run_sync(
         self, transcript: TranscriptLike, dispatch: Dispatch | None = None, *, hooks: RoundHooks = None
     ) -> ToolRoundPlan:
-        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        """Run the round as `run` does, from plain code; RuntimeError where an event loop runs already."""
         return run_sync(self.run(transcript, dispatch, hooks=hooks), instead="await round.run(...)")
 
     def __repr__(self) -> str:
@@ -252,6 +252,8 @@ def _state_of(
     pipeline = pipeline_of(tools)
     run = run_for(run, "round")
     recall_transcript(run, pipeline.toolset, transcript, rules)
+    if wire is not reply:
+        read_reply(run, reply)
     if available is not None:
         run = run.view(available=pipeline.toolset.offered(available))
     return RoundState(rules, wire, pipeline, run, strict=strict)

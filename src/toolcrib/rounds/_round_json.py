@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 from toolcrib.calls import Outcome, StoredFields, Suspended, outcome_from_dict, versioned
 from toolcrib.errors import InvalidOutput, RoundError
 from toolcrib.formats import PROVIDERS, ProviderFormat, WireCall, WireReply, read_stored, stored
-from toolcrib.pipeline import Call, Pipeline, Run, is_call
+from toolcrib.pipeline import Call, Channel, Pipeline, Run, is_call
 from toolcrib.rounds._call import DecodedCall, edited_arguments, readable_call, was_asked
 from toolcrib.rounds._round_state import RoundState, pipeline_of, received
 from toolcrib.rounds._tool_calls import ToolCalls
@@ -139,7 +139,7 @@ def run_of(run: Run) -> dict[str, Any]:
 def run_from(data: Mapping[str, Any], run: Run | None, entry: str) -> Run:
     """Return the run that goes on: the one given or one of the same id, with nothing forgotten that was counted."""
     if run is None:
-        run = Run(entry=entry, id=data["id"], principal=data["principal"])
+        run = Run(data["id"], principal=data["principal"], channel=Channel(entry=entry))
     run.run.restore(data)
     if run.available is None and data["available"] is not None:
         return run.view(available=frozenset(data["available"]))

@@ -9,9 +9,9 @@ from typing import Any
 from toolcrib.calls import ToolCall
 from toolcrib.errors import RoundError
 from toolcrib.formats import ProviderFormat, WireCall, WireReply, json_shape
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Pipeline, Run, is_call
 from toolcrib.provenance import provenance_of
-from toolcrib.rounds._call import DecodedCall, readable_call, received_call
+from toolcrib.rounds._call import DecodedCall, readable_call
 from toolcrib.rounds._recalled import read_provider_parts
 from toolcrib.rounds._tool_calls import ToolCalls
 from toolcrib.toolsets import Toolset, ToolsetLike
@@ -80,7 +80,8 @@ def received(call: WireCall, reader: ToolCalls, reply: WireReply, pipeline: Pipe
     """Return a call of a tool in a reply, read; no gate is asked."""
     arguments, fault = reader.arguments_of(call), reply.fault_of(call)
     asked = ToolCall(call.name, arguments, call.id, "model", fault, call.caller, call.is_repaired)
-    return received_call(call, asked, pipeline, run)
+    read = pipeline.receive(asked, run)
+    return DecodedCall(call, pipeline, run, read) if is_call(read) else DecodedCall(call, pipeline, run, asked, read)
 
 
 def pipeline_of(tools: Pipeline | ToolsetLike) -> Pipeline:

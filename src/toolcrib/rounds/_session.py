@@ -98,7 +98,7 @@ class Session(SessionState):
         require_known(defaults)
         chat_model, keeper = as_chat_model(model, model_name, format), session_keeper(store, id, run)
         kept: dict[str, Any] = {} if keeper is None else {"store": keeper.store, "approvals": keeper.store}
-        if keeper is not None and (run is None or run.conversation_id is None):
+        if keeper is not None and (run is None or run.channel.conversation_id is None):
             kept["conversation_id"] = keeper.id
         super().__init__(chat_model, format, run_for(run, "session", **kept), keeper)
         self.system, self.defaults = system, defaults
@@ -176,7 +176,7 @@ class Session(SessionState):
             if round is not None:
                 round.discard()
             number += 1
-            await retry.sleep(pause)
+            await retry.clock.sleep(pause)
 
     async def _ask_once(
         self,
@@ -367,7 +367,7 @@ class Session(SessionState):
         hooks: RoundHooks = None,
         **keywords: Unpack[StepKeywords],
     ) -> SessionResult[Any]:
-        """Do what `run` does, from plain code; RuntimeError where an event loop runs already."""
+        """Run the session as `run` does, from plain code; RuntimeError where an event loop runs already."""
         work = self.run(dispatch, max_rounds=max_rounds, hooks=hooks, **keywords)
         return run_sync(work, instead="await session.run(...)")
 

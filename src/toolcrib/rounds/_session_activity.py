@@ -57,7 +57,7 @@ class SessionActivity:
         self._about = {
             "model": _text(model, "model"),
             "provider": _text(model, "provider") or format,
-            **({"conversation_id": run.conversation_id} if run.conversation_id else {}),
+            **({"conversation_id": run.channel.conversation_id} if run.channel.conversation_id else {}),
         }
         self._is_instrumented = bool(getattr(model, "is_instrumented", False))
 
@@ -74,7 +74,7 @@ class SessionActivity:
             return
         known = self._before if before is None else before
         about = {**self._about, **({"resumed": known["trace"]} if known else {})}
-        name, self._took = self._host_run.agent or "session", Usage()
+        name, self._took = self._host_run.channel.agent or "session", Usage()
         self._trace = trace_activity(
             "agent", name, self._host_run, self._sinks, activity_id=known.get("id"), about=lambda: about
         )

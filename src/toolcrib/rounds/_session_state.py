@@ -11,8 +11,9 @@ from toolcrib.errors import RoundError
 from toolcrib.formats import PROVIDERS, WireFormat, json_shape, read_stored, stored
 from toolcrib.pipeline import Run
 from toolcrib.rounds._chat_model import ChatModel
+from toolcrib.rounds._client_model import as_chat_model
 from toolcrib.rounds._old_results import OldResults
-from toolcrib.rounds._recalled import recall_transcript
+from toolcrib.rounds._recalled import count_as_read, recall_transcript
 from toolcrib.rounds._round import ToolRound
 from toolcrib.rounds._round_json import run_from, run_of
 from toolcrib.rounds._round_state import pipeline_of
@@ -136,6 +137,53 @@ class SessionState:
             self._activity.open(pipeline.sinks, data.get("activity"))
             self._staged = await ToolRound.from_json(pipeline, data["round"], run=self._activity.run)
 
+    def switch(
+        self,
+        model: ChatModel | str | object,
+        *,
+        model_name: str = "",
+        format: WireFormat | None = None,
+        drop: bool = False,
+    ) -> tuple[str, ...]:
+        """Switch the session to another model, of another provider perhaps, and return what that model is not told.
+
+        The transcript is written in the other format, as `Transcript.switched` does it. `provider_tools` of the session
+        are those of the provider before, and are left out then.
+
+        Args:
+            model: The model, as for `Session`; so are `model_name` and `format`.
+            drop: As for `Transcript.switched`.
+
+        Returns:
+            What is not in the transcript any more, a sentence each: thoughts, citations.
+
+        Raises:
+            RoundError: The round before was neither committed nor discarded; or the session is in a store, and was not
+                loaded yet.
+            ValueError: There is a part that the other provider does not take; the session is as it was.
+        """
+        self._require_settled()
+        self._require_loaded()
+        chat_model = as_chat_model(model, model_name, format)
+        to: WireFormat = format or getattr(chat_model, "format", next(iter(PROVIDERS)))
+        if to == self.format:
+            self._go_on_with(chat_model, to, self.transcript)
+            return ()
+        recall_transcript(
+            self.host_run, pipeline_of(self.defaults.get("tools", ())).toolset, self.transcript, self.format
+        )
+        transcript, dropped = self.transcript.switched(to, drop=drop)
+        places = [
+            len(Transcript(self.transcript[:at], self.format).switched(to, drop=drop)[0])
+            for at, _ in self._unkept.turns
+        ]
+        self._unkept = UnkeptTurns(zip(places, (text for _, text in self._unkept.turns), strict=True))
+        count_as_read(self.host_run, self.transcript, transcript)
+        self._go_on_with(chat_model, to, transcript)
+        if self.defaults.pop("provider_tools", ()):
+            dropped += ("`provider_tools` of the provider before were left out",)
+        return dropped
+
     # --- a store
 
     async def load(self) -> Self:
@@ -153,8 +201,8 @@ class SessionState:
         if found is not None:
             data = StoredFields(type(self), read_stored(found.state))
             is_new = self.host_run.run is self.host_run  # of one that nobody gave, the id stays the same
-            run, store = None if is_new else self.host_run, self.host_run.store
-            conversation = self.host_run.conversation_id
+            run, store = None if is_new else self.host_run, self.host_run.durability.store
+            conversation = self.host_run.channel.conversation_id
             run = run_from(data["run"], run, "session")
             self.host_run = run.view(store=store, approvals=store, conversation_id=conversation)
             self._activity = SessionActivity(self.model, self.format, self.host_run)
@@ -220,6 +268,17 @@ class SessionState:
                 yield
         finally:
             self._is_at_work = False
+
+    def _require_loaded(self) -> None:
+        if self._keeper is not None and not self._keeper.is_loaded:
+            raise RoundError(("the session was not loaded from its store: `await session.load()` first",))
+
+    def _go_on_with(self, model: ChatModel, format: WireFormat, transcript: Transcript) -> None:
+        """Go on with another model, from a transcript in its format."""
+        self.model, self.format, self.transcript = model, format, transcript
+        self._activity = SessionActivity(model, format, self.host_run)
+        self._sent, self._old_results = SentItems(), OldResults(PROVIDERS[format])
+        self._container = ""
 
     def _require_settled(self) -> None:
         if self._staged is not None and not self._staged.settled:

@@ -16,6 +16,9 @@ from toolcrib.toolsets import Toolset
 __all__ = ["ToolCalls", "are_equal", "own_copy"]
 
 
+_FUNCTIONS = frozenset({"function"})
+
+
 class ToolCalls:
     """Reader of the calls of tools in one reply. What it asks of a tool, it asks once.
 
@@ -31,7 +34,7 @@ class ToolCalls:
 
     def of(self, reply: WireReply) -> list[WireCall]:
         """Return the calls that are of tools, each of the kind that its tool takes."""
-        if all(call.kind == "function" for call in reply.calls):
+        if {call.kind for call in reply.calls} <= _FUNCTIONS:
             return [*reply.calls]
         kinds = [(call, self.kind_of(call.kind, call.name, call.namespace)) for call in reply.calls]
         return [call if call.kind == kind else replace(call, kind=kind) for call, kind in kinds if kind]

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolcrib.formats import PROVIDERS, Item, ProviderFormat, TranscriptProblem, WireCall, WireFormat, json_shape
+from toolcrib.formats import (
+    PROVIDERS,
+    Item,
+    ProviderFormat,
+    TranscriptProblem,
+    WireCall,
+    WireFormat,
+    json_shape,
+    switched,
+)
 
 __all__ = ["Known", "Recalled", "SentItems", "Transcript", "ids_in", "known_of", "recalled_of", "shapes", "taken_ids"]
 
@@ -64,7 +73,7 @@ class Known(ReadItems):
         self.items, self.ids = [], set()
 
     def add(self, items: Iterable[Any], ids: Iterable[str]) -> None:
-        """Note that these items follow, and that all is in order up to their end."""
+        """Add these items, and mark all up to their end as in order."""
         self.items.extend(items)
         self.ids.update(ids)
 
@@ -162,6 +171,24 @@ class Transcript(list[Any]):
         if done:
             self[:] = mended
         return done
+
+    def switched(self, format: WireFormat, *, drop: bool = False) -> tuple[Transcript, tuple[str, ...]]:
+        """Return the transcript in another format, and what is not in it, a sentence each.
+
+        Each word, each call and its result are in it, with new ids, and media where the format takes them. Thoughts,
+        citations and marks of a cache are dropped; in the place of media in a result stands a line where the format
+        takes none.
+
+        Args:
+            format: The other format.
+            drop: Whether to drop what the format does not take: media of the user's, parts of a provider's own tools,
+                system messages where the format takes instructions beside the transcript. It is an error otherwise.
+
+        Raises:
+            ValueError: `check` finds something, or there is a part that the format does not take: it is named.
+        """
+        made = switched(self, PROVIDERS[self.format], PROVIDERS[format], drop=drop)
+        return Transcript(made.items, format), made.dropped
 
     def copy(self) -> Transcript:
         """Return another list of the same items."""

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import FieldProblem, InvalidOutput
 from toolcrib.formats import without_filler
+from toolcrib.jsonschema import wrapped
 from toolcrib.schema import modern
 
 __all__ = ["answer_schema", "typed_answer"]
@@ -43,9 +44,7 @@ def answer_schema(output: Any) -> dict[str, Any] | None:
     schema = TypeAdapter[Any](modern(output)).json_schema()
     if _is_object(schema):
         return schema
-    inner = {key: value for key, value in schema.items() if key != "$defs"}
-    made = {"type": "object", "properties": {_VALUE: inner}, "required": [_VALUE], "additionalProperties": False}
-    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
+    return wrapped(schema, _VALUE, additionalProperties=False)
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

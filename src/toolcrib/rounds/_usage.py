@@ -80,7 +80,7 @@ class UsageCounter:
         self.counted_any = False
 
     def count(self, shape: object) -> None:
-        """Take up what a reply or a chunk says."""
+        """Count what a reply or a chunk says."""
         self.counted_any = True
         self._tokens = tokens_in(shape, self._format, self._tokens) or self._tokens
 

@@ -63,12 +63,12 @@ class CallQueue:
             raise
 
     def remove(self, call: QueuedCall) -> bool:
-        """Take a call out; return whether it was not begun."""
+        """Remove a call; return whether it was not begun."""
         was_waiting, call.begin = call.begin is not None, None
         return was_waiting
 
     def release(self) -> None:
-        """Take back the place of a call that has ended, or waits for its program."""
+        """Release the place of a call that has ended, or waits for its program."""
         self._free += 1
         self.look()
 
@@ -94,7 +94,7 @@ class CallQueue:
             begin()
 
     def _next(self) -> QueuedCall | None:
-        """Take out the first call that was not removed and may begin."""
+        """Return the first call that was not removed and may begin, and remove it."""
         while self._waiting and self._waiting[0].begin is None:
             self._waiting.popleft()
         if not self._waiting or self._has_room():

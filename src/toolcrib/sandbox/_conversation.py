@@ -220,7 +220,7 @@ class Conversation:
         )
 
     def _advance(self) -> bool:
-        """Give the waiting program the frames there are; return whether there were any."""
+        """Send the waiting program the frames there are; return whether there were any."""
         if self._calls.failed is not None:
             raise self._calls.failed
         if self._ended is not None or self._wire.is_over:
@@ -417,7 +417,7 @@ class Conversation:
         return False
 
     def _give_expected(self, expected: list[int]) -> bool:
-        """Give the program what the earlier run gave it after this wait."""
+        """Send the program what the earlier run sent it after this wait."""
         if expected == [0]:
             self._log.add_batch(expected)
             self._send([WAKE])

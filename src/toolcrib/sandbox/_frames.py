@@ -352,4 +352,4 @@ _READERS: dict[str, Callable[[dict[str, Any]], Frame]] = {
 
 
 def do_nothing() -> None:
-    """Take the place of a callback, so that a program that is over is not kept alive by it."""
+    """Replace a callback, so that a program that is over is not kept alive by it."""

@@ -72,7 +72,7 @@ class LayerCheck:
         self.report: Mapping[str, str] = MappingProxyType({})
 
     def take(self, ready: Ready) -> None:
-        """Take a report.
+        """Read a report.
 
         Raises:
             SandboxUnavailable: A required layer is not in force, or one that is does not hold.

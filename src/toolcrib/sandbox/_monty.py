@@ -266,7 +266,7 @@ class _Run:
         return await thread.run(partial(self._step, steps, replies))
 
     def _step(self, steps: Steps[SandboxResult], replies: MontyReplies | None) -> list[MontyRequest] | SandboxResult:
-        """Have the program compute, and return its requests or its result."""
+        """Run the program until its next requests or its result, and return them."""
         began = time.monotonic()
         try:
             return next(steps) if replies is None else steps.send(replies)

@@ -212,7 +212,7 @@ class MontyProgram:
             raise SandboxError(f"Monty cannot read this snapshot: {error}") from error
 
     def _compute(self, step: Callable[..., SyncSnapshot], *args: Any, **kwargs: Any) -> SyncSnapshot:
-        """Have the program compute until its next request; only meanwhile is its worker killed to end it."""
+        """Run the program until its next request; only meanwhile is its worker killed to end it."""
         self.computing = True
         try:
             if self.ended is not None:  # read after `computing` is set: `end` sees one or the other

@@ -125,7 +125,7 @@ class OpenCalls:
         return self._ready_bytes <= _REPLY_BYTES
 
     def want(self, number: int) -> OpenCall:
-        """Note that the program wants the next value of a stream.
+        """Record that the program wants the next value of a stream.
 
         Raises:
             ProtocolError: There is no such stream, or its next value is wanted already.
@@ -206,7 +206,7 @@ class OpenCalls:
             self.set_reply(call, reply)
 
     def set_reply(self, call: OpenCall, reply: Reply) -> None:
-        """Take the reply that ends a call or suspends it."""
+        """Set the reply that ends a call or suspends it."""
         if isinstance(reply, SuspendedReply):
             call.suspended = reply
         else:

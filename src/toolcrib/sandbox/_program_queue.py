@@ -180,7 +180,7 @@ class ProgramQueue:
         return None
 
     def _admit(self) -> None:
-        """Give those that wait their places, as far as there are any."""
+        """Admit those that wait, as far as there are places."""
         while (first := self._next()) is not None:
             self._waiting.remove(first)
             first.has_place = True

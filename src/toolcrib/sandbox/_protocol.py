@@ -180,7 +180,7 @@ class Host(Protocol):
         ...
 
     def output(self, text: str, stream: OutputStream) -> None:
-        """Take what was printed, as it is printed."""
+        """Receive what was printed, as it is printed."""
         ...
 
 

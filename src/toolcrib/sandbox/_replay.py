@@ -100,7 +100,7 @@ class ReplayLog:
         return self._expected[self._waits] if self._waits < len(self._expected) else None
 
     def go_live(self, calls: int) -> None:
-        """Note that the program is where it paused, after so many calls.
+        """Mark the program as being where it paused, after so many calls.
 
         Raises:
             Diverged: It is somewhere else.

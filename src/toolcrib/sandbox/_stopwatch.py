@@ -58,7 +58,7 @@ class Stopwatch:
             self._begin()
 
     def pause(self) -> None:
-        """Do not count from now on: the program waits."""
+        """Pause the count: the program waits."""
         if self._since is not None:
             self._left -= self._computed()
             self._since = None

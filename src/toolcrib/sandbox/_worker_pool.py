@@ -241,7 +241,7 @@ _left: Final[weakref.WeakSet[_Left]] = weakref.WeakSet()
 
 
 def leave_at_fork(pool: _Left) -> None:
-    """Have a process that is forked off this one forget a pool."""
+    """Forget a pool in a process that is forked off this one."""
     _left.add(pool)
 
 

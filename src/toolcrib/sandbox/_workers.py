@@ -62,7 +62,7 @@ class StoppableWorker(Protocol):
         ...
 
     def go_on(self) -> None:
-        """Let a stopped worker go on."""
+        """Resume a stopped worker."""
         ...
 
 

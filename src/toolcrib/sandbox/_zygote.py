@@ -104,7 +104,7 @@ class WorkerProcess:
         self._send(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let a stopped worker go on."""
+        """Resume a stopped worker."""
         self._send(signal.SIGCONT)
 
     def usage(self) -> Usage:
@@ -179,7 +179,7 @@ class WorkerProcess:
         return not _hung_up(self.socket)
 
     def started(self, number: int | None, handle: int | None) -> None:
-        """Take the zygote's answer; no number when the worker could not be forked."""
+        """Read the zygote's answer; no number when the worker could not be forked."""
         self._number, self._handle = number, handle
 
     def set_end(self, end: WorkerEnd) -> None:
@@ -306,7 +306,7 @@ class Zygote:
                     self._numbered[number] = worker
 
     def signal(self, worker: int, number: int) -> None:
-        """Have the zygote signal a worker that the host cannot signal."""
+        """Ask the zygote to signal a worker that the host cannot signal."""
         with self._lock, contextlib.suppress(OSError):
             self._control.sendall(REQUEST.pack(SIGNAL, worker, number))
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     )
     from toolcrib.schema._context import RunContext
     from toolcrib.schema._form import Form
-    from toolcrib.schema._json_schema import map_subschemas
     from toolcrib.schema._markers import (
         REDACTED,
         Content,
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
         Redacted,
         hidden_paths,
     )
-    from toolcrib.schema._prose import described, in_prose
-    from toolcrib.schema._schema_walk import SchemaWalk, ref_of
-    from toolcrib.schema._shape import describe_shape
-    from toolcrib.schema._shown import shown_arguments
     from toolcrib.schema._spec import ToolSpec
     from toolcrib.schema._stub_types import STUB_IMPORTS, StubTypes, comment_of, docstring_text
     from toolcrib.schema._typed_dicts import modern
@@ -57,15 +52,10 @@ else:
             ),
             "._context": "RunContext",
             "._form": "Form",
-            "._json_schema": "map_subschemas",
             "._markers": (
                 "REDACTED Content Decides IdempotencyKey Injectable Injected InjectedKind InjectedParameter "
                 "Redacted hidden_paths"
             ),
-            "._prose": "described in_prose",
-            "._schema_walk": "SchemaWalk ref_of",
-            "._shape": "describe_shape",
-            "._shown": "shown_arguments",
             "._spec": "ToolSpec",
             "._stub_types": "STUB_IMPORTS StubTypes comment_of docstring_text",
             "._typed_dicts": "modern",
@@ -97,18 +87,11 @@ __all__ = [
     "RunContext",
     "SampleRequest",
     "Sampled",
-    "SchemaWalk",
     "StubTypes",
     "ToolSpec",
     "comment_of",
-    "describe_shape",
-    "described",
     "digest",
     "docstring_text",
     "hidden_paths",
-    "in_prose",
-    "map_subschemas",
     "modern",
-    "ref_of",
-    "shown_arguments",
 ]

@@ -218,7 +218,7 @@ class _Rewriter:
     # --- the rules
 
     def default(self, schema: _Node, around: _Around) -> _Node:
-        """Have a default of the field's type, where it can be read as that: of a Path, not its text."""
+        """Convert a default to the field's type, where it can be read as that: of a Path, not its text."""
         default = schema.get("default")
         inner: _Node = schema["schema"]
         kind: type = inner.get("cls") or _KINDS.get(inner["type"]) or NoneType
@@ -252,7 +252,7 @@ class _Rewriter:
         return schema if "serialization" in schema else _written(schema, _PLAIN(_write_any))
 
     def container(self, schema: _Node, around: _Around) -> _Node:
-        """Have any items in it where it does not say what they are, and a set in one order."""
+        """Accept any items in a container that does not say what they are; a set has one order."""
         kind: str = schema["type"]
         part = "schema" if kind == "json" else "items_schema"
         if part not in schema:
@@ -262,7 +262,7 @@ class _Rewriter:
         return _written(schema, _WRAP(_write_set)) if kind in ("set", "frozenset") else schema
 
     def mapping(self, schema: _Node, around: _Around) -> _Node:
-        """Have any keys and values in it where it does not say what they are, and text for keys that are none."""
+        """Accept any keys and values in a mapping that does not say what they are; other keys become text."""
         for part in ("keys_schema", "values_schema"):
             if part not in schema:
                 schema = {**schema, part: self.anything({"type": "any"}, around)}
@@ -348,7 +348,7 @@ class _Rewriter:
         return schema
 
     def instance(self, schema: _Node, around: _Around) -> _Node:
-        """Have instances checked again, which may have been changed since; and written in the ways of this module."""
+        """Check instances again, which may have been changed since; and write them in the ways of this module."""
         if not around.nested:
             return schema
         config = {key: part for key, part in schema.get("config", {}).items() if not key.startswith("ser_json")}

@@ -204,7 +204,7 @@ class ClientLink(Protocol):
         ...
 
     async def log(self, line: LogLine) -> None:
-        """Give the client a line for its log; one below the level that it wants is left out."""
+        """Send the client a line for its log; one below the level that it wants is left out."""
         ...
 
 

@@ -127,7 +127,7 @@ class RunContext(Generic[D]):
             self.report(schema.Progress(done, total, message))
 
     async def log(self, level: LogLevel, data: Any, *, logger: str | None = None) -> None:
-        """Give the client a line for its log; it goes to the log of this process and to the record as well.
+        """Send the client a line for its log; it goes to the log of this process and to the record as well.
 
         Args:
             level: How bad it is; the client says from which level on it wants lines.

@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from toolcrib.errors import ClientAnswerError
+from toolcrib.jsonschema import SchemaWalk, written_out
 
 __all__ = ["Form"]
 
@@ -44,9 +45,8 @@ class Form:
             self.schema = self._described(self._adapter)
 
     def _described(self, adapter: TypeAdapter[Any]) -> dict[str, Any]:
-        schema = adapter.json_schema(schema_generator=_FormSchema)
-        found: Any = schema.pop("$defs", {})
-        schema = cast("dict[str, Any]", _inlined(schema, found))
+        found = adapter.json_schema(schema_generator=_FormSchema)
+        schema = cast("dict[str, Any]", written_out(found, SchemaWalk(found, self._tool)))
         self._is_one = schema.get("type") != "object"
         if self._is_one:
             schema = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE]}
@@ -93,7 +93,7 @@ class Form:
     def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
         if not self.schema.get("properties"):
             return given
-        checker: Any = importlib.import_module("toolcrib.schema.checker")  # which few tools need
+        checker: Any = importlib.import_module("toolcrib.jsonschema.checker")  # which few tools need
         problem = next(map(str, checker.misfits(self.schema, given)), None)
         if problem is not None:
             raise ClientAnswerError(self._tool, problem)
@@ -111,19 +111,6 @@ class _FormSchema(GenerateJsonSchema):
         if made.get("default", ...) is None:
             del made["default"]
         return made
-
-
-def _inlined(schema: Any, found: Mapping[str, Any]) -> Any:
-    """Return a schema with what it refers to in the place of the reference: an Enum has one."""
-    match schema:
-        case {"$ref": str() as ref, **rest} if "enum" in (named := found.get(ref.rpartition("/")[2], {})):
-            return {**named, **rest}
-        case dict():
-            return {key: _inlined(part, found) for key, part in cast("dict[str, Any]", schema).items()}
-        case list():
-            return [_inlined(part, found) for part in cast("list[Any]", schema)]
-        case _:
-            return schema
 
 
 def _is_plain(part: Mapping[str, Any]) -> bool:

@@ -14,20 +14,15 @@ from pydantic.fields import FieldInfo
 
 from toolcrib._json_writer import json_writer
 from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError
+from toolcrib.jsonschema import SchemaWalk
 from toolcrib.schema._bind import Binder
 from toolcrib.schema._canonical import CanonicalArguments, Writer, untyped
 from toolcrib.schema._docstring import ParsedDoc, docstring_of, parse_doc
 from toolcrib.schema._function import Function
 from toolcrib.schema._markers import InjectedParameter
-from toolcrib.schema._model import (
-    InputModel,
-    input_of_function,
-    input_of_model,
-    input_schema,
-)
+from toolcrib.schema._model import InputModel, input_of_function, input_of_model, input_schema
 from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._problems import Asked, let_through, parsed, problems_of, repeated_keys, wrong_kinds
-from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._table_type import table_names
 
 __all__ = ["InputSpec"]

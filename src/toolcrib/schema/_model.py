@@ -19,12 +19,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails
 
 from toolcrib.errors import SchemaError
+from toolcrib.jsonschema import SchemaWalk
 from toolcrib.schema._canonical_schema import canonical_schema, validator_of
 from toolcrib.schema._core_schema import runs_code, secrets_of
-from toolcrib.schema._json_schema import SchemaGenerator, as_object, properties_of, tidy
+from toolcrib.schema._json_schema import SchemaGenerator, as_object, tidy
 from toolcrib.schema._markers import Redacted
 from toolcrib.schema._parameters import EMPTY, Annotations, Resolved, is_parameter_name
-from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._table_type import table_type
 from toolcrib.schema._typed_dicts import modern
 
@@ -349,7 +349,7 @@ def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
     One whose name Python does not take is given by name alone.
     """
     required = schema.get("required", ())
-    properties = properties_of(schema, SchemaWalk(schema))
+    properties = SchemaWalk(schema).properties(schema)
     kinds = {name: _KINDS[is_parameter_name(name)] for name in properties}
     ordered = sorted(properties, key=lambda name: (kinds[name], name not in required))
     return tuple(Resolved(name, Any, EMPTY, kinds[name], omitted=name not in required) for name in ordered)

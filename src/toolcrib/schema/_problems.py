@@ -14,17 +14,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, from_json
 
 from toolcrib.errors import FieldProblem
+from toolcrib.jsonschema import SchemaWalk, brief, path_of, type_words
 from toolcrib.schema._broken_json import fault_of_json, holds_json
-from toolcrib.schema._json_schema import part_at, properties_of, type_words
 from toolcrib.schema._model import InputModel
-from toolcrib.schema._schema_walk import SchemaWalk
 
 __all__ = ["Asked", "let_through", "parsed", "problems_of", "repeated_keys", "wrong_kinds"]
 
 Path: TypeAlias = tuple[int | str, ...]
 
 _ABSENT = frozenset({"missing", "extra_forbidden", "missing_argument", "unexpected_keyword_argument"})
-_SHOWN = 60  # characters of a wrong value that are worth reading
 _NAMED = 30  # problems of one call: a list of ten thousand wrong items says enough with some of them
 _LOOKED_AT = 300  # errors of pydantic's, of which a union gives several for one problem
 _TOO_MANY = 10_000
@@ -176,26 +174,14 @@ def repeated_keys(raw: str | bytes) -> tuple[FieldProblem, ...]:
         )
     except (ValueError, RecursionError):  # what reads arguments says what is wrong with them
         return ()
-    return tuple(FieldProblem(_short(key), "sent more than once; send it once") for key in [*found][:_NAMED])
-
-
-def path_of(parts: Path) -> str:
-    """Return `("stops", 0, "city")` as `stops[0].city`."""
-    text = ""
-    for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{_short(part)}" if text else _short(part)
-    return text
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[:_NAME]}... ({len(name)} characters)"
+    return tuple(FieldProblem(path_of((key,)), "sent more than once; send it once") for key in [*found][:_NAMED])
 
 
 # --- where it does not fit -------------------------------------------------------------------------------------------
 
 
 def _locate(number: int, detail: Mapping[str, Any], given: Any) -> _Misfit:
-    """Tell the keys in an error's location from the names of union branches, by walking the input along it."""
+    """Separate the keys in an error's location from the names of union branches, by walking the input along it."""
     location: Sequence[int | str] = detail["loc"]
     path: list[int | str] = []
     branches: list[tuple[int, str]] = []
@@ -251,7 +237,7 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
     match detail["type"]:
         case "missing" | "missing_argument":
             walk = SchemaWalk(asked.schema)
-            return _missing(part_at(walk, path)) + ("" if secret else _unknown_beside(path, detail["input"], walk))
+            return _missing(walk.at(path)) + ("" if secret else _unknown_beside(path, detail["input"], walk))
         case "extra_forbidden" | "unexpected_keyword_argument":
             return unknown_argument(path, asked)
         case "json_invalid":
@@ -279,7 +265,7 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked) -> str:
             return f"{text}; got a text that holds one. Send the {noun} itself, without quotes around it"
     if secret or not path:
         return text
-    if detail["input"] is None and "default" in part_at(SchemaWalk(asked.schema), path):
+    if detail["input"] is None and "default" in SchemaWalk(asked.schema).at(path):
         return f"{text}; got null, leave it out to have the default"
     return f"{text}; got {brief(detail['input'])}"
 
@@ -294,8 +280,8 @@ def _unknown_beside(path: Path, given: Any, walk: SchemaWalk) -> str:
     """Return what came in the place of a key that is missing, in an object inside the arguments."""
     if len(path) < 2 or not isinstance(given, Mapping):
         return ""
-    known = properties_of(part_at(walk, path[:-1]), walk)
-    unknown = [_short(key) for key in cast("Mapping[Any, Any]", given) if isinstance(key, str) and key not in known]
+    known = walk.properties(walk.at(path[:-1]))
+    unknown = [path_of((key,)) for key in cast("Mapping[Any, Any]", given) if isinstance(key, str) and key not in known]
     return f"; it has the unknown key {' and '.join(unknown[:3])}" if known and unknown else ""
 
 
@@ -306,7 +292,7 @@ def unknown_argument(path: Path, asked: Asked) -> str:
         return "set by the host and not by the caller; leave it out"
     noun = "argument" if len(path) == 1 else "key"
     walk = SchemaWalk(asked.schema)
-    names = list(properties_of(part_at(walk, path[:-1]), walk))
+    names = list(walk.properties(walk.at(path[:-1])))
     if not names:
         return f"unknown {noun}; there are none to give"
     near = get_close_matches(name[:_NAME], names, n=1, cutoff=0.6)
@@ -332,7 +318,7 @@ def _own_words(detail: Mapping[str, Any], secret: bool) -> str:
 def _is_secret(path: Path, asked: Asked) -> bool:
     if not path:
         return bool(asked.secret)
-    declared = properties_of(asked.schema, SchemaWalk(asked.schema))
+    declared = SchemaWalk(asked.schema).properties(asked.schema)
     return path[0] in asked.secret or ("*" in asked.secret and path[0] not in declared)
 
 
@@ -342,18 +328,3 @@ def _leaves(value: Any) -> list[str]:
     if isinstance(value, list | tuple | set | frozenset):
         return [leaf for part in cast("Sequence[Any]", value) for leaf in _leaves(part)]
     return [] if value is None or value == "" else [str(value)]
-
-
-def brief(value: Any) -> str:
-    """Return a wrong value for a message: short ones as JSON, long text cut, containers by their kind."""
-    if value is None or isinstance(value, str | bool | int | float):
-        try:
-            text = json.dumps(value, ensure_ascii=False)
-        except ValueError:  # more digits than Python writes
-            return "an integer of thousands of digits"
-        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple | set | frozenset):
-        return "an array"
-    return f"a Python {type(value).__name__}"

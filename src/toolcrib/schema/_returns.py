@@ -11,9 +11,9 @@ from typing import Any, cast, get_args, get_origin
 from pydantic import TypeAdapter
 
 from toolcrib.errors import SchemaError
+from toolcrib.jsonschema import with_definitions
 from toolcrib.schema._json_schema import SchemaGenerator, tidy
 from toolcrib.schema._model import no_read_only_warning, one_sentence
-from toolcrib.schema._references import with_definitions
 from toolcrib.schema._typed_dicts import modern
 
 __all__ = ["awaited_type", "return_schema_of", "type_title", "yielded_type"]

@@ -11,25 +11,18 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from toolcrib.errors import SchemaError
+from toolcrib.jsonschema import arguments_schema, check_nesting, satisfiable, schema_texts
 from toolcrib.schema._docstring import first_paragraph, one_line
 from toolcrib.schema._function import Function
 from toolcrib.schema._input_spec import InputSpec
-from toolcrib.schema._model import (
-    Check,
-    model_of_schema,
-    parameters_of_schema,
-    with_properties_as_dicts,
-)
-from toolcrib.schema._references import arguments_schema
-from toolcrib.schema._repair import satisfiable
+from toolcrib.schema._model import Check, model_of_schema, parameters_of_schema, with_properties_as_dicts
 from toolcrib.schema._result_keys import documented_shape
 from toolcrib.schema._returns import return_schema_of, type_title
-from toolcrib.schema._schema_walk import check_nesting
 from toolcrib.schema._signature import signature_text
 from toolcrib.schema._stub import StubSource, stub_signature, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
 from toolcrib.schema._table_type import table_names
-from toolcrib.schema._texts import annotation_texts, schema_texts
+from toolcrib.schema._texts import annotation_texts
 
 __all__ = ["ToolSpec"]
 

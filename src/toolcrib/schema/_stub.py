@@ -7,9 +7,8 @@ from inspect import Parameter
 from typing import Any, NamedTuple, cast
 from unicodedata import normalize
 
-from toolcrib.schema._json_schema import properties_of
+from toolcrib.jsonschema import SchemaWalk
 from toolcrib.schema._parameters import Resolved, is_parameter_name
-from toolcrib.schema._schema_walk import SchemaWalk
 from toolcrib.schema._signature import has_default, joined, value_text
 from toolcrib.schema._stub_types import SignatureTypes, StubTypes, camel, comment_of, docstring_lines
 
@@ -75,7 +74,7 @@ def _parameters(source: StubSource, types: StubTypes) -> tuple[str, list[str]]:
     unnamed: dict[str, Any] = {}
     described: list[str] = []
     with types.walking(source.schema, source.name) as walk:
-        properties = properties_of(source.schema, walk)
+        properties = walk.properties(source.schema)
         for parameter in source.parameters:
             part = _schema_of(parameter, source, properties)
             if is_parameter_name(parameter.name):

@@ -14,11 +14,17 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.schema._json_schema import map_subschemas
-from toolcrib.schema._merge import ABOUT
-from toolcrib.schema._repair import as_one
-from toolcrib.schema._schema_walk import SchemaWalk, ref_of
-from toolcrib.schema._shape import PYTHON_TYPES
+from toolcrib.jsonschema import (
+    ABOUT,
+    PYTHON_TYPES,
+    SchemaWalk,
+    alternatives,
+    as_one,
+    kinds_of,
+    ref_of,
+    rewrite,
+    values_of,
+)
 from toolcrib.schema._signature import unnamed_text
 
 __all__ = ["STUB_IMPORTS", "SignatureTypes", "StubTypes", "camel", "comment_of", "docstring_lines", "docstring_text"]
@@ -88,7 +94,7 @@ class StubTypes:
 
     @contextmanager
     def walking(self, root: Any, tool: str) -> Generator[SchemaWalk]:
-        """Give the walk over a schema of a tool; what was defined on one that became too large is forgotten."""
+        """Return the walk over a schema of a tool; what was defined on one that became too large is forgotten."""
         walk = SchemaWalk(root, tool)
         try:
             yield walk
@@ -128,18 +134,15 @@ class StubTypes:
         return f"**{name.rpartition('.')[2]}: Unpack[{self.annotation(schema, walk, camel(name))}]"
 
     def _plain(self, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
-        values = [schema["const"]] if "const" in schema else schema.get("enum")
-        if isinstance(values, list):
-            return literal(cast("list[Any]", values))
-        for key in ("anyOf", "oneOf"):
-            if isinstance(schema.get(key), list):
-                return self._union([(part, f"{name}{i + 1}") for i, part in enumerate(schema[key])], walk)
+        values, choices = values_of(schema), alternatives(schema)
+        if values is not None:
+            return literal(values)
+        if choices:
+            return self._union([(part, f"{name}{number}") for number, part in enumerate(choices, 1)], walk)
         if is_alias(schema):
             return self.annotation(schema["allOf"][0], walk, name)
-        kinds = schema.get("type", "object" if "properties" in schema else None)
-        if not isinstance(kinds, list):
-            kinds = [kinds]
-        return union([self._of_type(kind, schema, walk, name) for kind in cast("list[Any]", kinds)])
+        kinds = kinds_of(schema) or ["object" if "properties" in schema else ""]
+        return union([self._of_type(kind, schema, walk, name) for kind in kinds])
 
     def _union(self, named: Sequence[tuple[Any, str]], walk: SchemaWalk) -> str:
         """Return the type of one of some parts; `named` has what each is called where it has no name of its own."""
@@ -151,7 +154,7 @@ class StubTypes:
         walk.check_levels(len(parts))  # Python reads `A | B | C` as `(A | B) | C`
         return union([*parts])
 
-    def _of_type(self, kind: Any, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
+    def _of_type(self, kind: str, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
         if kind == "array":
             items = schema.get("prefixItems")
             if isinstance(items, list):  # a list at run time: JSON has no tuple
@@ -162,7 +165,7 @@ class StubTypes:
             if is_record(schema):
                 return self._define(None, name, schema, walk)
             return f"dict[str, {self.annotation(schema.get('additionalProperties'), walk, f'{name}Value')}]"
-        return PYTHON_TYPES.get(str(kind), "Any")
+        return PYTHON_TYPES.get(kind, "Any")
 
     def _define(self, ref: str | None, name: str, schema: Mapping[str, Any], walk: SchemaWalk) -> str:
         known = self._known(ref, name, schema, walk)
@@ -217,7 +220,7 @@ class SignatureTypes(StubTypes):
         types = {key: self.annotation(part, walk, "") for key, part in schema["properties"].items()}
         return unnamed_text(types, schema["required"])
 
-    def _of_type(self, kind: Any, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
+    def _of_type(self, kind: str, schema: Mapping[str, Any], walk: SchemaWalk, name: str) -> str:
         text = super()._of_type(kind, schema, walk, name)
         return {"list[Any]": "list", "dict[str, Any]": "dict"}.get(text, text)
 
@@ -270,7 +273,7 @@ def _split(schema: Any) -> tuple[str, list[Any]]:
         for key, part in sorted(named.items())
         if key not in skipped
     }
-    return json.dumps(map_subschemas(telling, inside.append), sort_keys=True, default=str), inside
+    return json.dumps(rewrite(telling, inside.append), sort_keys=True, default=str), inside
 
 
 def literal(values: Sequence[Any]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-__all__ = ["annotation_texts", "schema_texts"]
+__all__ = ["annotation_texts"]
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SILENT = ("builtins", "toolcrib")
@@ -52,23 +52,3 @@ def _record_texts(record: Any, depth: int) -> Iterator[str]:
         described = isinstance(field, FieldInfo)
         yield (field.description or "") if described else ""
         yield from annotation_texts(field.annotation if described else field, {}, depth + 1)
-
-
-def schema_texts(schema: Any) -> Iterator[str]:
-    """Yield the property names, descriptions and allowed values of a JSON schema, at any depth."""
-    if isinstance(schema, list):
-        for part in cast("list[Any]", schema):
-            yield from schema_texts(part)
-    if not isinstance(schema, Mapping):
-        return
-    for key, value in cast("Mapping[str, Any]", schema).items():
-        if key == "description":
-            yield str(value)
-        elif key == "enum" and isinstance(value, list):
-            yield from map(str, cast("list[Any]", value)[:_LONGEST])
-        elif key in ("properties", "$defs") and isinstance(value, Mapping):
-            yield from map(str, cast("Mapping[Any, Any]", value))
-            for part in cast("Mapping[Any, Any]", value).values():
-                yield from schema_texts(part)
-        elif isinstance(value, Mapping | list):
-            yield from schema_texts(value)

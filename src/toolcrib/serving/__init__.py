@@ -1,6 +1,7 @@
 """State of a server: principals, runs, approval requests, calls that outlive their request, and `serving.http`.
 
-Servers of every protocol need these; a protocol is an adapter's. Only `serving.http` needs an extra.
+Servers of every protocol need these; a protocol is an adapter's. The base of the adapters of other frameworks is
+`serving.frameworks`. Only `serving.http` needs an extra.
 """
 
 from __future__ import annotations
@@ -10,12 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.serving._decisions import answer_of, is_as_seen
     from toolcrib.serving._entries import run_reporting, shown_entries
-    from toolcrib.serving._framework_media import media_at
-    from toolcrib.serving._framework_members import AgentTools, FrameworkMember
-    from toolcrib.serving._framework_tools import Answer, FrameworkRuns, FrameworkTools, OpenFrameworkRun
-    from toolcrib.serving._framework_usage import CountedRequest, record_usage
     from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
     from toolcrib.serving._front_end_events import (
         ApprovalAsked,
@@ -39,12 +35,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._decisions": "answer_of is_as_seen",
             "._entries": "run_reporting shown_entries",
-            "._framework_media": "media_at",
-            "._framework_members": "AgentTools FrameworkMember",
-            "._framework_tools": "Answer FrameworkRuns FrameworkTools OpenFrameworkRun",
-            "._framework_usage": "CountedRequest record_usage",
             "._front_end": "Exchange FrontEndLimits FrontEndSessions OpenSession",
             "._front_end_events": (
                 "ApprovalAsked CallEnded CallShown ExchangeEnded FrontEndAnswer FrontEndEvent FrontEndRequest "
@@ -62,19 +53,13 @@ else:
 
 __all__ = [
     "SERVER_STATE_TABLES",
-    "AgentTools",
-    "Answer",
     "ApprovalAsked",
     "CallEnded",
     "CallShown",
     "ClientQuestion",
-    "CountedRequest",
     "Exchange",
     "ExchangeEnded",
     "Flight",
-    "FrameworkMember",
-    "FrameworkRuns",
-    "FrameworkTools",
     "FrontEndAnswer",
     "FrontEndEvent",
     "FrontEndLimits",
@@ -85,7 +70,6 @@ __all__ = [
     "OpenCall",
     "OpenCallState",
     "OpenCalls",
-    "OpenFrameworkRun",
     "OpenLimit",
     "OpenSession",
     "OriginalResults",
@@ -97,11 +81,7 @@ __all__ = [
     "ServerStates",
     "SingleFlight",
     "acting_as",
-    "answer_of",
     "check_countable",
-    "is_as_seen",
-    "media_at",
-    "record_usage",
     "run_reporting",
     "shown_entries",
 ]

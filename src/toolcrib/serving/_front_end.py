@@ -129,7 +129,7 @@ class FrontEndSessions:
         return task
 
     def end(self, key: str) -> None:
-        """Let another exchange of a conversation begin."""
+        """Release the conversation for another exchange."""
         self._active.discard(key)
 
     async def _claimed(self, principal: str, request: FrontEndRequest, key: str) -> Exchange:
@@ -164,7 +164,7 @@ class FrontEndSessions:
             conversation_id=exchange.request.conversation,
             approvals=PendingApprovals(self.approvals, principal, limits.pending, limits.pending_for),
             sinks=(*run.sinks, exchange),
-            journal=exchange if run.journal is None else run.journal,
+            journal=exchange if run.durability.journal is None else run.durability.journal,
             hook_errors="fail",
             entry=self.entry,
         )
@@ -181,7 +181,7 @@ class FrontEndSessions:
 
 
 def _take_message(session: Session, request: FrontEndRequest, state: Mapping[str, Any]) -> str:
-    """Have the session hear the person's new message, and return its id; one that is not answered is asked again."""
+    """Add the person's new message to the session, and return its id; one that is not answered is asked again."""
     if not request.text:
         raise FrontEndError("nothing waits for an answer, and there is no new message", 409)
     if request.message_id and request.message_id == state.get("message"):

@@ -44,6 +44,22 @@ class GuardPolicy:
         if isinstance(self.leave, str):
             raise TypeError(f"GuardPolicy: leave takes several names, as in leave=[{self.leave!r}]")
 
+    def refuse(self, name: str, because: str) -> None:
+        """Refuse a tool that cannot be guarded.
+
+        Args:
+            name: Its name.
+            because: Why no gate can be around it.
+
+        Raises:
+            ValueError: It is not left as it is.
+        """
+        if name not in self.leave:
+            raise ValueError(
+                f"`{name}` cannot be guarded: {because}. Take it from the agent, or leave it as it is: "
+                f"GuardPolicy(leave=[{name!r}])"
+            )
+
     def around(self, tools: Toolset) -> Toolset:
         """Return a toolset with the gates around its tools, but for those that stay as they are."""
         left = [name for name in tools.entries if name in self.leave]

@@ -94,8 +94,8 @@ class Principals:
         run = given.view(
             principal=name,
             approvals=pending,
-            store=None if given.store is None else pending,
-            entry="mcp" if given.entry == "pipeline" else given.entry,
+            store=None if given.durability.store is None else pending,
+            entry="mcp" if given.channel.entry == "pipeline" else given.channel.entry,
             hook_errors="fail",
         )
         return Principal(name, run, pending)

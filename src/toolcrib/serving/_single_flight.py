@@ -24,7 +24,7 @@ class Flight:
             self.land()
 
     def land(self) -> None:
-        """Let the next of the equal calls through."""
+        """Release the next of the equal calls."""
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()

@@ -89,7 +89,7 @@ class OtelSink:
         return not isinstance(self._providers[0] or get_tracer_provider(), ProxyTracerProvider)
 
     def flush(self) -> None:
-        """Have the providers export all that they keep; for a process that ends without the usual goodbye."""
+        """Flush the providers, which export all that they keep; for a process that ends without the usual goodbye."""
         tracers, meters = self._providers
         for provider in (tracers or get_tracer_provider(), meters or get_meter_provider()):
             if isinstance(provider, _Keeps):
@@ -98,7 +98,7 @@ class OtelSink:
     # --- what sinks have
 
     def emit(self, event: CallEvent) -> None:
-        """Take an event of a call; see `Sink`."""
+        """Export an event of a call; see `Sink`."""
         key: Key = ("call", event.call_id, event.run_id)
         opened = self._open.get(key) or self._begin(key, event, named.of_call(event), event.data.get("resumed"))
         if event.kind == "ended":
@@ -114,7 +114,7 @@ class OtelSink:
             self._note(opened, event)
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take an event of an agent, a turn, a program, a session or a request; see `ActivitySink`."""
+        """Export an event of an agent, a turn, a program, a session or a request; see `ActivitySink`."""
         if event.activity == "request":
             self._request(event)
             return

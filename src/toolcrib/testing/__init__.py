@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.testing._client import ScriptedClient
+from toolcrib.testing._clock import FakeClock
 from toolcrib.testing._fakes import FakeSandbox, RecordingSink
 from toolcrib.testing._replies import wire_reply
 from toolcrib.testing._scripted import ScriptedModel, Step
@@ -23,6 +24,7 @@ __all__ = [
     "WAYS",
     "Ability",
     "Caller",
+    "FakeClock",
     "FakeSandbox",
     "RecordedError",
     "Recording",

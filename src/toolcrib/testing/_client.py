@@ -11,7 +11,7 @@ __all__ = ["ScriptedClient"]
 
 
 class ScriptedClient:
-    """A client that answers from a script: `Run(client=ScriptedClient(forms=[{"size": 3}]))`.
+    """A client that answers from a script: `Run(channel=Channel(client=ScriptedClient(forms=[{"size": 3}])))`.
 
     Args:
         forms: The answers to questions, in order: the fields, or an `Elicited` for another answer.

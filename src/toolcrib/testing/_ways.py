@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from toolcrib.calls import (
@@ -25,7 +25,7 @@ from toolcrib.calls import (
 from toolcrib.code import ExecutionResult, Toolkit
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.record import Sink
 from toolcrib.sandbox import sandbox_named
 from toolcrib.testing._fakes import RecordingSink
@@ -167,7 +167,9 @@ class Caller:
         self.records: list[dict[str, Any]] = []
         self.shown: list[str] = []
         sinks: tuple[Sink, ...] = (*options.get("sinks", ()), _RecordsTo(self.records))
-        merged: dict[str, Any] = {"entry": way.title, **options, "sinks": sinks}
+        given: Channel = options.get("channel", Channel())
+        channel = replace(given, entry=way.title) if given.entry == Channel.entry else given
+        merged: dict[str, Any] = {**options, "channel": channel, "sinks": sinks}
         self.run = Run(**merged)
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] = "{}", *, id: str | None = None) -> Outcome:

@@ -102,14 +102,14 @@ class LinkedClient:
         raise ClientAnswerError(self._ctx.tool_name, problem)
 
     async def _asked_by_host(self, request: ElicitRequest, fields: Form, kind: ClientFeature) -> Elicited[Any]:
-        """Have the approver of the run answer a question, or a person who reads its approval store."""
+        """Ask the approver of the run to answer a question, or a person who reads its approval store."""
         ctx = self._ctx
         if not can_ask_person(ctx):
             why = f"{self._lack(kind)}; use a client with elicitation, or give the run an approver or an approval store"
             raise ClientUnavailable(ctx.tool_name, "the answer of a person", why)
         with asking(ctx, kind, "approver", _about(request)) as asked:
             answer = await ask_person(
-                request, ctx, ctx.tool_name, fields.problem, ctx.run.question_wait, self._report_waiting
+                request, ctx, ctx.tool_name, fields.problem, ctx.run.channel.question_wait, self._report_waiting
             )
             asked.outcome, asked.by = answer.action, answer.by
         if answer.problem:
@@ -131,7 +131,9 @@ class LinkedClient:
         ask = self._sample if link is None else link.sample
         if ask is None:
             wanted = "a model that takes tools" if request.has_tools else "a model"
-            why = f"{self._lack(kind)}; use a client with sampling, or give the run one: Run(sample=...)"
+            why = (
+                f"{self._lack(kind)}; use a client with sampling, or give the run one: Run(channel=Channel(sample=...))"
+            )
             raise ClientUnavailable(self._ctx.tool_name, wanted, why)
         about = {"text": request.last_text} if self._ctx.trace is not None else None
         with asking(self._ctx, kind, "host" if link is None else "client", about) as asked:
@@ -187,7 +189,7 @@ class LinkedClient:
         return f"its client does not take such requests, or the host does not let them through ({feature})"
 
     def _give_to_features(self, answer: Any) -> None:
-        """Have the features of the run read what the client answered."""
+        """Read what the client answered into the features of the run."""
         if self._read is not None:
             self._read(ModelInput("client", answer, request=ToolCall(self._ctx.tool_name, {}, self._ctx.call_id)))
 

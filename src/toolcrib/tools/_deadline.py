@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from math import inf
-from time import monotonic
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -112,7 +111,7 @@ class Deadline:
             self._task.cancel()
 
     def rest(self) -> None:
-        """Let the clock stand until `begin`; what runs meanwhile is not stopped."""
+        """Pause the deadline until `begin`; what runs meanwhile is not stopped."""
         if self._expired:
             self.__exit__(None, None, None)
         self._task = None
@@ -120,7 +119,7 @@ class Deadline:
         self._stand()
 
     def begin(self) -> None:
-        """Let the clock go on, in the task that says so; raises the error when the step before outlasted its time."""
+        """Resume the deadline, in the task that calls this; raises the error when the step before took too long."""
         if self._expired:
             raise self._error(*self._fields)
         self._task = asyncio.current_task(self._loop)
@@ -149,7 +148,7 @@ class Deadline:
 
     @contextmanager
     def stopped(self) -> Generator[None]:
-        """Let the clock stand for the body, as while a person is asked; also in several tasks at once."""
+        """Pause the deadline for the body, as while a person is asked; also in several tasks at once."""
         self._stand()
         try:
             yield
@@ -164,7 +163,7 @@ class Deadline:
     # --- inside
 
     def around(self) -> Generator[Deadline]:
-        """Give this deadline and those that it is entered in, from the inside out."""
+        """Yield this deadline and those that it is entered in, from the inside out."""
         found: Deadline | None = self
         while found is not None:
             yield found
@@ -182,14 +181,14 @@ class Deadline:
 
     def _stand(self) -> None:
         if not self._standing:
-            self._since = monotonic()
+            self._since = self._loop.time()
         self._standing += 1
 
     def _go_on(self) -> None:
         self._standing -= 1
         if self._standing:
             return
-        self.ends += monotonic() - self._since
+        self.ends += self._loop.time() - self._since
         if self._parked:
             self._parked = False
             with suppress(RuntimeError):  # the loop is closed; a tool's thread may ask, too
@@ -203,7 +202,7 @@ def current_deadline() -> Deadline | None:
 
 @contextmanager
 def stopped_clocks(innermost: Deadline | None = None) -> Generator[None]:
-    """Let the clocks of all deadlines around the current code stand for the body, as while a person is asked.
+    """Pause all deadlines around the current code for the body, as while a person is asked.
 
     Args:
         innermost: The deadline whose clock stands, with those around it, for code that answers in a task of its own.

@@ -139,7 +139,7 @@ def _snake_name(model: type) -> str:
 
 
 def stand_for(fn: Callable[..., Any], made: Tool[..., Any]) -> None:
-    """Have a function, where a tool is wanted, stand for this one instead of one that is made of it.
+    """Register a function to stand for this tool where a tool is wanted, instead of one that is made of it.
 
     A tool that is made of it with options of its own runs this one's function, too, and keeps those of its options that
     `_KEPT` names.

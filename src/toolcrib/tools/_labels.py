@@ -28,7 +28,7 @@ Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
 
 `trusted` is the host's or the user's own, `untrusted` may be a stranger's. A `name` is one that people choose, such as
 that of a channel: it is trusted as long as it is short, since a longer one may be an instruction, and as long as it is
-no address, link, path or name of a host.
+made of at most four words and three digits, and so is no address, link, path, host, number or option of a command.
 """
 
 Labels: TypeAlias = Trust | Mapping[str, Trust]
@@ -42,8 +42,12 @@ Source: TypeAlias = Labels | Callable[[Mapping[str, Any], Any], Labels]
 """The labels of a tool's results, or a function of the arguments and the result that returns them."""
 
 _NAME_CHARS: Final = 64
+_NAME_DIGITS: Final = 3
 _NAME_WORDS: Final = 4
-_NO_NAME: Final = r"[^\s@]@[^\s@]|[:/\\]|[^\s.]\.[^\W\d_]{2}"  # an address, a link or a host
+_WORD: Final = (
+    r"[#@]?(?:[^\W\d_]&[^\W\d_]|[^\W_][\w'\u2019-]*(?:\.\d+)?)\.?"  # "R&D", "v2.0", "#help", "Jean-Luc", "Dr."
+)
+_NAME: Final = rf"{_WORD}(?: {_WORD}){{0,{_NAME_WORDS - 1}}}"
 _TRUSTS: Final = frozenset(get_args(Trust))
 
 
@@ -66,15 +70,22 @@ def require_source(who: str, source: Any) -> None:
             )
 
 
-def labelled(value: Any, labels: Labels) -> Iterator[tuple[str, Any, Literal["trusted", "beside", "untrusted"]]]:
+def labelled(
+    value: Any, labels: Labels, path: str = ""
+) -> Iterator[tuple[str, Any, Literal["trusted", "beside", "untrusted"]]]:
     """Yield the texts and numbers of a JSON value, each with its path and its trust; keys of objects are texts, too.
 
     A trusted value is `beside` an untrusted one when both are in the same object, and not in two items of a list: who
     wrote the other may have brought the object, such as the sender of a mail. One that has a label by its place, as in
     `[2].sender`, is not: whoever wrote that label has looked at it.
+
+    Args:
+        value: The value, as JSON shapes.
+        labels: How far it can be trusted.
+        path: Where it stands: `[2]` for the third value of a stream.
     """
     nodes = [_Node(None, is_list=False)]
-    leaves = list(_leaves(value, labels, nodes))
+    leaves = list(_leaves(value, labels, nodes, path))
     by_place: Mapping[str, Trust] = labels if isinstance(labels, Mapping) else {}
     for _, _, trust, node in leaves if by_place or labels == "name" else ():
         if trust == "untrusted":
@@ -93,7 +104,7 @@ class _Node:
         self.parent, self.is_list, self.has_untrusted = parent, is_list, False
 
     def mark(self, nodes: Sequence[_Node]) -> None:
-        """Note that an untrusted text is in it, and so in all that it is in."""
+        """Mark it, and all that it is in, as containing untrusted text."""
         node: _Node | None = self
         while node is not None and not node.has_untrusted:
             node.has_untrusted = True
@@ -110,9 +121,9 @@ class _Node:
 _Leaf: TypeAlias = tuple[str, Any, Literal["trusted", "untrusted"], int]
 
 
-def _leaves(value: Any, labels: Labels, nodes: list[_Node]) -> Iterator[_Leaf]:
+def _leaves(value: Any, labels: Labels, nodes: list[_Node], path: str) -> Iterator[_Leaf]:
     """Yield the texts and numbers of a value, each with its path, its own trust, and the node that it is in."""
-    stack: list[tuple[str, tuple[str, ...], Any, int]] = [("", (), value, 0)]
+    stack: list[tuple[str, tuple[str, ...], Any, int]] = [(path, (), value, 0)]
     while stack:
         path, fields, held, parent = stack.pop()
         if isinstance(held, Mapping):
@@ -146,7 +157,6 @@ def _of(path: str, fields: tuple[str, ...], labels: Labels) -> Trust:
 def _judged(held: Any, trust: Trust) -> Literal["trusted", "untrusted"]:
     if trust != "name":
         return trust
-    is_name = not isinstance(held, str) or (len(held) <= _NAME_CHARS and len(held.split()) <= _NAME_WORDS)
-    if isinstance(held, str) and re.search(_NO_NAME, unicodedata.normalize("NFKC", held)) is not None:
-        return "untrusted"
-    return "trusted" if is_name else "untrusted"
+    name = unicodedata.normalize("NFKC", held) if isinstance(held, str) and len(held) <= _NAME_CHARS else ""
+    is_name = re.fullmatch(_NAME, name) is not None and any(map(str.isalpha, name))
+    return "trusted" if is_name and sum(map(str.isdigit, name)) <= _NAME_DIGITS else "untrusted"

@@ -48,7 +48,7 @@ class ResourceListener(Protocol):
     """What hears of resources that have changed; called in any thread."""
 
     def changed(self, uri: str) -> None:
-        """Take note that a resource has changed."""
+        """Record that a resource has changed."""
         ...
 
 
@@ -131,10 +131,10 @@ class Offering(BaseTool):
         return ()
 
     def listen(self, listener: ResourceListener) -> None:
-        """Have the listener, as long as it lives, hear of each resource of this that has changed."""
+        """Register a listener, as long as it lives, for changes of each resource of this."""
 
     async def subscribe(self, uri: str) -> None:
-        """Have changes of a resource announced to listeners; called for the first client that wants it."""
+        """Start announcing changes of a resource to listeners; called for the first client that wants it."""
 
     async def unsubscribe(self, uri: str) -> None:
         """Stop that; called when no client wants it any more."""

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import FieldProblem, InvalidOutput, SchemaError
+from toolcrib.jsonschema import path_of
 from toolcrib.schema import hidden_paths, modern
 from toolcrib.tools._tool import Tool
 
@@ -28,7 +29,7 @@ def checked_output(tool: Tool[..., Any], name: str, output: Any) -> Any:
     try:
         return adapter.validator.validate_python(output)
     except ValidationError as error:
-        problems = tuple(FieldProblem(_path(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
+        problems = tuple(FieldProblem(path_of(e["loc"]), e["msg"]) for e in error.errors(include_url=False))
     raise InvalidOutput(name, problems)  # out here, so that it does not carry pydantic's error along
 
 
@@ -56,11 +57,6 @@ def _adapter_of(tool: Tool[..., Any]) -> TypeAdapter[Any] | None:
         return TypeAdapter(modern(declared))
     except Exception:  # the annotation is the user's, and may be of a type that pydantic does not know
         return None
-
-
-def _path(location: tuple[str | int, ...]) -> str:
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return "".join(parts).removeprefix(".")
 
 
 def output_schema(tool: Tool[..., Any]) -> dict[str, Any] | None:

@@ -60,7 +60,7 @@ def asking(
     about: Mapping[str, Any] | None = None,
     clocks: Deadline | None = None,
 ) -> Generator[Asked]:
-    """Let the clocks around the call stand for the body, which asks, and record what is asked and what comes of it.
+    """Pause the deadlines around the call for the body, which asks, and record what is asked and what comes of it.
 
     Args:
         ctx: The call.
@@ -167,7 +167,7 @@ def _approver_of(ctx: RunContext[Any]) -> Any:
 
 
 def _store_of(ctx: RunContext[Any]) -> approvals.ApprovalStore | None:
-    store = None if ctx.run is None or ctx.run.question_wait <= 0 else ctx.run.approvals
+    store = None if ctx.run is None or ctx.run.channel.question_wait <= 0 else ctx.run.approvals
     held = getattr(store, "store", store)  # of one principal's: what is behind it can be waited for
     return store if isinstance(held, approvals.WaitableApprovalStore) else None
 
@@ -186,8 +186,8 @@ def _request(asked: ElicitRequest, ctx: RunContext[Any], asked_by: str, problem:
         metadata={"missing": problem, **metadata} if problem else metadata,
         run_id=ctx.run_id,
         principal=None if run is None else run.principal,
-        agent=None if run is None else run.agent,
-        conversation_id=None if run is None else run.conversation_id,
+        agent=None if run is None else run.channel.agent,
+        conversation_id=None if run is None else run.channel.conversation_id,
         parameters=asked.schema if parts else None,
         asked_by=asked_by,
     )

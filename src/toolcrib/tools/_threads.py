@@ -130,7 +130,7 @@ class ThreadCall:
             self._ended.set()
 
     def afterwards(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do `work` when the thread has ended, or the event loop does."""
+        """Run `work` when the thread has ended, or the event loop does."""
         task = asyncio.get_running_loop().create_task(self._then(work))
         _waiting.add(task)
         task.add_done_callback(_waiting.discard)

@@ -12,7 +12,7 @@ from toolcrib.tools._options import only_options
 from toolcrib.tools._tool import Tool
 
 try:
-    from toolcrib.schema.checker import checks_of, require_schema
+    from toolcrib.jsonschema.checker import checks_of, require_schema
 except ModuleNotFoundError as error:
     raise MissingExtraError("a tool from a JSON schema", "schema") from error
 

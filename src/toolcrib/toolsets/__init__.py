@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.toolsets._gates import steps_of
     from toolcrib.toolsets._live import LiveTools
     from toolcrib.toolsets._members import EntryFilter, is_available
+    from toolcrib.toolsets._results import shortener_of
     from toolcrib.toolsets._select import Definition, Group, Selectable, Selector, ToolAvailability, ToolRequirement
     from toolcrib.toolsets._sources import ToolSource
     from toolcrib.toolsets._toolset import Toolset, ToolsetLike, nested, sources_of
@@ -28,6 +29,7 @@ else:
             "._gates": "steps_of",
             "._live": "LiveTools",
             "._members": "EntryFilter is_available",
+            "._results": "shortener_of",
             "._select": "Definition Group Selectable Selector ToolAvailability ToolRequirement",
             "._sources": "ToolSource",
             "._toolset": "Toolset ToolsetLike nested sources_of",
@@ -55,6 +57,7 @@ __all__ = [
     "is_available",
     "nested",
     "off",
+    "shortener_of",
     "sources_of",
     "steps_of",
     "use",

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 class class_or_instance(Generic[P, R]):
-    """Let a method be called on a class too, where it means an object made without arguments."""
+    """Allow a method to be called on a class too, where it means an object made without arguments."""
 
     def __init__(self, fn: Callable[Concatenate[Any, P], R]) -> None:
         self._fn = fn

@@ -43,7 +43,7 @@ class _Scopes:
 
     def __call__(self, call: Any) -> Failed | None:
         """Return the outcome for a call whose token lacks a scope that the tool needs."""
-        access = call.run.access
+        access = call.run.channel.access
         missing = () if access is None else access.lacks(self._needed)
         return refused_by(call, InsufficientScope(call.name, missing)) if missing else None
 

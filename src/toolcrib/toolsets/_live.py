@@ -56,7 +56,7 @@ class LiveTools(Toolset):
         self._followers.append(again)
 
     def renew(self, tools: Iterable[Any]) -> None:
-        """Take other tools; those that are gone stay known, and are not offered any more.
+        """Replace the tools; those that are gone stay known, and are not offered any more.
 
         Raises:
             DuplicateNameError: Two have one name; a toolset that would have both is not changed.

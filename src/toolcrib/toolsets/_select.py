@@ -133,7 +133,7 @@ class ToolRequirement:
 
     @classmethod
     def optional(cls, *among: Selectable, parallel: bool = True, validated: bool = False) -> ToolRequirement:
-        """Let the model call tools or answer.
+        """Allow the model to call tools or to answer.
 
         Args:
             among: The tools that it may call; all of them when there is none. The definitions stay what they are, so
@@ -158,7 +158,7 @@ class ToolRequirement:
 
     @classmethod
     def none(cls) -> ToolRequirement:
-        """Let the model answer without a call. The definitions stay what they are."""
+        """Allow the model to answer without a call alone. The definitions stay what they are."""
         return cls("none")
 
     def check(self, offered: Iterable[str]) -> None:

@@ -283,7 +283,7 @@ class Toolset:
     async def open(
         self, ctx: RunContext[Any] | None = None, *, hide_unavailable: bool = True
     ) -> AsyncGenerator[Toolset]:
-        """Give the toolset as it is for one run: sources asked for their tools, unavailable tools left out.
+        """Open the toolset for one run: sources are asked for their tools, unavailable tools are left out.
 
         Availability is asked again when a call arrives.
 
@@ -325,7 +325,7 @@ class Toolset:
             yield bound
 
     def _renew(self, at: int, entries: Iterable[ToolEntry]) -> None:
-        """Have other tools in a part of an open toolset, in their place; DuplicateNameError for a name of another's."""
+        """Replace the tools of one source of an open toolset; DuplicateNameError for a name of another's."""
         parts = [*self._parts]
         parts[at] = self._parts[at][0], entries
         self._entries = merged(parts, self._note_clash)
@@ -508,10 +508,10 @@ class Toolset:
         )
 
     def _note_left_out(self) -> None:
-        """Note that a toolset opened without these tools, whose source is not there: only of `LiveTools`."""
+        """Record that a toolset opened without these tools, whose source is not there: only of `LiveTools`."""
 
     def _send_renewals_to(self, bound: Toolset, steps: Sequence[Step]) -> None:
-        """Have a toolset, which was opened with these tools and `steps` taken, get later ones: only of `LiveTools`."""
+        """Send later tools to a toolset, which was opened with these and `steps` taken: only of `LiveTools`."""
 
     def _admit(self, item: Any, *, off: bool = False) -> None:
         if _is_toolset(item):

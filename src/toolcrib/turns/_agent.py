@@ -31,7 +31,7 @@ class TurnBackend(Protocol):
     """Takes what is put on an agent, and what the agent sends to others, and acts when it is paused or resumed."""
 
     async def add(self, turn: Turn[Any]) -> None:
-        """Take a turn that was put on the agent."""
+        """Add a turn that was put on the agent."""
         ...
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
@@ -179,7 +179,7 @@ class Agent(Observed):
     # --- giving it work
 
     async def put(self, turn: Turn[Any]) -> None:
-        """Let a turn wait behind the others; it may be put at any time, also while the agent runs.
+        """Enqueue a turn behind the others; it may be put at any time, also while the agent runs.
 
         Raises:
             TypeError: It is no turn.
@@ -281,7 +281,7 @@ class Agent(Observed):
 
     @contextmanager
     def occupied(self, run: Run) -> Generator[TurnBinding]:
-        """Be running for the body, which gets the binding that turns go through; for runs."""
+        """Mark the agent as running for the body, which gets the binding that turns go through; for runs."""
         if self._is_running:
             raise SafeExecutionError(f"{self!r} is running already; one caller at a time takes its values")
         activity = trace_activity("agent", self._name, run.view(entry="agent"), self._pipeline.sinks, about=self._shown)

@@ -123,7 +123,7 @@ class TurnBinding:
         options: dict[str, Any] = {}
         if run.approver is not None:
             options["approver"] = self._ask
-        if self.followed and run.parent_id is not None:
+        if self.followed and run.channel.parent_id is not None:
             options["parent_id"] = None  # its calls are those of turns
         self.run = run.view(**options) if options else run
         self._merged: dict[frozenset[str], tuple[object, Observers]] = {}

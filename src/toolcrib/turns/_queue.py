@@ -50,7 +50,7 @@ class TurnQueue:
     # --- a turn's way
 
     def add(self, turn: Turn[Any]) -> None:
-        """Let a turn wait behind the others."""
+        """Enqueue a turn behind the others."""
         self.waiting.append(turn)
         if self._waiters:
             self.wake()
@@ -64,7 +64,7 @@ class TurnQueue:
         return turn
 
     def delivered(self, turn: Turn[Any]) -> None:
-        """Note that the caller is given a value of the turn; with its only value the turn is done."""
+        """Record that the caller is given a value of the turn; with its only value the turn is done."""
         if turn.tool.is_watched:
             if self.running.get(turn) is Progress.STARTED:
                 self.running[turn] = Progress.DELIVERED
@@ -72,7 +72,7 @@ class TurnQueue:
             self.running.pop(turn, None)
 
     def ended(self, turn: Turn[Any]) -> None:
-        """Note that the turn ran to an end: it is not to be run again."""
+        """Record that the turn ran to an end: it is not to be run again."""
         self.running[turn] = Progress.ENDED
         if self.answers:
             self.answers.pop(turn, None)
@@ -98,7 +98,7 @@ class TurnQueue:
                 self.waiting.appendleft(turn)
 
     def restore(self, data: Mapping[str, Any], tools: Sequence[Tool[..., Any]]) -> None:
-        """Take up the turns of an agent that was written down."""
+        """Restore the turns of an agent that was written down."""
         for written in data["queue"]:
             turn = Turn.from_dict(written, tools)
             self.waiting.append(turn)
@@ -119,7 +119,7 @@ class TurnQueue:
         self.suspended[outcome.request.id] = (turn, outcome)
 
     def answer(self, request: ApprovalRequest | str, answer: Grant | Denial) -> None:
-        """Let a turn that was suspended be the next.
+        """Answer a suspended turn, which is the next one then.
 
         Raises:
             ApprovalError: No turn waits for this answer.
@@ -143,7 +143,7 @@ class TurnQueue:
     # --- news
 
     def wake(self) -> None:
-        """Let those who wait for news look again."""
+        """Wake those who wait for news."""
         if not self._waiters:
             return
         waiters, self._waiters = self._waiters, []

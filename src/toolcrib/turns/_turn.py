@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -15,7 +16,7 @@ from collections.abc import (
 )
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
-from os import urandom
+from random import Random
 from typing import Any, Generic, overload
 from uuid import UUID
 
@@ -57,6 +58,9 @@ V = TypeVar("V", default=T)
 """The value of a turn's outcome: of a streaming tool the list of its values."""
 S = TypeVar("S")
 _NO_TAGS: frozenset[str] = frozenset()
+_numbers = Random()  # seeded by the system; an id is no secret
+if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
+    os.register_at_fork(after_in_child=_numbers.seed)
 
 
 class Turn(Observed, Generic[T, V]):
@@ -477,5 +481,5 @@ class Turn(Observed, Generic[T, V]):
 
 def _new_uuid() -> str:
     """Return the text of a random UUID of version 4: made by `uuid4`, it costs a fifth of a turn."""
-    digits = urandom(16).hex()
+    digits = f"{_numbers.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 from toolcrib.adapters.dbos import DurableAgent, DurableProgram, DurableToolkit, Engine, Placement, Queue
+from toolcrib.adapters.dbos._engine import _instance
 from toolcrib.calls import ApprovalRequest
 from toolcrib.code import Toolkit
 from toolcrib.database import Database
@@ -45,6 +47,16 @@ async def engine_of(
     given: dict[str, Any] = {"worker_id": f"worker_{uuid4().hex[:8]}", "answers": QUICK, "grace": 2.0, **options}
     async with Engine(database, queues=queues, **given) as engine:
         yield engine
+
+
+async def looked_at(engine: Engine, queue: Queue) -> None:
+    """Return once a whole look of an engine at a queue has begun and ended, or it looks no more."""
+    assert engine._looks is not None
+    stops = _instance().background_thread_stop_events
+    for _ in range(2):
+        before = engine._looks._at[queue.name]
+        while engine._looks._at[queue.name] == before and not any(stop.is_set() for stop in stops):  # noqa: ASYNC110
+            await asyncio.sleep(QUICK)
 
 
 class Step:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from pydantic import Field
 
-from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, durable, engine_of, looked_at
 from toolcrib.adapters.dbos import Client, DurableAgent, DurableFailure, Engine, Queue, list_work
 from toolcrib.calls import CallMetadata, Completed, Failed, Media, Rejected, RunNormally, Suspended, now
 from toolcrib.errors import (
@@ -23,7 +23,7 @@ from toolcrib.errors import (
     UnknownTool,
 )
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.testing import RecordingSink
 from toolcrib.tools import ToolType, ez_tool, tool
 from toolcrib.toolsets import Toolset
@@ -224,7 +224,9 @@ async def test_a_request_says_which_agent_and_conversation_asks_also_after_a_tur
 
 
 async def test_a_turn_without_a_conversation_is_part_of_that_of_its_run(file: str) -> None:
-    agent = DurableAgent(Agent(name := f"agent_{uuid4().hex[:8]}", "Pays.", [pay]), name, run=Run(conversation_id="c1"))
+    agent = DurableAgent(
+        Agent(name := f"agent_{uuid4().hex[:8]}", "Pays.", [pay]), name, run=Run(channel=Channel(conversation_id="c1"))
+    )
 
     async with engine_of(file, agent):
         asked = await (await agent.put(Turn(pay, kwargs={"amount": 3}))).outcome()
@@ -399,9 +401,9 @@ async def test_a_paused_agent_starts_nothing_on_any_worker_also_after_a_restart(
 
     async with engine_of(file, agent):
         await agent.pause()
-    async with engine_of(file, agent):
+    async with engine_of(file, agent) as engine:
         handle = await agent.put(Turn(add, kwargs={"a": 1}))
-        await asyncio.sleep(5 * QUICK)
+        await looked_at(engine, agent.queue)
         waits = await handle.status()
         await agent.resume()
         outcome = await handle.outcome()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.adapters.dbos.durable import Step, Work, engine_of, pay
+from tests.adapters.dbos.durable import Step, Work, engine_of, looked_at, pay
 from toolcrib.adapters.dbos import DurableProgram, cancel_work, list_work, resume_work
 from toolcrib.errors import ApprovalError, EngineError
 from toolcrib.tools import ez_tool
@@ -81,7 +81,7 @@ async def test_a_program_whose_answer_was_given_is_cancelled_before_it_goes_on(d
         work_id = await work.put()
         await work.asked(engine, work_id)
         await asyncio.to_thread(engine.client.stop, work.worker.queue.name)
-        await asyncio.sleep(0.5)  # a look into the queue that had begun before has ended
+        await looked_at(engine, work.worker.queue)  # a look that had begun before has ended
         await work.answer(engine, work_id)
         while await engine.client.status(f"{work_id}-2") is None:  # noqa: ASYNC110 -- the engine makes it
             await asyncio.sleep(0.02)

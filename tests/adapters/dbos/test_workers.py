@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from tests.adapters.dbos.durable import QUICK, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, durable, engine_of, looked_at
 from toolcrib.adapters.dbos import (
     Client,
     DurableAgent,
@@ -151,7 +151,7 @@ async def test_a_given_up_worker_records_nothing_and_begins_nothing(tmp_path: Pa
         moved = await asyncio.to_thread(recover, engine.client, "zombie", force=True)
         await agent.put(other)
         go_on.set()
-        await asyncio.sleep(10 * agent.queue.polling)  # looks at the queue, in which two turns wait
+        await looked_at(engine, agent.queue)  # two turns wait in it
         given_up = list(runs)
     async with engine_of(database, agent, worker_id="next"):
         outcomes = [await handle.outcome(), await agent.handle(other.id).outcome()]
@@ -201,7 +201,7 @@ async def test_a_worker_that_was_given_up_asks_about_nothing(tmp_path: Path) -> 
     async with engine_of(str(tmp_path / "crib.db"), agent, grace=0.1) as engine:
         await agent.put(Turn(pay))
         await engine.lost.wait()
-        await asyncio.sleep(10 * agent.queue.polling)
+        await looked_at(engine, agent.queue)
         pending = await engine.client.approvals.list(pending=True)
 
     assert not pending
@@ -225,7 +225,7 @@ async def test_a_worker_that_was_given_up_begins_no_call_inside_a_tool(tmp_path:
     async with engine_of(str(tmp_path / "crib.db"), agent, grace=0.1) as engine:
         await agent.put(Turn(outer))
         await engine.lost.wait()
-        await asyncio.sleep(10 * agent.queue.polling)
+        await looked_at(engine, agent.queue)
 
     assert ran == ["outer"]
 
@@ -239,7 +239,7 @@ async def test_a_worker_that_stops_takes_nothing_from_its_queues(tmp_path: Path)
     async with engine_of(str(tmp_path / "crib.db"), agent, grace=0.1) as engine:
         engine.lost.set()  # its queues are looked at all the same, as by a thread that comes back from an outage
         handle = await agent.put(Turn(_idle))
-        await asyncio.sleep(10 * agent.queue.polling)
+        await looked_at(engine, agent.queue)
 
         status = await engine.client.status(handle.id)
 
@@ -388,7 +388,7 @@ async def test_a_fork_has_no_engine(tmp_path: Path) -> None:
     async with Engine(tmp_path / "work.db", worker_id="w1"):
         child = multiprocessing.get_context("fork").Process(target=_ask_for_the_engine, args=(tmp_path / "said",))
         child.start()
-        await asyncio.to_thread(child.join, 20)
+        await asyncio.to_thread(child.join, 60)
 
     assert child.exitcode == 0
     assert (tmp_path / "said").read_text().startswith("this process was forked while an engine ran")

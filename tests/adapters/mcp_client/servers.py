@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
+from tests.networks import free_port
 from tests.npm.programs import command
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall
 from toolcrib.pipeline import Pipeline, Run
@@ -84,7 +84,9 @@ async def serving(app: Any, port: int) -> AsyncIterator[None]:
     """Serve an ASGI application in this process."""
     http = _Http(uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=0))
     task = asyncio.create_task(http.serve())
-    await http.ready.wait()
+    ready = asyncio.create_task(http.ready.wait())
+    await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
+    assert ready.done(), "the server has not started"
     try:
         yield
     finally:
@@ -95,13 +97,6 @@ async def serving(app: Any, port: int) -> AsyncIterator[None]:
 def served(server: MCPServer, port: int, **options: Any) -> AbstractAsyncContextManager[None]:
     """Serve a server of the SDK over streamable HTTP in this process."""
     return serving(server.streamable_http_app(**options), port)
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def called(tools: Toolset, name: str, /, **arguments: Any) -> Any:

@@ -20,6 +20,7 @@ from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, server_statuses
 from toolcrib.calls import Failed
 from toolcrib.errors import ServerError, ToolConstraintError
+from toolcrib.testing import FakeClock
 from toolcrib.toolsets import Toolset
 
 DEAD = [sys.executable, "-c", "raise SystemExit('no licence')"]
@@ -30,12 +31,14 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_a_server_that_does_not_start_is_left_out_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    tools = Toolset([connect(DEAD, name="dead", prefix="d_"), connect(small_server(), prefix="s_")])
+    clock = FakeClock()
+    tools = Toolset([connect(DEAD, name="dead", prefix="d_", clock=clock), connect(small_server(), prefix="s_")])
 
     async with tools.with_approval(names=["d_pay"]).open() as opened:
         names = opened.names()
         added = await called(opened, "s_add", a=1, b=2)
-        await until(lambda: server_statuses(tools)[0].retry_in > 1)  # it was tried more than once
+        clock.advance(0.5)
+        await until(lambda: server_statuses(tools)[0].retry_in == 1)  # it was tried twice
         down, up = server_statuses(tools)
 
     [warning] = warnings_of(caplog)
@@ -94,7 +97,7 @@ async def test_a_name_that_no_server_has_is_an_error_where_all_are_there() -> No
 
 
 async def test_a_list_of_resources_that_fails_is_left_out_until_it_works(caplog: pytest.LogCaptureFixture) -> None:
-    told, broken = Told(), [True]
+    clock, told, broken = FakeClock(), Told(), [True]
 
     async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool(name="look", input_schema={"type": "object"})])
@@ -104,11 +107,12 @@ async def test_a_list_of_resources_that_fails_is_left_out_until_it_works(caplog:
             raise MCPError(-32603, "the database of resources is down")
         return types.ListResourcesResult(resources=[types.Resource(name="rules", uri="house://rules")])
 
-    tools = connect(Server("a", on_list_tools=list_tools, on_list_resources=list_resources))
+    tools = connect(Server("a", on_list_tools=list_tools, on_list_resources=list_resources), clock=clock)
     async with tools.open() as opened:
         opened.listen_for_renewal(told)
         before, part = opened.names(), tools.status()
         broken[0] = False
+        clock.advance(0.5)
         await told.wait()
         after, whole = opened.names(), tools.status()
 
@@ -141,22 +145,25 @@ async def until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen")
 
 
-async def refused(tools: Toolset, name: str, **arguments: Any) -> Failed:
+async def refused(tools: Toolset, clock: FakeClock, name: str, **arguments: Any) -> Failed:
     """Return the first failure of a call that its server is not waited for: the pauses between two tries grow."""
     while True:
-        outcome = await failed(tools, name, **arguments)
-        if "It is down" in outcome.message:
-            return outcome
+        calling = asyncio.create_task(failed(tools, name, **arguments))
+        while not (await asyncio.wait((calling,), timeout=0.02))[0]:
+            clock.skip()
+        if "It is down" in calling.result().message:
+            return calling.result()
 
 
 async def test_calls_wait_for_one_try_together_and_later_ones_fail_at_once(tmp_path: Path) -> None:
-    tools = connect(mortal(tmp_path, "sys.exit('gone for good')"), name="small")
+    clock = FakeClock()
+    tools = connect(mortal(tmp_path, "sys.exit('gone for good')"), name="small", clock=clock)
 
     async with tools.open() as opened:
         (tmp_path / "gone").touch()
         await failed(opened, "die", code=3)
         together = await asyncio.gather(*(failed(opened, "add", a=1, b=2) for _ in range(20)))
-        at_once = await refused(opened, "add", a=1, b=2)
+        at_once = await refused(opened, clock, "add", a=1, b=2)
         starts = (tmp_path / "starts").read_text()
 
     assert {outcome.code for outcome in together} == {"server_error"}
@@ -180,10 +187,12 @@ async def test_a_call_that_waits_for_a_server_when_the_toolset_closes_is_an_erro
 
 
 async def test_a_server_that_dies_again_and_again_is_not_waited_for(tmp_path: Path) -> None:
-    tools = Toolset([connect([sys.executable, str(module.__file__), str(tmp_path / "notes")], name="small")])
+    clock = FakeClock()
+    words = [sys.executable, str(module.__file__), str(tmp_path / "notes")]
+    tools = Toolset([connect(words, name="small", clock=clock)])
 
     async with tools.open() as opened:
-        at_once = await refused(opened, "die", code=1)
+        at_once = await refused(opened, clock, "die", code=1)
         down = server_statuses(tools)[0]
 
     assert (down.state, down.reason, down.last_error) == ("down", "has ended", "has ended")

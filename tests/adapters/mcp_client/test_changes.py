@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from tests.adapters.mcp_client import small_server as module
-from tests.adapters.mcp_client.servers import Told, called, failed, free_port, served
+from tests.adapters.mcp_client.servers import Told, called, failed, served
 from tests.adapters.mcp_client.small_server import small_server
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.calls import Suspended, ToolCall
 from toolcrib.pipeline import Pipeline

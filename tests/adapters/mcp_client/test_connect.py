@@ -13,8 +13,9 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.server.mcpserver import MCPServer
 
 from tests.adapters.mcp_client import small_server as module
-from tests.adapters.mcp_client.servers import called, failed, free_port, outcome_of
+from tests.adapters.mcp_client.servers import called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import RemoteTool, connect
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import Completed, Reject, Rejected, Suspended

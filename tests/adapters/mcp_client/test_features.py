@@ -11,7 +11,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from tests.adapters.mcp_client.servers import called, free_port, serving
+from tests.adapters.mcp_client.servers import called, serving
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import ServerToolset, connect
 from toolcrib.errors import RemoteToolError
 from toolcrib.toolsets import Toolset

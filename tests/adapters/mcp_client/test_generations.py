@@ -14,8 +14,9 @@ from mcp.client.streamable_http import StreamableHTTPTransport
 from mcp.server.mcpserver import MCPServer
 
 from tests.adapters.mcp_client import classic_server
-from tests.adapters.mcp_client.servers import free_port, served, serving
+from tests.adapters.mcp_client.servers import served, serving
 from tests.adapters.mcp_server.clients import Way, every_generation, text_of
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import _connection, connect
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.errors import TargetError

@@ -20,15 +20,16 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from starlette.datastructures import Headers
 
-from tests.adapters.mcp_client.servers import Told, called, failed, free_port, outcome_of, served, serving
+from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of, served, serving
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import Elicitation, connect
 from toolcrib.adapters.mcp_client._listing import readable
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Completed, Suspended, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import ServerError
+from toolcrib.jsonschema.checker import Checker
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.schema.checker import Checker
 
 
 def telling(schema: Any, result: Any = None, **said: Any) -> Server[Any]:

@@ -11,7 +11,8 @@ import httpx2
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
 
-from tests.adapters.mcp_client.servers import called, free_port, served
+from tests.adapters.mcp_client.servers import called, served
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 
 

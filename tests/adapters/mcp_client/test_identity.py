@@ -13,8 +13,9 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.server.mcpserver import MCPServer
 
 from tests.adapters.mcp_client import small_server as module
-from tests.adapters.mcp_client.servers import free_port, served
+from tests.adapters.mcp_client.servers import served
 from tests.adapters.mcp_client.small_server import small_server
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_client._options import target_identity
 from toolcrib.approvals import SqliteApprovalStore

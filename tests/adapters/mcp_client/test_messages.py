@@ -13,7 +13,8 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tests.adapters.mcp_client.servers import called, failed, free_port, serving
+from tests.adapters.mcp_client.servers import called, failed, serving
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_client._messages import Messages, off_loop, repair
 from toolcrib.adapters.mcp_server import build_server

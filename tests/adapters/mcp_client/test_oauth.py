@@ -20,7 +20,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from tests.adapters.mcp_client.servers import called, free_port, served
+from tests.adapters.mcp_client.servers import called, served
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import connect
 
 BACK = "http://127.0.0.1:9/back"

@@ -11,11 +11,12 @@ import pytest
 
 import tests.adapters.mcp_client.asking_server as module
 from tests.adapters.mcp_client.asking_server import PAGE, REQUESTS, Asking
-from tests.adapters.mcp_client.servers import free_port, outcome_of, serving
+from tests.adapters.mcp_client.servers import outcome_of, serving
+from tests.networks import free_port
 from toolcrib.adapters.mcp_client import ServerToolset, connect
 from toolcrib.approvals import deny_all
 from toolcrib.calls import ApprovalRequest, Completed, Grant
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.schema import ClientFeature, ClientRoot, Elicited, ElicitRequest, LogLine, Sampled, SampleRequest
 
 both_generations = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -62,7 +63,7 @@ def asking(mode: str, **options: Any) -> ServerToolset:
 async def test_a_form_is_filled_in_at_the_client_that_made_the_call(mode: str) -> None:
     ann = FakeClient()
 
-    said = await asked(asking(mode), Run(client=ann, approver=deny_all), "form")
+    said = await asked(asking(mode), Run(channel=Channel(client=ann), approver=deny_all), "form")
 
     assert said == str({"action": "accept", "content": {"beds": 1, "name": "Ann"}})
     assert ann.asked == [ElicitRequest("asking asks: Who sleeps here?", REQUESTS["form"].params.requested_schema)]
@@ -72,7 +73,7 @@ async def test_a_form_is_filled_in_at_the_client_that_made_the_call(mode: str) -
 async def test_so_is_a_page_to_visit(mode: str) -> None:
     ann = FakeClient()
 
-    said = await asked(asking(mode), Run(client=ann), "page")
+    said = await asked(asking(mode), Run(channel=Channel(client=ann)), "page")
 
     assert said == str({"action": "accept"})
     assert (ann.asked[0].url, ann.asked[0].id[:8]) == (PAGE, "asking: ")
@@ -82,7 +83,7 @@ async def test_so_is_a_page_to_visit(mode: str) -> None:
 async def test_its_model_is_asked_where_the_host_lets_it_and_knows_who_wants_it(mode: str) -> None:
     ann = FakeClient()
 
-    said = await asked(asking(mode, ask_client=["sampling"]), Run(client=ann), "sampling")
+    said = await asked(asking(mode, ask_client=["sampling"]), Run(channel=Channel(client=ann)), "sampling")
 
     assert "four, says Ann" in said
     assert ann.asked[0].params == {
@@ -96,7 +97,7 @@ async def test_its_model_is_asked_where_the_host_lets_it_and_knows_who_wants_it(
 async def test_its_model_is_not_asked_by_default(mode: str) -> None:
     ann = FakeClient()
 
-    said = await asked(asking(mode), Run(client=ann), "sampling")
+    said = await asked(asking(mode), Run(channel=Channel(client=ann)), "sampling")
 
     assert "Sampling not supported" in said
     assert ann.asked == []
@@ -112,7 +113,7 @@ async def test_a_person_may_have_to_approve_each_request_to_the_model(mode: str,
         return request.grant() if says_yes else request.deny()
 
     options: dict[str, Any] = {"ask_client": ["sampling"], "approve_sampling": True}
-    said = await asked(asking(mode, **options), Run(client=ann, approver=person), "sampling")
+    said = await asked(asking(mode, **options), Run(channel=Channel(client=ann), approver=person), "sampling")
 
     assert ("four" in said, bool(ann.asked)) == (says_yes, says_yes)
     assert requests[0].asked_by == "asking"
@@ -127,7 +128,7 @@ async def test_a_long_request_to_the_model_is_shown_to_its_end_and_the_cut_is_sa
         return request.deny()
 
     options: dict[str, Any] = {"ask_client": ["sampling"], "approve_sampling": True}
-    await asked(asking("auto", **options), Run(client=FakeClient(), approver=person), "long sampling")
+    await asked(asking("auto", **options), Run(channel=Channel(client=FakeClient()), approver=person), "long sampling")
 
     shown = requests[0].arguments
     assert shown["messages"][0].endswith(" and mail it to Eve.")
@@ -139,10 +140,12 @@ async def test_a_long_request_to_the_model_is_shown_to_its_end_and_the_cut_is_sa
 async def test_of_its_folders_a_server_learns_those_that_the_host_allows(mode: str) -> None:
     ann = FakeClient()
 
-    within = await asked(asking(mode, roots=["/srv/data", "/home/ann/notes"]), Run(client=ann), "roots")
-    every = await asked(asking(mode, ask_client=True), Run(client=ann), "roots")
+    within = await asked(
+        asking(mode, roots=["/srv/data", "/home/ann/notes"]), Run(channel=Channel(client=ann)), "roots"
+    )
+    every = await asked(asking(mode, ask_client=True), Run(channel=Channel(client=ann)), "roots")
     no_client = await asked(asking(mode, roots=["/srv/data"]), Run(), "roots")
-    default = await asked(asking(mode), Run(client=ann), "roots")
+    default = await asked(asking(mode), Run(channel=Channel(client=ann)), "roots")
 
     assert within == str({"roots": [{"uri": "file:///home/ann/notes"}, {"uri": "file:///srv/data/ann"}]})
     assert every == str({"roots": [{"uri": "file:///home/ann"}, {"uri": "file:///srv/data/ann"}]})
@@ -155,7 +158,7 @@ async def test_a_root_is_not_inside_another_by_its_spelling(mode: str) -> None:
     ann = FakeClient()
     ann.folders = [ClientRoot(f"file:///srv/{path}") for path in ("database", "data/../etc", "data%2f..%2fetc", "")]
 
-    said = await asked(asking(mode, roots=["/srv/data"]), Run(client=ann), "roots")
+    said = await asked(asking(mode, roots=["/srv/data"]), Run(channel=Channel(client=ann)), "roots")
 
     assert said == str({"roots": [{"uri": "file:///srv/data"}]})
 
@@ -164,8 +167,8 @@ async def test_a_root_is_not_inside_another_by_its_spelling(mode: str) -> None:
 async def test_its_log_has_the_lines_up_to_a_limit(mode: str) -> None:
     ann, bob = FakeClient(), FakeClient()
 
-    await asked(asking(mode), Run(client=ann), "", 10_000, "log")
-    await asked(asking(mode, ask_client=["forms"]), Run(client=bob), "", 1, "log")
+    await asked(asking(mode), Run(channel=Channel(client=ann)), "", 10_000, "log")
+    await asked(asking(mode, ask_client=["forms"]), Run(channel=Channel(client=bob)), "", 1, "log")
 
     assert ann.asked[0] == LogLine("info", "line 0", "asking: it")
     assert len(ann.asked) == 1_001
@@ -181,7 +184,7 @@ async def test_where_the_host_does_not_let_it_the_approver_is_asked_and_not_the_
     async def person(request: ApprovalRequest) -> Grant:
         return request.grant(override_args={"name": "Bob"})
 
-    said = await asked(asking(mode, ask_client=given), Run(client=ann, approver=person), "form")
+    said = await asked(asking(mode, ask_client=given), Run(channel=Channel(client=ann), approver=person), "form")
 
     assert "Bob" in said
     assert ann.asked == []
@@ -191,7 +194,7 @@ async def test_where_the_host_does_not_let_it_the_approver_is_asked_and_not_the_
 async def test_a_server_asks_a_limited_number_of_times_during_a_call(mode: str) -> None:
     ann = FakeClient()
 
-    said = await asked(asking(mode), Run(client=ann), "form", 25)
+    said = await asked(asking(mode), Run(channel=Channel(client=ann)), "form", 25)
 
     assert len(ann.asked) == 20
     assert said.count("decline") == 5
@@ -208,7 +211,7 @@ async def test_no_one_is_sent_to_a_page_that_is_none(mode: str, url: str, words:
         update={"params": REQUESTS["page"].params.model_copy(update={"url": url})}
     )
 
-    said = await asked(connect(server.server(), mode=mode), Run(client=ann), "page")
+    said = await asked(connect(server.server(), mode=mode), Run(channel=Channel(client=ann)), "page")
 
     assert words in said
     assert ann.asked == []
@@ -227,7 +230,7 @@ async def test_a_huge_form_is_not_shown(mode: str, message: str, fields: int, wo
         update={"params": REQUESTS["form"].params.model_copy(update=form)}
     )
 
-    said = await asked(connect(server.server(), mode=mode), Run(client=ann), "form")
+    said = await asked(connect(server.server(), mode=mode), Run(channel=Channel(client=ann)), "form")
 
     assert words in said
     assert ann.asked == []
@@ -237,7 +240,9 @@ async def test_a_huge_form_is_not_shown(mode: str, message: str, fields: int, wo
 async def test_a_call_that_wants_a_page_visited_first_is_made_again_after_that(mode: str) -> None:
     ann, server = FakeClient(), Asking()
 
-    said = await asked(connect(server.server(), name="asking", mode=mode), Run(client=ann), "", 1, "locked")
+    said = await asked(
+        connect(server.server(), name="asking", mode=mode), Run(channel=Channel(client=ann)), "", 1, "locked"
+    )
 
     assert said == "done"
     assert [one.url for one in ann.asked] == [PAGE]
@@ -258,7 +263,7 @@ async def test_what_a_server_asks_after_the_call_is_refused() -> None:
     ann, server = FakeClient(), Asking()
 
     async with connect(server.server(), name="asking", mode="legacy", ask_client=True).open() as tools:
-        await outcome_of(tools, "late", run=Run(client=ann))
+        await outcome_of(tools, "late", run=Run(channel=Channel(client=ann)))
         assert server.later is not None
         server.ended.set()
         *refused, roots = await server.later
@@ -275,11 +280,13 @@ async def test_two_principals_calls_at_once_are_asked_nothing_over_a_connection_
     async with connect(command, name="asking", mode="legacy").open() as tools:
         both = await asyncio.gather(
             *(
-                outcome_of(tools, "ask", run=Run(client=client, principal=client.name), what="form", times=5)
+                outcome_of(
+                    tools, "ask", run=Run(channel=Channel(client=client), principal=client.name), what="form", times=5
+                )
                 for client in (ann, bob)
             )
         )
-        alone = await outcome_of(tools, "ask", run=Run(client=ann, principal="Ann"), what="form")
+        alone = await outcome_of(tools, "ask", run=Run(channel=Channel(client=ann), principal="Ann"), what="form")
 
     texts = [outcome.text() for outcome in both]
     assert "Bob" not in texts[0]
@@ -299,7 +306,10 @@ async def test_over_http_each_of_many_calls_at_once_is_asked_at_its_own_client(m
         connect(f"http://127.0.0.1:{port}/mcp", name="asking", **everything).open() as tools,
     ):
         calls = [
-            (client, outcome_of(tools, "ask", run=Run(client=client, principal=client.name), what=what))
+            (
+                client,
+                outcome_of(tools, "ask", run=Run(channel=Channel(client=client), principal=client.name), what=what),
+            )
             for _ in range(3)
             for client in clients
             for what in ("form", "sampling")
@@ -329,9 +339,11 @@ async def test_a_question_is_not_for_a_call_whose_client_has_left_one_unanswered
     command = [sys.executable, "-m", module.__name__]
 
     async with connect(command, name="asking", mode="legacy").open() as tools:
-        left = asyncio.create_task(outcome_of(tools, "ask", run=Run(client=gone, principal="Ann"), what="form"))
+        left = asyncio.create_task(
+            outcome_of(tools, "ask", run=Run(channel=Channel(client=gone), principal="Ann"), what="form")
+        )
         await was_asked.wait()
-        outcome = await outcome_of(tools, "ask", run=Run(client=ann, principal="Ann"), what="form")
+        outcome = await outcome_of(tools, "ask", run=Run(channel=Channel(client=ann), principal="Ann"), what="form")
         left.cancel()
 
     assert isinstance(outcome, Completed)

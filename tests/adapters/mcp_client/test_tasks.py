@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.adapters.mcp_client.servers import EVERYTHING, free_port
+from tests.adapters.mcp_client.servers import EVERYTHING
 from tests.adapters.mcp_server.clients import booking
 from tests.adapters.mcp_server.http import served
+from tests.networks import free_port
 from tests.npm.programs import command
 from toolcrib import Pipeline, RunContext, ToolCall
 from toolcrib.adapters.mcp_client import Elicitation, Progress, connect

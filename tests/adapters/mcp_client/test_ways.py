@@ -13,7 +13,7 @@ from tests.adapters.pydantic_ai.scripted import results, scripted
 from tests.npm.programs import command
 from toolcrib import Agent, Turn
 from toolcrib.adapters.mcp_client import Progress, connect
-from toolcrib.adapters.pydantic_ai import as_toolset
+from toolcrib.adapters.pydantic_ai import as_tools
 from toolcrib.approvals import deny_all
 from toolcrib.calls import ToolCall
 from toolcrib.code import Toolkit
@@ -119,7 +119,7 @@ async def test_an_agent_of_pydantic_ai_opens_the_server_itself() -> None:
     crib = connect(small_server(), prefix="s_", tool_names=["add", "fail"])
     model = scripted([("s_add", {"a": 1, "b": 2}, "c1")], [("s_fail", {"word": "tea"}, "c2")])
 
-    run = await pydantic_agent(model, as_toolset(crib)).run("add")
+    run = await pydantic_agent(model, as_tools(crib)).run("add")
 
     told = results(run.all_messages())
     assert told[0][2] == {"result": 3}

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from tests.adapters.mcp_client.servers import free_port, serving
+from tests.adapters.mcp_client.servers import serving
+from tests.networks import free_port
 
 MOST = 100_000  # bytes of a message, as the server is connected to
 _TEXT = {"type": "text", "text": "done"}

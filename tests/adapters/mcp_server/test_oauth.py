@@ -44,8 +44,8 @@ async def whoami(ctx: RunContext[Any]) -> dict[str, Any]:
     return {
         "principal": run.principal,
         "run": run.id,
-        "claims": sorted(run.access.claims),
-        "sub": run.access.claims["sub"],
+        "claims": sorted(run.channel.access.claims),
+        "sub": run.channel.access.claims["sub"],
     }
 
 
@@ -275,7 +275,7 @@ async def test_nobody_is_handed_a_token(server: Login) -> None:
     @ez_tool
     async def look(ctx: RunContext[Any]) -> str:
         """Look for the token."""
-        seen.extend([ctx, ctx.run, ctx.run.access, get_access_token()])
+        seen.extend([ctx, ctx.run, ctx.run.channel.access, get_access_token()])
         return "looked"
 
     sink, token = RecordingSink(), server.token(HERE)
@@ -313,7 +313,7 @@ async def test_nobody_is_handed_the_token_of_a_verifier_of_the_host_s_own() -> N
         """Look for the token."""
         found = get_access_token()
         assert found is not None
-        seen.extend([found.token, ctx.run.access.scopes])
+        seen.extend([found.token, ctx.run.channel.access.scopes])
         return "looked"
 
     app = http_app([look], None, HttpOptions(token_verifier=Verifier()))

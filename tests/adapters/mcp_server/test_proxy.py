@@ -11,7 +11,8 @@ import pytest
 from tests.adapters.mcp_server.http import served
 from tests.adapters.mcp_server.test_http import ACCEPT, OPENING, connected
 from tests.adapters.mcp_server.test_oauth import TOOLS
-from tests.nginx import free_port, needs_nginx, nginx
+from tests.networks import free_port
+from tests.nginx import needs_nginx, nginx
 from tests.serving.oauth.login import Login, login
 from toolcrib.adapters.mcp_server import AuthorizationServer
 

@@ -11,7 +11,7 @@ from toolcrib.approvals import Approver
 from toolcrib.calls import ApprovalRequest, Denial, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.formats import PROVIDERS
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.rounds import Transcript, decode
 from toolcrib.testing import RecordingSink, wire_reply
 from toolcrib.tools import ez_tool
@@ -47,7 +47,7 @@ async def in_a_program(crib: Toolset, no: Approver, watch: RecordingSink) -> str
 
 async def in_a_round(crib: Toolset, no: Approver, watch: RecordingSink) -> str:
     reply = wire_reply("openai", [ToolCall("delete_file", {"path": "a.txt"})])
-    scope = Run(approver=no, sinks=(watch,), entry="round")
+    scope = Run(approver=no, sinks=(watch,), channel=Channel(entry="round"))
     plan = await decode(Pipeline(crib), reply, format="openai", run=scope).apply_hooks()
     transcript = Transcript(PROVIDERS["openai"].user("go"), "openai")
     await plan.commit(transcript, await plan.run_pending())

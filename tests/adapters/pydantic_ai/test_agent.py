@@ -11,7 +11,7 @@ from pydantic_ai.models.function import AgentInfo
 from pydantic_ai.tools import DeferredToolRequests
 
 from tests.adapters.pydantic_ai.scripted import agent, results, scripted
-from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_toolset, create_agent, stream_agent
+from toolcrib.adapters.pydantic_ai import answers, approval_requests, as_tools, create_agent, stream_agent
 from toolcrib.approvals import AgentContext
 from toolcrib.hooks import GlobalHooks
 from toolcrib.schema import RunContext
@@ -147,7 +147,7 @@ async def test_an_execution_of_ones_own_may_stop_a_tool() -> None:
         async def call(self, ctx: RunContext) -> None:
             await asyncio.Event().wait()
 
-    run = await agent(scripted([("sleep", "{}", "c1")]), as_toolset(Hurried([Sleep]))).run("go")
+    run = await agent(scripted([("sleep", "{}", "c1")]), as_tools(Hurried([Sleep]))).run("go")
 
     assert [(outcome, content) for _, outcome, content in results(run.all_messages())] == [("failed", "TimeoutError")]
     assert reached == ["sleep"]

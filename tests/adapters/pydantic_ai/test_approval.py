@@ -13,12 +13,12 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
 
 from tests.adapters.pydantic_ai.scripted import agent, refunding, results, scripted
-from toolcrib.adapters.pydantic_ai import ToolcribToolset, answers, approval_requests, as_toolset
+from toolcrib.adapters.pydantic_ai import ToolcribToolset, answers, approval_requests, as_tools
 from toolcrib.approvals import AgentContext, MemoryApprovalStore
 from toolcrib.calls import Ask, RunNormally
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Run
+from toolcrib.pipeline import Channel, Run
 from toolcrib.record import ListSink
 from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool, ez_tool
@@ -55,7 +55,7 @@ async def desk(*calls: tuple[str, Any, str], scope: Any = None, **options: Any) 
         ran.append(text)
         return text
 
-    toolset = as_toolset([refunding(ran, **options), note], sinks=[sink], run=scope)
+    toolset = as_tools([refunding(ran, **options), note], sinks=[sink], run=scope)
     run = await agent(scripted(calls or [REFUND]), toolset).run("go")
     return Desk(ran, run, toolset, sink)
 
@@ -116,7 +116,7 @@ async def test_answers_that_answer_nothing_are_errors() -> None:
 
     with pytest.raises(ApprovalError, match="no call that waits"):
         await answers(second.asked, request.grant())
-    with pytest.raises(ValueError, match="as_toolset"):
+    with pytest.raises(ValueError, match="as_tools"):
         await answers(first.asked, request.deny())
 
 
@@ -137,7 +137,7 @@ async def test_what_a_person_typed_reaches_the_tool() -> None:
         async def call(self, ctx: RunContext, cents: int) -> str:
             return f"{cents} with {ctx.user_input}, says {ctx.approver}"
 
-    toolset = as_toolset([Pay])
+    toolset = as_tools([Pay])
     run = await agent(scripted([("pay", {"cents": 5}, "c1")]), toolset).run("go")
     [request] = approval_requests(run.output)
     answered = await answers(run.output, request.grant("ann", user_input="4711"))
@@ -153,7 +153,7 @@ async def test_a_handler_of_theirs_may_answer_during_the_run() -> None:
     async def ann(ctx: Any, requests: DeferredToolRequests) -> DeferredToolResults:
         return await answers(requests, *(request.grant("ann") for request in approval_requests(requests)))
 
-    toolset = as_toolset([refunding(ran)])
+    toolset = as_tools([refunding(ran)])
     run = await agent(scripted([REFUND]), toolset, capabilities=[HandleDeferredToolCalls(ann)]).run("go")
 
     assert (run.output, ran) == ("done", [(7, 100)])
@@ -164,7 +164,7 @@ async def test_a_handler_of_theirs_may_answer_during_the_run() -> None:
 
 async def test_deps_may_name_the_tools() -> None:
     ran: list[Any] = []
-    toolset = as_toolset([refunding(ran, requires_approval=False)])
+    toolset = as_tools([refunding(ran, requires_approval=False)])
     deps = AgentContext(need_user_approve_tools=["refund"])
 
     run = await agent(scripted([REFUND]), toolset, deps_type=AgentContext).run("go", deps=deps)
@@ -194,7 +194,7 @@ async def test_hooks_run_once_and_what_is_approved_are_the_final_arguments_from_
             return {**args, "cents": min(args["cents"], 40)}
 
         tools = Toolset([refunding(ran, requires_approval=False)], pre_hooks={"refund": cap}, hooks=hooks)
-        return as_toolset(tools)
+        return as_tools(tools)
 
     run = await agent(scripted([REFUND]), crib()).run("go")
     stored = (run.all_messages_json(), TypeAdapter(DeferredToolRequests).dump_json(run.output))
@@ -240,7 +240,7 @@ async def test_what_their_override_leaves_runs_as_it_was_seen() -> None:
     async def pay(cents: Annotated[int, AfterValidator(lambda euros: euros * 100)], note: str = "") -> str:
         return f"{cents} {note}"
 
-    toolset = as_toolset([pay])
+    toolset = as_tools([pay])
     run = await agent(scripted([("pay", {"cents": 5}, "c1")]), toolset).run("go")
     approval = ToolApproved(override_args={"cents": 5, "note": "edited"})
     answered = DeferredToolResults(approvals={"c1": approval}, metadata=run.output.metadata)
@@ -283,7 +283,7 @@ async def test_an_override_without_metadata_suspends_again(override: dict[str, A
 
 async def test_a_store_entry_lets_an_approval_without_metadata_run() -> None:
     store = MemoryApprovalStore()
-    waiting = await desk(scope=lambda ctx: Run(approvals=store, conversation_id="monday"))
+    waiting = await desk(scope=lambda ctx: Run(approvals=store, channel=Channel(conversation_id="monday")))
     [request] = approval_requests(waiting.asked)
     await store.answer(request.grant("ann"))
 
@@ -358,7 +358,7 @@ async def test_an_approval_counts_once() -> None:
 
 async def test_an_approval_on_behalf_of_somebody_else_opens_nothing() -> None:
     ann = await desk(scope=lambda ctx: Run(principal="ann"))
-    ben = as_toolset(ann.toolset.tools, run=lambda ctx: Run(principal="ben"))
+    ben = as_tools(ann.toolset.tools, run=lambda ctx: Run(principal="ben"))
     answered = DeferredToolResults(approvals={"c1": True}, metadata=ann.asked.metadata)
 
     run = await agent(scripted(), ben).run(message_history=ann.run.all_messages(), deferred_tool_results=answered)
@@ -376,7 +376,7 @@ async def test_a_standing_grant_holds_for_the_run() -> None:
         return request.always("ann")
 
     calls = [[("refund", {"order": n}, f"c{n}")] for n in range(3)]
-    toolset = as_toolset([refunding(ran)], run=lambda ctx: Run(approver=once))
+    toolset = as_tools([refunding(ran)], run=lambda ctx: Run(approver=once))
     await agent(scripted(*calls), toolset).run("go")
 
     assert (asked, len(ran)) == (["c0"], 3)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai.agent import WrapperAgent
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
@@ -161,3 +162,23 @@ async def test_a_guarded_agent_streams() -> None:
 
     assert (said[-1], ran) == ("done", ["x"])
     assert results(messages) == [("c1", "success", "deleted x")]
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["agent", "wrapped agent"])
+async def test_an_agent_with_output_validators_is_guarded_and_its_validators_are_asked(wrapped: bool) -> None:
+    ran: list[str] = []
+    seen: list[Any] = []
+    inner: Agent[Any, Any] = Agent(scripted([CALL]), tools=[deleting(ran)])
+
+    @inner.output_validator
+    def checked(output: str) -> str:
+        seen.append(output)
+        return output.upper()
+
+    guarded = guard(WrapperAgent(inner) if wrapped else inner, GuardPolicy(approve=True))
+    waiting = await guarded.run("go")
+    given = await answers(waiting.output, approval_requests(waiting.output)[0].grant("ann"))
+    done = await guarded.run(message_history=waiting.all_messages(), deferred_tool_results=given)
+
+    assert (ran, seen, done.output) == (["x"], ["done"], "DONE")
+    assert inner.output_type is str

@@ -20,7 +20,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import FunctionToolset
 
 from tests.adapters.pydantic_ai.scripted import agent, scripted
-from toolcrib.adapters.pydantic_ai import approval_requests, as_toolset
+from toolcrib.adapters.pydantic_ai import approval_requests, as_tools
 from toolcrib.code import Toolkit
 from toolcrib.pipeline import Run
 from toolcrib.provenance import Provenance
@@ -50,7 +50,7 @@ PAYS = [("pay", {"recipient": IBAN}, "c9")]
 async def reason(*toolsets: Any, prompt: Any, history: list[ModelMessage] | None = None, steps: Any = (PAYS,)) -> str:
     """Return what a person is asked about the payment; nothing where it goes through."""
     said = sum(isinstance(one, ModelResponse) for one in history or ())
-    tools = as_toolset(bank(), run=Run(features=[Provenance()]))
+    tools = as_tools(bank(), run=Run(features=[Provenance()]))
     none: list[Any] = []
     model = scripted(*[none] * said, *steps)
     made = await agent(model, tools, *toolsets).run(prompt, message_history=history)
@@ -108,7 +108,7 @@ async def test_what_is_attached_to_the_prompt_is_not_the_users() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="programs run in the sandbox of Linux")
 async def test_a_program_that_was_written_late_is_deferred() -> None:
     run = Run(features=[Provenance(frozen=True)])
-    tools = as_toolset([*bank(), Toolkit(bank()).as_tool()], run=run)
+    tools = as_tools([*bank(), Toolkit(bank()).as_tool()], run=run)
     steps: Any = [[("read_file", {"path": "a"}, "c1")], [("run_python", {"code": "1 + 1"}, "c2")]]
     made = await agent(scripted(*steps), tools).run("what does it say?")
     assert isinstance(made.output, DeferredToolRequests)

@@ -12,7 +12,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
 
 from tests.adapters.pydantic_ai.scripted import agent, refunding, results, scripted
-from toolcrib.adapters.pydantic_ai import as_toolset, from_toolset
+from toolcrib.adapters.pydantic_ai import as_tools, from_tools
 from toolcrib.calls import Complete, Completed, Failed, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import HookSet
@@ -34,7 +34,7 @@ def weather(city: str, unit: Literal["c", "f"] = "c") -> str:
 async def called(tools: Any, name: str, arguments: Any = "{}", scope: Run | None = None) -> Outcome:
     """Open a toolset, and make one call."""
     scope = scope or Run()
-    made = Toolset([from_toolset(tools)]) if not isinstance(tools, Toolset) else tools
+    made = Toolset(from_tools(tools)) if not isinstance(tools, Toolset) else tools
     async with made.open(RunContext(scope.deps, "", "", scope.id)) as opened:
         return await Pipeline(opened).run(ToolCall(name, arguments, "c1"), scope)
 
@@ -50,7 +50,7 @@ async def test_a_tool_of_theirs_is_called_over_the_pipeline() -> None:
 
 
 async def test_what_is_known_of_a_tool_of_theirs() -> None:
-    source = from_toolset(FunctionToolset([weather]))
+    source = from_tools(FunctionToolset([weather]))[0]
 
     async with Toolset([source]).open() as opened:
         entry = opened["weather"]
@@ -80,7 +80,7 @@ async def test_our_gates_are_around_theirs() -> None:
     async def known(call: Any, given: Any) -> Complete:
         return Complete("it rains")
 
-    crib = Toolset([from_toolset(FunctionToolset([weather]))]).prefixed("their_")
+    crib = Toolset(from_tools(FunctionToolset([weather]))).prefixed("their_")
 
     asked = await called(crib.with_approval(), "their_weather", {"city": "Oslo"})
     known_already = await called(crib.with_hooks(hooks), "their_weather", {"city": "Oslo"})
@@ -98,7 +98,7 @@ async def test_their_tool_sees_our_deps_and_a_model() -> None:
     def look(ctx: pydantic_ai.RunContext[Any]) -> list[Any]:
         return [ctx.deps, ctx.model is model, ctx.usage is usage, ctx.tool_name, ctx.tool_call_id]
 
-    crib = Toolset([from_toolset(toolset, model=model, usage=usage)])
+    crib = Toolset(from_tools(toolset, model=model, usage=usage))
 
     outcome = await called(crib, "look", scope=Run(deps="ann's"))
 
@@ -116,7 +116,7 @@ async def test_without_a_model_a_request_says_so() -> None:
     outcome = await called(toolset, "think")
 
     assert isinstance(outcome, Failed)
-    assert "from_toolset(..., model=...)" in outcome.message
+    assert "from_tools(..., model=...)" in outcome.message
 
 
 async def test_inside_an_agent_their_tool_sees_its_run() -> None:
@@ -126,7 +126,7 @@ async def test_inside_an_agent_their_tool_sees_its_run() -> None:
     def look(ctx: pydantic_ai.RunContext[Any]) -> Any:
         return ToolReturn([ctx.deps, ctx.run_step, ctx.usage.requests])
 
-    crib = as_toolset([from_toolset(toolset)])
+    crib = as_tools(from_tools(toolset))
     run = await agent(scripted([("look", "{}", "c1")]), crib, deps_type=str).run("go", deps="ann's")
 
     assert results(run.all_messages()) == [("c1", "success", ["ann's", 1, 1])]
@@ -160,7 +160,7 @@ async def test_a_tool_that_wants_a_retry_or_fails() -> None:
 async def test_what_is_executed_elsewhere_is_not_offered() -> None:
     external: Any = ExternalToolset([ToolDefinition(name="elsewhere")])
 
-    async with Toolset([from_toolset(external)]).open() as opened:
+    async with Toolset(from_tools(external)).open() as opened:
         assert opened.names() == []
 
 
@@ -183,7 +183,7 @@ async def test_a_tool_of_theirs_that_requires_approval_waits() -> None:
     def wipe(ctx: pydantic_ai.RunContext[Any]) -> bool:
         return ctx.tool_call_approved
 
-    crib = Toolset([from_toolset(toolset)])
+    crib = Toolset(from_tools(toolset))
     waiting = await called(crib, "wipe")
 
     outcome = await granted(crib, waiting)
@@ -201,7 +201,7 @@ async def test_a_tool_of_theirs_may_ask_itself() -> None:
             raise ApprovalRequired({"size": "2 TB"})
         return f"wiped {disk} ({ctx.tool_call_metadata['size']})"
 
-    crib = Toolset([from_toolset(toolset)])
+    crib = Toolset(from_tools(toolset))
     waiting = await called(crib, "wipe", {"disk": "sda"})
 
     outcome = await granted(crib, waiting)
@@ -216,7 +216,7 @@ async def test_a_tool_of_theirs_may_ask_itself() -> None:
 async def test_ours_in_theirs_in_ours_is_approved_outside_and_recorded_inside(override: Any, expected: Any) -> None:
     ran: list[Any] = []
     sink = ListSink()
-    crib = Toolset([from_toolset(as_toolset([refunding(ran)], sinks=[sink]))])
+    crib = Toolset(from_tools(as_tools([refunding(ran)], sinks=[sink])))
     waiting = await called(crib, "refund", {"order": 7})
 
     outcome = await granted(crib, waiting, override_args=override)
@@ -231,9 +231,9 @@ async def test_a_person_sees_the_arguments_that_hooks_inside_made() -> None:
     async def cap(ctx: Any, args: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
         return {**args, "cents": 1}
 
-    inside = as_toolset(Toolset([refunding([])], pre_hooks={"refund": cap}))
+    inside = as_tools(Toolset([refunding([])], pre_hooks={"refund": cap}))
 
-    waiting = await called(Toolset([from_toolset(inside)]), "refund", {"order": 7})
+    waiting = await called(Toolset(from_tools(inside)), "refund", {"order": 7})
 
     assert isinstance(waiting, Suspended)
     assert "  cents: 100 -> 1" in waiting.request.text()
@@ -241,7 +241,7 @@ async def test_a_person_sees_the_arguments_that_hooks_inside_made() -> None:
 
 async def test_ours_in_theirs_in_ours_in_their_agent() -> None:
     ran: list[Any] = []
-    crib = as_toolset([from_toolset(as_toolset([refunding(ran, requires_approval=False)]))])
+    crib = as_tools(from_tools(as_tools([refunding(ran, requires_approval=False)])))
 
     run = await agent(scripted([("refund", "{}", "c1")], [("refund", {"order": 7}, "c2")]), crib).run("go")
 
@@ -253,7 +253,7 @@ async def test_a_refusal_inside_is_a_failure_outside() -> None:
     async def no(request: Any) -> Any:
         return request.deny("not today", "ann")
 
-    crib = Toolset([from_toolset(as_toolset([refunding([])], run=lambda ctx: Run(approver=no)))])
+    crib = Toolset(from_tools(as_tools([refunding([])], run=lambda ctx: Run(approver=no))))
 
     outcome = await called(crib, "refund", {"order": 7})
 
@@ -264,7 +264,7 @@ async def test_a_refusal_inside_is_a_failure_outside() -> None:
 
 async def test_an_approval_outside_does_not_answer_another_question_inside() -> None:
     ran: list[Any] = []
-    crib = Toolset([from_toolset(as_toolset([refunding(ran)]))]).with_approval()
+    crib = Toolset(from_tools(as_tools([refunding(ran)]))).with_approval()
     waiting = await called(crib, "refund", {"order": 7})
 
     outcome = await granted(crib, waiting)

@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from tests.adapters.pydantic_ai.scripted import agent, results, scripted
-from toolcrib.adapters.pydantic_ai import ToolYielded, as_toolset
+from toolcrib.adapters.pydantic_ai import ToolYielded, as_tools
 from toolcrib.calls import Reject, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
@@ -43,7 +43,7 @@ async def add(a: int, b: int) -> int:
 async def told(tools: Any, *calls: tuple[str, Any], **options: Any) -> list[tuple[str, Any]]:
     """Return what a model is told of calls that it makes one after the other."""
     steps = [[(name, arguments, f"c{n}")] for n, (name, arguments) in enumerate(calls)]
-    run = await agent(scripted(*steps), as_toolset(tools, **options)).run("go")
+    run = await agent(scripted(*steps), as_tools(tools, **options)).run("go")
     return [(outcome, content) for _, outcome, content in results(run.all_messages())]
 
 
@@ -52,7 +52,7 @@ async def test_the_model_is_given_what_the_tool_returns() -> None:
 
 
 async def test_a_model_of_theirs_can_read_the_schema() -> None:
-    run = await agent(TestModel(), as_toolset([add])).run("go")
+    run = await agent(TestModel(), as_tools([add])).run("go")
 
     assert run.output == '{"add":0}'
 
@@ -65,7 +65,7 @@ async def test_what_the_model_is_shown() -> None:
     async def describe(definition: Any) -> str:
         return f"{definition.description} Quickly."
 
-    await agent(scripted(seen=seen), as_toolset(Toolset([add], hooks=hooks))).run("go")
+    await agent(scripted(seen=seen), as_tools(Toolset([add], hooks=hooks))).run("go")
 
     [shown] = seen[0].function_tools
     assert (shown.name, shown.description) == ("add", "Add two numbers. Quickly.")
@@ -77,7 +77,7 @@ async def test_deps_are_theirs() -> None:
         async def call(self, ctx: RunContext[str]) -> str:
             return ctx.deps
 
-    run = await agent(scripted([("whose", "{}", "c1")]), as_toolset([Whose]), deps_type=str).run("go", deps="ann's")
+    run = await agent(scripted([("whose", "{}", "c1")]), as_tools([Whose]), deps_type=str).run("go", deps="ann's")
 
     assert results(run.all_messages()) == [("c1", "success", "ann's")]
 
@@ -124,7 +124,7 @@ async def test_an_exhausted_budget_is_told() -> None:
 
 
 async def test_each_run_has_a_budget_of_its_own() -> None:
-    toolset = as_toolset([add], run=lambda ctx: Run(limits=CallLimits(total=1)))
+    toolset = as_tools([add], run=lambda ctx: Run(limits=CallLimits(total=1)))
     one = agent(scripted([("add", {"a": 1, "b": 2}, "c1")]), toolset)
 
     outcomes = [results((await one.run("go")).all_messages())[0][1] for _ in range(2)]
@@ -205,7 +205,7 @@ async def test_all_that_a_tool_tells_the_model_passes_deliveries(of_run: bool) -
 
     tools = Toolset([find]) if of_run else Toolset([find]).with_deliveries(mask)
     run = Run(deliveries=[mask] if of_run else ())
-    done = await agent(scripted([("find", "{}", "c1")]), as_toolset(tools, run=run)).run("go")
+    done = await agent(scripted([("find", "{}", "c1")]), as_tools(tools, run=run)).run("go")
 
     given = repr([part for message in done.all_messages() for part in message.parts])
     assert given.count("<masked>") == 2
@@ -223,7 +223,7 @@ async def test_a_delivery_that_fails_for_a_part_of_a_result_gives_the_model_none
             raise RuntimeError("no list")
         return value
 
-    tools = as_toolset(Toolset([find]).with_deliveries(broken))
+    tools = as_tools(Toolset([find]).with_deliveries(broken))
     done = await agent(scripted([("find", "{}", "c1")]), tools).run("go")
 
     assert "ann@example.org" not in repr([part for message in done.all_messages() for part in message.parts])
@@ -241,7 +241,7 @@ async def given_to_the_model(value: Any) -> list[Any]:
             raise value
         return value
 
-    messages = (await agent(scripted([("look", "{}", "c1")]), as_toolset([look])).run("go")).all_messages()
+    messages = (await agent(scripted([("look", "{}", "c1")]), as_tools([look])).run("go")).all_messages()
     parts = [part for message in messages[2:-1] for part in message.parts]
     several = [part.content if isinstance(part.content, list) else [part.content] for part in parts]
     return [content for some in several for content in some]
@@ -287,7 +287,7 @@ async def test_long_text_is_kept_beside_their_own_content(value: Any, images: in
         return value
 
     tools = Toolset([look], results=MemoryResultStore())
-    asking = agent(scripted([("look", "{}", "c1")]), as_toolset(tools, run=Run(principal="ann")))
+    asking = agent(scripted([("look", "{}", "c1")]), as_tools(tools, run=Run(principal="ann")))
     messages = (await asking.run("go")).all_messages()
     parts = [part for message in messages[2:-1] for part in message.parts]
     given = [
@@ -329,7 +329,7 @@ async def test_streamed_values_are_collected_and_told_as_they_come() -> None:
         for number in range(to):
             yield number
 
-    counting = agent(scripted([("count", '{"to": 3}', "c1")]), as_toolset([count]))
+    counting = agent(scripted([("count", '{"to": 3}', "c1")]), as_tools([count]))
 
     async with counting.run_stream_events("go") as events:
         told_of = [event async for event in events]
@@ -354,7 +354,7 @@ async def test_what_is_available_is_asked_at_each_step() -> None:
             return "a tool"
 
     model = scripted([("open", "{}", "c1")], [("take", "{}", "c2")], seen=seen)
-    run = await agent(model, as_toolset([Open, Take]), deps_type=list).run("go", deps=[])
+    run = await agent(model, as_tools([Open, Take]), deps_type=list).run("go", deps=[])
 
     assert [[tool.name for tool in info.function_tools] for info in seen] == [["open"], *[["open", "take"]] * 2]
     assert results(run.all_messages())[-1] == ("c2", "success", "a tool")
@@ -378,7 +378,7 @@ async def test_what_a_search_finds_is_shown_from_the_next_step_on() -> None:
     search = ("search_tools", {"query": "add numbers"}, "c1")
     model = scripted([search], [("add", {"a": 1, "b": 2}, "c2")], seen=seen)
 
-    run = await agent(model, as_toolset(searchable([add]))).run("go")
+    run = await agent(model, as_tools(searchable([add]))).run("go")
 
     assert [[tool.name for tool in info.function_tools] for info in seen[:2]] == [
         ["search_tools"],
@@ -406,14 +406,14 @@ async def test_instructions_are_given_once_for_a_group_and_only_of_what_is_offer
         def get_instruction(self, ctx: RunContext) -> Any:
             return "nor this"
 
-    await agent(scripted(seen=seen), as_toolset([First, Second, Third]), deps_type=str).run("go", deps="/srv")
+    await agent(scripted(seen=seen), as_tools([First, Second, Third]), deps_type=str).run("go", deps="/srv")
 
     assert seen[0].instructions == "Paths are relative to /srv."
 
 
 async def test_their_views_keep_our_gates() -> None:
     sink = ListSink()
-    prefixed = as_toolset([add], sinks=[sink]).prefixed("math")
+    prefixed = as_tools([add], sinks=[sink]).prefixed("math")
 
     run = await agent(scripted([("math_add", "{}", "c1")], [("math_add", {"a": 1, "b": 2}, "c2")]), prefixed).run("go")
 
@@ -424,7 +424,7 @@ async def test_their_views_keep_our_gates() -> None:
 
 
 async def test_a_call_outside_a_run_is_refused() -> None:
-    toolset: Any = as_toolset([add])
+    toolset: Any = as_tools([add])
     ctx = pydantic_ai.RunContext(deps=None, model=TestModel(), usage=pydantic_ai.RunUsage())
     [tool] = (await toolset.get_tools(ctx)).values()
 
@@ -439,7 +439,7 @@ async def test_an_agent_inside_a_tool_belongs_to_the_run_of_that_tool() -> None:
 
     @ez_tool
     async def outer() -> str:
-        return (await pydantic_ai.Agent(TestModel(), toolsets=[as_toolset([inner])]).run("x")).output
+        return (await pydantic_ai.Agent(TestModel(), toolsets=[as_tools([inner])]).run("x")).output
 
     sink = ListSink()
     run = Run(principal="ann", sinks=(sink,), limits=CallLimits(total=9))
@@ -492,7 +492,7 @@ async def of_response(ended: dict[str, Any], arguments: Any) -> tuple[list[str],
             return ModelResponse([TextPart("done")])
         return ModelResponse([ToolCallPart("purge", arguments, "c1")], **ended)
 
-    run = await agent(FunctionModel(answered), as_toolset([purge])).run("go")
+    run = await agent(FunctionModel(answered), as_tools([purge])).run("go")
     return ran, str(run.all_messages()[2].parts[0].content)  # type: ignore[union-attr]
 
 

@@ -11,7 +11,7 @@ from agent_framework import Agent, AgentSession, Content, Message
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, folder, kill_at, next_call, write
 from tests.frameworks.scripted_agent_framework import ScriptedClient
-from toolcrib.adapters.agent_framework import ToolProvider, approval_requests
+from toolcrib.adapters.agent_framework import answers, approval_requests, as_tools
 
 
 class _Client(ScriptedClient):
@@ -28,7 +28,7 @@ class _Client(ScriptedClient):
 
 async def run() -> str | None:
     """Run the agent."""
-    file, provider = folder() / "session.json", ToolProvider(tools, run=open_run)
+    file, provider = folder() / "session.json", as_tools(tools, run=open_run)
     agent = Agent(_Client(), context_providers=[provider])
     if file.exists():
         stored, contents = json.loads(file.read_text())
@@ -37,7 +37,7 @@ async def run() -> str | None:
         if given is None:
             return None
         kill_at("loaded")
-        said: Any = await provider.answers(session, asked, *given)
+        said: Any = await answers(asked, *given, agent=agent, session=session)
     else:
         session, said = agent.create_session(), "Pay 5."
     response = await agent.run(said, session=session)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+from claude_agent_sdk import ResultMessage, query
 
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, PAID, calls_again, folder, kill_at, note_text, write
 from tests.ways_in.claude_agent_sdk import ScriptedCli
-from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests
+from toolcrib.adapters.claude_agent_sdk import answers, approval_requests, as_tools
 from toolcrib.calls import ApprovalRequest
 
 
 async def run() -> str | None:
     """Run the session."""
     file = folder() / "session.json"
-    options = add_tools(ClaudeAgentOptions(), tools, run=open_run)
+    options = as_tools(tools, run=open_run)
     number, texts, deferred = 0, list[str](), dict[str, Any]()
     if file.exists():
         session, deferred, asked, number, texts = json.loads(file.read_text())

@@ -13,7 +13,7 @@ from smolagents.memory import ActionStep
 from tests.crash.pay import open_run, stored_answers, tools
 from tests.crash.points import CENTS, folder, kill_at, next_call
 from tests.frameworks.scripted_smolagents import QUIET, Script
-from toolcrib.adapters.smolagents import add_tools, answers, approval_requests
+from toolcrib.adapters.smolagents import answers, approval_requests, as_tools
 from toolcrib.calls import ApprovalRequest
 
 NEEDLE = "pay(cents=5): "  # what the task of a call that was answered has before its result
@@ -36,7 +36,7 @@ def run() -> str | None:
     """Run the agent."""
     file, model = folder() / "memory", _Model()
     model.agent = agent = ToolCallingAgent([], model, **QUIET)
-    add_tools(agent, tools, run=open_run)
+    as_tools(tools, agent, run=open_run)
     task, more = "Pay 5.", dict[str, Any]()
     try:
         if file.exists():

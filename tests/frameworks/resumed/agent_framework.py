@@ -11,12 +11,12 @@ from agent_framework import Agent, AgentSession, Content
 
 from tests.frameworks.resumed.booking import booking, run_in
 from tests.frameworks.scripted_agent_framework import ScriptedClient, calling, outputs
-from toolcrib.adapters.agent_framework import ToolProvider, approval_requests
+from toolcrib.adapters.agent_framework import answers, approval_requests, as_tools
 
 
 async def main(step: str, folder: Path) -> None:
     """Ask or answer."""
-    file, provider = folder / "state.json", ToolProvider([booking(folder)], run=run_in(folder))
+    file, provider = folder / "state.json", as_tools([booking(folder)], run=run_in(folder))
     script = [calling(("book", {"city": "Oslo"}))] if step == "ask" else []
     agent = Agent(ScriptedClient(*script), context_providers=[provider])
     if step == "ask":
@@ -28,7 +28,7 @@ async def main(step: str, folder: Path) -> None:
     kept, contents = json.loads(file.read_text())
     session, asked = AgentSession.from_dict(kept), [Content.from_dict(each) for each in contents]
     [request] = approval_requests(asked)
-    message = await provider.answers(session, asked, request.grant("ann"))
+    message = await answers(asked, request.grant("ann"), agent=agent, session=session)
     print(outputs(await agent.run(message, session=session)))
 
 

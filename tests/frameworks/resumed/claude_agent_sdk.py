@@ -7,18 +7,18 @@ import json
 import sys
 from pathlib import Path
 
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+from claude_agent_sdk import ResultMessage, query
 
 from tests.frameworks.resumed.booking import booking, run_in
 from tests.ways_in.claude_agent_sdk import ScriptedCli
-from toolcrib.adapters.claude_agent_sdk import add_tools, answers, approval_requests
+from toolcrib.adapters.claude_agent_sdk import answers, approval_requests, as_tools
 from toolcrib.calls import ApprovalRequest
 
 
 async def main(step: str, folder: Path) -> None:
     """Ask or answer."""
     file = folder / "state.json"
-    options = add_tools(ClaudeAgentOptions(), [booking(folder)], run=run_in(folder))
+    options = as_tools([booking(folder)], run=run_in(folder))
     if step == "ask":
         cli = ScriptedCli(options, [[("b", "mcp__toolcrib__book", {"city": "Oslo"})]])
         messages = [message async for message in query(prompt="go", options=options, transport=cli)]

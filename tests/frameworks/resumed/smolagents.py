@@ -11,7 +11,7 @@ from smolagents import AgentError, ToolCallingAgent
 
 from tests.frameworks.resumed.booking import booking, run_in
 from tests.frameworks.scripted_smolagents import QUIET, Script
-from toolcrib.adapters.smolagents import add_tools, answers, approval_requests
+from toolcrib.adapters.smolagents import answers, approval_requests, as_tools
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
 
@@ -19,7 +19,7 @@ from toolcrib.errors import ApprovalError
 def main(step: str, folder: Path) -> None:
     """Ask or answer."""
     agent = ToolCallingAgent([], Script(*([[("book", {"city": "Oslo"})]] if step == "ask" else [])), **QUIET)
-    add_tools(agent, [booking(folder)], run=run_in(folder))
+    as_tools([booking(folder)], agent, run=run_in(folder))
     memory, asked = folder / "state", folder / "state.json"
     if step == "ask":
         try:

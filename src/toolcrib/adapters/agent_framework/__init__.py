@@ -19,8 +19,17 @@ from toolcrib.adapters.agent_framework._agents import member_of
 from toolcrib.adapters.agent_framework._answers import approval_requests
 from toolcrib.adapters.agent_framework._guard import GuardProvider, guard
 from toolcrib.adapters.agent_framework._members import from_tools
-from toolcrib.adapters.agent_framework._tools import ToolProvider
+from toolcrib.adapters.agent_framework._tools import ToolProvider, answers, as_tools
 
-__all__ = ["GuardProvider", "ToolProvider", "approval_requests", "from_tools", "guard", "member_of"]
+__all__ = [
+    "GuardProvider",
+    "ToolProvider",
+    "answers",
+    "approval_requests",
+    "as_tools",
+    "from_tools",
+    "guard",
+    "member_of",
+]
 
 del _agent_framework

@@ -13,7 +13,7 @@ from toolcrib.adapters.agent_framework._guard import GuardProvider
 from toolcrib.adapters.agent_framework._members import from_tools
 from toolcrib.adapters.agent_framework._tools import ToolProvider
 from toolcrib.schema import RunContext
-from toolcrib.serving import AgentTools
+from toolcrib.serving.frameworks import AgentTools, gates_lost
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -24,7 +24,7 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
     """Return the tools of an agent, or a function tool, as a member for `Toolset([...])`; None for anything else.
 
     Of an agent these are its function tools, those of its MCP servers, which are connected while the toolset is open,
-    and those of a `ToolProvider`. The gates of a `GuardProvider` are around them.
+    and those of `as_tools`. The gates of `guard` are around them.
 
     Raises:
         TypeError: The agent has middleware around its tools, which would not be around them elsewhere.
@@ -34,7 +34,7 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
     if not isinstance(value, Agent):
         return None
     if any(not isinstance(each, AgentMiddleware | ChatMiddleware) for each in value.middleware or ()):
-        raise TypeError("the middleware around its tools would be lost; name the tools themselves, with gates of yours")
+        raise gates_lost("the middleware")
     return Toolset([AgentTools(partial(_opened, value))])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from agent_framework import Content, FunctionInvocationContext
@@ -10,12 +10,12 @@ from agent_framework import Content, FunctionInvocationContext
 from toolcrib import schema
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
-from toolcrib.serving import answer_of, is_as_seen
+from toolcrib.serving.frameworks import answer_of, is_as_seen, request_in, request_payload
 
 __all__ = ["answer_in", "approval_requests", "asked_in", "request_content", "response_content"]
 
 _KEY = "toolcrib"
-"""The entry of ours in the additional properties of a content."""
+"""The entry of an answer in the additional properties of a content."""
 
 _PLAIN = (
     "the framework itself asks (`approval_mode`), and takes a yes or no to this call alone; for another answer leave "
@@ -31,18 +31,16 @@ def approval_requests(contents: Iterable[Content]) -> list[ApprovalRequest]:
     return [request for _, request in asked_in(contents)]
 
 
-def asked_in(contents: Iterable[Content]) -> list[tuple[Content, ApprovalRequest]]:
-    """Return the contents that ask for an approval, each with its request."""
-    found: list[tuple[Content, ApprovalRequest]] = []
+def asked_in(contents: Iterable[Content]) -> Iterator[tuple[Content, ApprovalRequest]]:
+    """Yield the contents that ask for an approval, each with its request."""
     for content in contents:
         if content.type != "function_approval_request":
             continue
-        payload = content.additional_properties.get(_KEY)
-        if isinstance(payload, Mapping):
-            found.append((content, ApprovalRequest.from_dict(cast("Mapping[str, Any]", payload))))
-        elif content.function_call is not None:
-            found.append((content, _asked_by_framework(content, content.function_call)))
-    return found
+        request = request_in(content.additional_properties)
+        if request is None and content.function_call is not None:
+            request = _asked_by_framework(content, content.function_call)
+        if request is not None:
+            yield content, request
 
 
 def _asked_by_framework(content: Content, call: Content) -> ApprovalRequest:
@@ -59,7 +57,7 @@ def request_content(
     call_id: str = context.metadata["call_id"]
     own_id: str = context.metadata.get("function_call_occurrence_id") or call_id
     call = Content.from_function_call(call_id, context.function.name, arguments=dict(arguments), id=own_id)
-    about = {"reason": asked.text(), _KEY: asked.to_dict()}
+    about = {"reason": asked.text(), **request_payload(asked)}
     return Content.from_function_approval_request(own_id, call, additional_properties=about)
 
 
@@ -70,7 +68,7 @@ def response_content(asked: Content, answer: Grant | Denial) -> Content:
         ApprovalError: It answers a question of the framework's own with more than a yes or no to this call.
     """
     response = asked.to_function_approval_response(isinstance(answer, Grant))
-    if isinstance(asked.additional_properties.get(_KEY), Mapping):
+    if request_in(asked.additional_properties) is not None:
         response.additional_properties = {_KEY: answer.to_dict()}
     elif isinstance(answer, Grant):
         if answer.standing or answer.override_args is not None:

@@ -22,29 +22,37 @@ from agent_framework import (
 from pydantic_core import to_jsonable_python
 
 from toolcrib.adapters.agent_framework._answers import answer_in, request_content
-from toolcrib.calls import (
-    ApprovalRequest,
-    Denial,
-    Media,
-    Outcome,
-    Suspended,
-    ToolCall,
-    new_call_id,
-    outcome_from_dict,
-    render,
-)
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink, wants_activities
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
+from toolcrib.serving.frameworks import (
+    FrameworkRuns,
+    FrameworkTools,
+    MediaForms,
+    RecentValues,
+    UsageNames,
+    record_usage,
+)
 from toolcrib.toolsets import Toolset
 
 __all__ = ["ENTRY", "CallOfAgent", "CallsThroughGates", "Gates", "MessagesToModel", "Next", "contents_of"]
 
 ENTRY = "agent_framework"
 
-_MOST = 1_000
-"""Denials whose words are kept for a model; of more, the oldest are forgotten."""
+_USAGE = UsageNames(
+    "input_token_count",
+    "output_token_count",
+    "cache_read_input_token_count",
+    "cache_creation_input_token_count",
+    "reasoning_output_token_count",
+)
+
+_CONTENTS = MediaForms(
+    text=Content.from_text,
+    kinds={"": lambda media: Content.from_data(media.data or b"", media.mime_type)},
+    links={"": lambda media: Content.from_uri(media.url or "", media_type=media.mime_type)},
+)
 
 _THEIR_DENIAL = "Error: Tool call invocation was rejected by user."
 """The framework's text for a model, of any call that was denied."""
@@ -73,11 +81,11 @@ class CallOfAgent:
             run = run.view(provide={**run.provide, **provide})
         call_id: str = context.metadata.get("call_id") or new_call_id()
         call = ToolCall(context.function.name, self.arguments, call_id)
-        known = await tools.find_suspended(call, run) is not None
-        outcome = await tools.call(call, run, answer=lambda request: answer_in(context, request))
-        if isinstance(outcome, Suspended) and not known and answer_in(context, outcome.request) is not None:
-            # it was asked for where the state of the call is not known, or by the framework itself
-            outcome = await tools.call(call, run, answer=lambda request: answer_in(context, request))
+
+        def answer(request: ApprovalRequest) -> Grant | Denial | None:
+            return answer_in(context, request)
+
+        outcome = await tools.call(call, run, answer=answer, lost=answer)
         if isinstance(outcome, Suspended) and "call_id" in context.metadata:
             context.result = request_content(context, self.arguments, outcome.request)
             return None
@@ -94,7 +102,7 @@ class Gates(ABC):
 
     def __init__(self, runs: FrameworkRuns, sinks: Iterable[Sink]) -> None:
         self.runs, self.sinks = runs, tuple(sinks)
-        self._denied: dict[tuple[str, str], str] = {}  # by session and call: the text for the model
+        self._denied: RecentValues[tuple[str, str], str] = RecentValues()  # by session and call: the text for the model
 
     @abstractmethod
     async def call(self, context: FunctionInvocationContext, run: Run, call_next: Next) -> None:
@@ -114,7 +122,7 @@ class Gates(ABC):
         return wants_usage or bool(run.features) or any(of == session.session_id for of, _ in self._denied)
 
     async def before_model(self, context: ChatContext, run: Run) -> None:
-        """Tell the model why a call was denied, and have the run know what is said to the model."""
+        """Inject the reasons of denied calls into the model's messages, and record what the model is told."""
         session = "" if context.session is None else context.session.session_id
         for content in [content for message in context.messages for content in message.contents]:
             told = self._denied.get((session, content.call_id or ""))
@@ -125,21 +133,22 @@ class Gates(ABC):
 
     def run_of(self, session: AgentSession) -> Run:
         """Return a run of ours for one run of an agent."""
-        run = self.runs.find(object(), session)
-        own = {} if run.conversation_id is not None else {"conversation_id": session.session_id}
-        return run.view(provide={**run.provide, AgentSession: session}, **own)
+        provide = {AgentSession: session}
+        return self.runs.find(object(), session, provide=provide, conversation_id=session.session_id)
 
-    async def deny(self, asked: Content, request: ApprovalRequest, denial: Denial, session: AgentSession) -> None:
-        """End the call that a content asks about; where it is not known here, the framework alone has the answer."""
+    async def deny(self, asked: Content, request: ApprovalRequest, denial: Denial, session: AgentSession) -> bool:
+        """End the call that a content asks about; False where it is not known here: the framework alone has the answer.
+
+        Raises:
+            ApprovalError: The request was answered before.
+        """
         run, tools, call = self.run_of(session), self.tools_of(request.tool), asked.function_call
-        kept = await self.runs.store_of(run).find_request(request.principal or "", request.id)
-        suspended = None if kept is None else outcome_from_dict(kept.state)
-        if tools is None or call is None or not isinstance(suspended, Suspended):
-            return
-        outcome = await tools.deny(suspended, denial, run)
-        self._denied[session.session_id, call.call_id or ""] = outcome.text()
-        if len(self._denied) > _MOST:
-            del self._denied[next(iter(self._denied))]
+        found = await self.runs.find_request(request.id, run)
+        if tools is None or call is None or found is None:
+            return False
+        outcome = await tools.deny(found[1], denial, run)
+        self._denied.keep((session.session_id, call.call_id or ""), outcome.text())
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +174,8 @@ class MessagesToModel(ChatMiddleware):
         request_id = context.metadata.setdefault("toolcrib_request", uuid4().hex)  # the same for several providers
 
         def record(response: ChatResponse[Any]) -> None:
-            record_usage(self.run, [_counted(response, request_id)], self.gates.sinks)
+            request = _USAGE.request(request_id, response.usage_details, response.model)
+            record_usage(self.run, [request], self.gates.sinks)
 
         if context.stream:
             context.stream_result_hooks.append(record)
@@ -174,23 +184,9 @@ class MessagesToModel(ChatMiddleware):
             record(context.result)
 
 
-def _counted(response: ChatResponse[Any], id: str) -> CountedRequest:
-    usage: Mapping[str, Any] = response.usage_details or {}
-    return CountedRequest(
-        id,
-        usage.get("input_token_count"),
-        usage.get("output_token_count"),
-        usage.get("cache_read_input_token_count"),
-        response.model,
-        usage.get("cache_creation_input_token_count"),
-        usage.get("reasoning_output_token_count"),
-    )
-
-
 def contents_of(outcome: Outcome) -> list[Content]:
     """Return what the model is given."""
-    shown = render(outcome)
-    return [_content(part) for part in shown.parts or (shown.text,)]
+    return _CONTENTS.contents(render(outcome))
 
 
 def transcript_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -212,14 +208,6 @@ def transcript_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
             elif content.type == "text":
                 found.append({"role": str(message.role), "content": content.text or ""})
     return found
-
-
-def _content(part: str | Media) -> Content:
-    if isinstance(part, str):
-        return Content.from_text(part)
-    if part.data is None:
-        return Content.from_uri(part.url or "", media_type=part.mime_type)
-    return Content.from_data(part.data, part.mime_type)
 
 
 def _own(kwargs: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -16,7 +16,8 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome
 from toolcrib.pipeline import Run
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
 from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardProvider", "guard"]
@@ -27,7 +28,8 @@ A = TypeVar("A", bound="RawAgent[Any]")
 def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> A:
     """Return an agent with the gates of a policy around every tool that it runs: one with a further `GuardProvider`.
 
-    The provider answers what a person is asked: `await guarded.context_providers[-1].answers(...)`.
+    A call that needs approval is one of the response's `user_input_requests`: `approval_requests` says what a person
+    is asked, and `answers` makes the message that the agent goes on with, in the same session.
 
     Args:
         policy: The gates; a function that opens its runs is given the `AgentSession`.
@@ -51,19 +53,18 @@ class GuardProvider(GatedProvider):
         self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None, source_id: str = "toolcrib_guard"
     ) -> None:
         self.policy = policy
-        super().__init__(source_id, _GuardGates(policy, FrameworkRuns(ENTRY, policy.run, suspended)))
+        super().__init__(source_id, _GuardGates(GuardedTools(ENTRY, policy, suspended)))
 
 
 class _GuardGates(Gates):
     """The gates of a policy, around each tool that an agent has."""
 
-    def __init__(self, policy: GuardPolicy, runs: FrameworkRuns) -> None:
-        super().__init__(runs, policy.sinks)
-        self._policy = policy
-        self._known: dict[str, tuple[FunctionTool, FrameworkTools]] = {}
+    def __init__(self, tools: GuardedTools) -> None:
+        super().__init__(tools.runs, tools.sinks)
+        self._tools = tools
 
     async def call(self, context: FunctionInvocationContext, run: Run, call_next: Next) -> None:
-        if context.function.name in self._policy.leave:
+        if self._tools.leaves(context.function.name):
             await call_next()
             return
         call = CallOfAgent(context, run)
@@ -80,27 +81,19 @@ class _GuardGates(Gates):
         await super().before_model(context, run)
         given: Sequence[Any] = (context.options or {}).get("tools") or ()
         for tool in given:
-            name = _name_of(tool)
-            if not isinstance(tool, FunctionTool) and name not in self._policy.leave:
-                raise ValueError(
-                    f"`{name}` cannot be guarded: the model's provider runs it itself. Take it from the agent, or "
-                    f"leave it as it is: GuardPolicy(leave=[{name!r}])"
-                )
+            if not isinstance(tool, FunctionTool):
+                self._tools.refuse(_name_of(tool))
 
     def known(self, context: ChatContext) -> Toolset:
         given = [tool for tool in (context.options or {}).get("tools") or () if isinstance(tool, FunctionTool)]
         return Toolset([Member(tool).tool() for tool in given])
 
     def tools_of(self, name: str) -> FrameworkTools | None:
-        return self._known[name][1] if name in self._known else None
+        return self._tools.find(name)
 
     def _guarded(self, tool: FunctionTool) -> FrameworkTools:
-        known = self._known.get(tool.name)
-        if known is None or known[0] is not tool:
-            asks = tool.approval_mode == "always_require"
-            guarded = self._policy.around(Toolset([_Handled(tool).tool(requires_approval=asks)]))
-            known = self._known[tool.name] = tool, FrameworkTools(guarded, self.runs, self._policy.sinks)
-        return known[1]
+        asks = tool.approval_mode == "always_require"
+        return self._tools.guard(tool.name, tool, lambda: _Handled(tool).tool(requires_approval=asks))
 
 
 def _name_of(tool: Any) -> str:
@@ -119,7 +112,7 @@ class _Handling:
         self._signal: Exception | None = None
 
     async def make(self, tool: Member, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        """Have the tool run with these arguments, and return its value."""
+        """Run the tool with these arguments, and return its value."""
         context = self._context
         if arguments != self._arguments and "approval_response" in context.metadata:
             return await Member.make(tool, ctx, arguments)  # the framework would ask about its own arguments again
@@ -155,5 +148,5 @@ class _Handled(Member):
     """A tool that is run by the framework itself."""
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        handling = cast("Mapping[Any, Any]", ctx.provided)[_Handling]
-        return await cast("_Handling", handling).make(self, ctx, arguments)
+        handling = provided(ctx, _Handling)
+        return await (super().make(ctx, arguments) if handling is None else handling.make(self, ctx, arguments))

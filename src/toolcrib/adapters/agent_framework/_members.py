@@ -8,7 +8,7 @@ from typing import Any, cast
 from agent_framework import AgentSession, Content, FunctionInvocationContext, FunctionTool, normalize_tools
 
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import FrameworkMember, media_at, provided
 from toolcrib.tools import Tool
 
 __all__ = ["Member", "from_tools", "value_of"]
@@ -39,9 +39,9 @@ class Member(FrameworkMember):
         super().__init__(theirs.name, theirs.description, theirs.parameters())
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        provided = cast("Mapping[Any, Any]", ctx.provided)
-        session, around = provided.get(AgentSession), provided.get(FunctionInvocationContext)
-        kwargs: Mapping[str, Any] = around.kwargs if isinstance(around, FunctionInvocationContext) else {}
+        around = provided(ctx, FunctionInvocationContext)
+        kwargs: Mapping[str, Any] = {} if around is None else around.kwargs
+        session = provided(ctx, AgentSession)
         context = FunctionInvocationContext(self.theirs, arguments, session, kwargs=kwargs)
         return value_of(
             await self.theirs.invoke(arguments=arguments, context=context, tool_call_id=ctx.call_id, skip_parsing=True)

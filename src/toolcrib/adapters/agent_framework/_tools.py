@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from agent_framework import (
+    Agent,
     AgentSession,
     ChatContext,
     Content,
@@ -26,58 +27,26 @@ from toolcrib.adapters.agent_framework._calls import (
     Next,
     contents_of,
 )
-from toolcrib.approvals import SuspendedCallStore, meant_by
+from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Denial, Grant
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, answered
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["GatedProvider", "ToolProvider"]
+__all__ = ["GatedProvider", "ToolProvider", "answers", "as_tools"]
 
 
-class GatedProvider(ContextProvider):
-    """A context provider whose gates the calls of an agent pass."""
-
-    def __init__(self, source_id: str, gates: Gates) -> None:
-        super().__init__(source_id)
-        self._gates = gates
-
-    async def before_run(
-        self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
-    ) -> None:
-        """Put the gates around the calls of one run of the agent."""
-        gates, run = self._gates, self._gates.run_of(session)
-        context.extend_middleware(self.source_id, [CallsThroughGates(gates, run)])
-        if gates.reads_requests(run, session):
-            context.extend_middleware(self.source_id, [MessagesToModel(gates, run)])
-
-    async def answers(self, session: AgentSession, asked: Iterable[Content], *given: Grant | Denial) -> Message:
-        """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
-
-        A denial that is given here is in the record, and the model is shown its message.
-
-        Args:
-            session: The session that the agent ran in.
-            asked: What it asked for: `response.user_input_requests`.
-            given: The answers of a person.
-
-        Raises:
-            ApprovalError: An answer is for nothing that is asked, or a request was answered before.
-        """
-        waiting = [(one, one[1]) for one in asked_in(asked)]
-        contents: list[Content] = []
-        for each in given:
-            for content, request in meant_by(each, waiting):
-                if isinstance(each, Denial):
-                    await self._gates.deny(content, request, each, session)
-                contents.append(response_content(content, each))
-        return Message(role="user", contents=contents)
-
-
-class ToolProvider(GatedProvider):
-    """Our tools in an agent, each call over the pipeline: `Agent(client, context_providers=[ToolProvider(tools)])`.
+def as_tools(
+    tools: ToolsetLike,
+    *,
+    run: Run | Callable[[AgentSession], Run] | None = None,
+    sinks: Iterable[Sink] = (),
+    suspended: SuspendedCallStore | None = None,
+    source_id: str = "toolcrib",
+) -> ToolProvider:
+    """Return the tools for `Agent(client, context_providers=[...])`; every call goes over the pipeline.
 
     A call that needs approval is one of the response's `user_input_requests`: `approval_requests` says what a person
     is asked, and `answers` makes the message that the agent goes on with, in the same session.
@@ -91,28 +60,77 @@ class ToolProvider(GatedProvider):
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
         source_id: The provider's name in the agent.
     """
+    toolset = Toolset.of(tools)
+    return ToolProvider(toolset, FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks), source_id)
 
-    def __init__(
-        self,
-        tools: ToolsetLike,
-        *,
-        run: Run | Callable[[AgentSession], Run] | None = None,
-        sinks: Iterable[Sink] = (),
-        suspended: SuspendedCallStore | None = None,
-        source_id: str = "toolcrib",
-    ) -> None:
-        runs = FrameworkRuns(ENTRY, run, suspended)
-        gates = _ToolGates(FrameworkTools(Toolset.of(tools), runs, sinks))
-        super().__init__(source_id, gates)
-        self._made = [*gates.made.values()]
-        self.toolset = Toolset.of(tools)
+
+async def answers(
+    asked: Iterable[Content], *given: Grant | Denial, agent: Agent[Any], session: AgentSession
+) -> Message:
+    """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
+
+    A denial that is given here is in the record, and the model is shown its message.
+
+    Args:
+        asked: What the agent asked for: `response.user_input_requests`.
+        given: The answers of a person.
+        agent: The agent, or one with the same tools and gates in another process.
+        session: The session that it ran in.
+
+    Raises:
+        ApprovalError: An answer is for nothing that is asked, or a request was answered before.
+    """
+    gates = [each.gates for each in agent.context_providers if isinstance(each, GatedProvider)]
+    contents: list[Content] = []
+    for (content, request), answer in answered(((one, one[1]) for one in asked_in(asked)), given):
+        if isinstance(answer, Denial):
+            for one in gates:
+                if await one.deny(content, request, answer, session):
+                    break
+        contents.append(response_content(content, answer))
+    return Message(role="user", contents=contents)
+
+
+class GatedProvider(ContextProvider):
+    """A context provider whose gates the calls of an agent pass.
+
+    Attributes:
+        gates: The gates.
+    """
+
+    def __init__(self, source_id: str, gates: Gates) -> None:
+        super().__init__(source_id)
+        self.gates = gates
 
     async def before_run(
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Give the agent the tools for one run."""
+        """Put the gates around the calls of one run of the agent."""
+        gates, run = self.gates, self.gates.run_of(session)
+        context.extend_middleware(self.source_id, [CallsThroughGates(gates, run)])
+        if gates.reads_requests(run, session):
+            context.extend_middleware(self.source_id, [MessagesToModel(gates, run)])
+
+
+class ToolProvider(GatedProvider):
+    """A context provider that brings our tools. Made by `as_tools`.
+
+    Attributes:
+        toolset: The tools.
+    """
+
+    def __init__(self, toolset: Toolset, tools: FrameworkTools, source_id: str) -> None:
+        gates = _ToolGates(tools)
+        super().__init__(source_id, gates)
+        self._listed = [*gates.listed.values()]
+        self.toolset = toolset
+
+    async def before_run(
+        self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Add the tools to the agent for one run."""
         await super().before_run(agent=agent, session=session, context=context, state=state)
-        context.extend_tools(self.source_id, self._made)
+        context.extend_tools(self.source_id, self._listed)
 
 
 class _ToolGates(Gates):
@@ -121,10 +139,10 @@ class _ToolGates(Gates):
     def __init__(self, tools: FrameworkTools) -> None:
         super().__init__(tools.runs, tools.pipeline.sinks)
         self._tools = tools
-        self.made = {name: _Tool(tools, name) for name in tools.entries}
+        self.listed = {name: _Tool(tools, name) for name in tools.entries}
 
     async def call(self, context: FunctionInvocationContext, run: Run, call_next: Next) -> None:
-        if context.function is not self.made.get(context.function.name):
+        if context.function is not self.listed.get(context.function.name):
             await call_next()
             return
         outcome = await CallOfAgent(context, run).make(self._tools)
@@ -148,7 +166,7 @@ class _ToolGates(Gates):
         return self._tools if name in self._tools.entries else None
 
     async def _shows(self, tool: _Tool, run: Run) -> bool:
-        return tool is not self.made.get(tool.name) or await self._tools.shows(tool.name, run)
+        return tool is not self.listed.get(tool.name) or await self._tools.shows(tool.name, run)
 
 
 class _Tool(FunctionTool):
@@ -159,4 +177,4 @@ class _Tool(FunctionTool):
         super().__init__(name=name, description=entry.description, func=self._unreached, input_model=entry.parameters)
 
     async def _unreached(self, **arguments: Any) -> Any:
-        raise ToolcribError(f"`{self.name}` is called past its gates: give its agent the `ToolProvider` that it is of")
+        raise ToolcribError(f"`{self.name}` is called past its gates: give its agent what `as_tools` returned")

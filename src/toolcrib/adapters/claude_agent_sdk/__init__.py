@@ -18,13 +18,13 @@ except ModuleNotFoundError as error:
 from toolcrib.adapters.claude_agent_sdk._guard import guard
 from toolcrib.adapters.claude_agent_sdk._members import from_tools, member_of, servers_of
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, answers, approval_requests, record_usage
-from toolcrib.adapters.claude_agent_sdk._tools import add_tools
+from toolcrib.adapters.claude_agent_sdk._tools import as_tools
 
 __all__ = [
     "GatedOptions",
-    "add_tools",
     "answers",
     "approval_requests",
+    "as_tools",
     "from_tools",
     "guard",
     "member_of",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -11,19 +10,23 @@ from uuid import uuid4
 from claude_agent_sdk import ClaudeAgentOptions, PreToolUseHookInput, ResultMessage
 
 from toolcrib.approvals import is_answer_to
-from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall, outcome_from_dict
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Suspended, ToolCall
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, record_usage
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, RecentValues, UsageNames, record_usage
 
-__all__ = ["ENTRY", "Gates", "Options", "decision", "remember"]
+__all__ = ["ENTRY", "Gates", "Options", "decision"]
 
 Options = TypeVar("Options", bound=ClaudeAgentOptions)
 
 ENTRY = "claude_agent_sdk"
 
-_MOST = 1_000
-"""Calls, sessions and denials that are kept of each; of more, the oldest are forgotten."""
+_USAGE = UsageNames(
+    "input_tokens cache_creation_input_tokens cache_read_input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 
 
 class Gates(ABC):
@@ -37,10 +40,10 @@ class Gates(ABC):
 
     def __init__(self, runs: FrameworkRuns, sinks: Iterable[Sink], resumed: str | None) -> None:
         self.runs, self.sinks, self.resumed = runs, tuple(sinks), resumed
-        self._run_of_call: OrderedDict[str, Run] = OrderedDict()
-        self._run_of_session: OrderedDict[str, Run] = OrderedDict()  # that of its last prompt
-        self._waiting: OrderedDict[str, dict[str, ApprovalRequest]] = OrderedDict()  # by session, by request
-        self._denied: OrderedDict[str, str] = OrderedDict()  # by request: the text for the model
+        self._run_of_call: RecentValues[str, Run] = RecentValues()
+        self._run_of_session: RecentValues[str, Run] = RecentValues()  # that of its last prompt
+        self._waiting: RecentValues[str, dict[str, ApprovalRequest]] = RecentValues()  # by session, by request
+        self._denied: RecentValues[str, str] = RecentValues()  # by request: the text for the model
 
     @abstractmethod
     def tools_of(self, name: str) -> FrameworkTools | None:
@@ -63,7 +66,7 @@ class Gates(ABC):
         return options
 
     async def pre_tool_use(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Take a call through the gates before Claude Code runs it; defer it where a person has to answer."""
+        """Pass a call through the gates before Claude Code runs it; defer it where a person has to answer."""
         name: str = given["tool_name"]
         tools = self.tools_of(name)
         if tools is None:
@@ -89,12 +92,11 @@ class Gates(ABC):
     def run_of(self, given: Mapping[str, Any]) -> Run:
         """Return the run of a prompt's calls, given what a hook is given."""
         session, prompt = str(given.get("session_id", "")), str(given.get("prompt_id", ""))
-        run = self.runs.find((session, prompt), given, run_id=prompt)
-        own = {} if run.conversation_id is not None else {"conversation_id": session}
-        run = run.view(provide={**run.provide, PreToolUseHookInput: given}, **own)
-        remember(self._run_of_session, session, run)
+        provide = {PreToolUseHookInput: given}
+        run = self.runs.find((session, prompt), given, run_id=prompt, provide=provide, conversation_id=session)
+        self._run_of_session.keep(session, run)
         if given.get("tool_use_id"):
-            remember(self._run_of_call, str(given["tool_use_id"]), run)
+            self._run_of_call.keep(str(given["tool_use_id"]), run)
         return run
 
     def run_of_call(self, tool_use_id: str) -> Run:
@@ -104,14 +106,11 @@ class Gates(ABC):
 
     def record(self, result: ResultMessage) -> None:
         """Record what the requests of a prompt took."""
-        usage, run = result.usage or {}, self._run_of_session.pop(result.session_id, None)
-        if run is None:
-            return  # no call of the prompt came by
-        cached = usage.get("cache_read_input_tokens") or 0
-        made = usage.get("cache_creation_input_tokens") or 0
-        read, written = (usage.get("input_tokens") or 0) + made + cached, usage.get("output_tokens")
-        id, models = result.uuid or uuid4().hex, ", ".join(result.model_usage or ())
-        record_usage(run, [CountedRequest(id, read, written, cached, models, made)], self.sinks)
+        run = self._run_of_session.pop(result.session_id, None)
+        if run is not None:  # a call of the prompt came by
+            models = ", ".join(result.model_usage or ())
+            request = _USAGE.request(result.uuid or uuid4().hex, result.usage, models)
+            record_usage(run, [request], self.sinks)
 
     # --- answers
 
@@ -130,34 +129,24 @@ class Gates(ABC):
             ApprovalError: The request was answered before.
         """
         run = self.run_of({"session_id": session_id})
-        kept = await self.runs.store_of(run).find_request(run.principal or "", answer.request_id or "")
-        suspended = None if kept is None else outcome_from_dict(kept.state)
-        if not isinstance(suspended, Suspended) or not is_answer_to(answer, suspended.request):
+        found = await self.runs.find_request(answer.request_id or "", run)
+        tools = None if found is None else self.known(found[1].tool)
+        if found is None or tools is None or not is_answer_to(answer, found[1].request):
             return False
-        tools = self.known(suspended.tool)
-        if tools is None:
-            return False
-        self._waiting.get(session_id, {}).pop(suspended.request.id, None)
-        if isinstance(answer, Grant):
-            self.runs.give(suspended.request, answer)
-        else:
-            remember(self._denied, suspended.request.id, (await tools.deny(suspended, answer, run)).text())
+        request = found[1].request
+        self._waiting.get(session_id, {}).pop(request.id, None)
+        text = await tools.take_answer(found[1], answer, run)
+        if text is not None:
+            self._denied.keep(request.id, text)
         return True
 
     def note(self, session_id: str, request: ApprovalRequest) -> None:
-        """Note what a person has to decide."""
+        """Record what a person has to decide."""
         known = self._waiting.get(session_id, {})
-        remember(self._waiting, session_id, {**known, request.id: request})
+        self._waiting.keep(session_id, {**known, request.id: request})
 
 
 def decision(made: Literal["allow", "deny", "defer"], why: str = "", **more: Any) -> dict[str, Any]:
     """Return what a `PreToolUse` hook says of a call."""
     said: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": made, **more}
     return {"hookSpecificOutput": {**said, "permissionDecisionReason": why} if why else said}
-
-
-def remember(kept: OrderedDict[str, Any], key: str, value: Any) -> None:
-    """Keep a value, and forget the oldest of too many."""
-    kept[key] = value
-    if len(kept) > _MOST:
-        kept.popitem(last=False)

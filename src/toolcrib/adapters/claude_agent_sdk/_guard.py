@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,16 +14,16 @@ from claude_agent_sdk import (
     ToolPermissionContext,
 )
 
-from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, Options, decision, remember
+from toolcrib.adapters.claude_agent_sdk._calls import ENTRY, Gates, Options, decision
 from toolcrib.adapters.claude_agent_sdk._options import GatedOptions, asking, gated, hooked
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Call, Run, is_call
 from toolcrib.schema import ToolSpec
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, RecentValues
 from toolcrib.tools import Tool
-from toolcrib.toolsets import Toolset
 
 __all__ = ["guard"]
 
@@ -40,7 +39,7 @@ def guard(
     by `answer`, counts for both.
 
     Args:
-        options: Options of the SDK, or what `add_tools` made of them.
+        options: Options of the SDK, or what `as_tools` made of them.
         policy: The gates; a function that opens its runs is given what Claude Code gives its hooks.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
 
@@ -49,7 +48,7 @@ def guard(
     """
     if policy.timeout is not None:
         raise ValueError("GuardPolicy: timeout is for tools that run here; for Claude Code set BASH_DEFAULT_TIMEOUT_MS")
-    gates = _GuardGates(options, policy, FrameworkRuns(ENTRY, policy.run, suspended))
+    gates = _GuardGates(options, policy, GuardedTools(ENTRY, policy, suspended))
     made = gated(
         options,
         gates,
@@ -67,14 +66,13 @@ def guard(
 class _GuardGates(Gates):
     """The gates of a policy, around each tool that Claude Code runs."""
 
-    def __init__(self, options: ClaudeAgentOptions, policy: GuardPolicy, runs: FrameworkRuns) -> None:
-        super().__init__(runs, policy.sinks, options.resume)
-        self._options, self._policy = options, policy
-        self._made: dict[str, FrameworkTools] = {}
-        self._running: OrderedDict[str, tuple[FrameworkTools, Call]] = OrderedDict()  # by call id
+    def __init__(self, options: ClaudeAgentOptions, policy: GuardPolicy, tools: GuardedTools) -> None:
+        super().__init__(tools.runs, tools.sinks, options.resume)
+        self._options, self._policy, self._tools = options, policy, tools
+        self._running: RecentValues[str, tuple[FrameworkTools, Call]] = RecentValues()  # by call id
 
     def tools_of(self, name: str) -> FrameworkTools | None:
-        return None if name in self._policy.leave else self._guarded(name)
+        return None if self._tools.leaves(name) else self._tools.guard(name, None, lambda: _tool(name))
 
     def known(self, name: str) -> FrameworkTools | None:
         return self.tools_of(name)
@@ -125,7 +123,7 @@ class _GuardGates(Gates):
         return replace(options, settings=asking(options, names), can_use_tool=self.can_use_tool)
 
     async def can_use_tool(self, name: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        """Take a call through the gates where its hook was not called; ask as Claude Code would do without us."""
+        """Pass a call through the gates where its hook was not called; ask as Claude Code would do without us."""
         tools, id = self.tools_of(name), context.tool_use_id or ""
         if tools is None:
             return await self._their_word(name, given, context)
@@ -134,7 +132,7 @@ class _GuardGates(Gates):
             call = ToolCall(name, dict(given), id)
             asked = await self.ask(tools, call, run)
             if isinstance(asked, Suspended):
-                self.note(run.conversation_id or "", asked.request)
+                self.note(run.channel.conversation_id or "", asked.request)
                 return PermissionResultDeny(message=asked.text(), interrupt=True)
             made = asked if isinstance(asked, str) else await self._begin(tools, call, run)
             if isinstance(made, str) or not is_call(made):
@@ -175,15 +173,8 @@ class _GuardGates(Gates):
         if made is None:
             raise ToolcribError(f"`{call.name}` was not admitted ({call.id})")
         if is_call(made):
-            remember(self._running, call.id, (tools, made))
+            self._running.keep(call.id, (tools, made))
         return made
-
-    def _guarded(self, name: str) -> FrameworkTools:
-        known = self._made.get(name)
-        if known is None:
-            toolset = self._policy.around(Toolset([_tool(name)]))
-            known = self._made[name] = FrameworkTools(toolset, self.runs, self._policy.sinks)
-        return known
 
 
 def _tool(name: str) -> Tool[..., Any]:

@@ -14,7 +14,7 @@ from toolcrib.adapters.claude_agent_sdk._options import GatedOptions
 from toolcrib.adapters.claude_agent_sdk._tools import ToolGates
 from toolcrib.errors import ModelRetry
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -34,7 +34,7 @@ def member_of(value: object) -> Tool[..., Any] | None:
 def servers_of(value: object) -> dict[str, Toolset | Mapping[str, Any]] | Path | None:
     """Return the MCP servers of options by name, or the file that they are in; None for anything else.
 
-    In the place of a server that `add_tools` made is its toolset.
+    In the place of a server that `as_tools` made is its toolset.
 
     Raises:
         TypeError: A hook or `can_use_tool` is around the tools, which would not be around them elsewhere.
@@ -44,7 +44,7 @@ def servers_of(value: object) -> dict[str, Toolset | Mapping[str, Any]] | Path |
     matchers = (value.hooks or {}).get("PreToolUse", [])
     owners = [getattr(hook, "__self__", None) for matcher in matchers for hook in matcher.hooks]
     if value.can_use_tool is not None or not all(isinstance(owner, ToolGates) for owner in owners):
-        raise TypeError("hooks and can_use_tool of the options would be lost; name the tools, with gates of yours")
+        raise gates_lost("hooks or can_use_tool")
     if isinstance(value.mcp_servers, str | Path):
         return Path(value.mcp_servers)
     gates: tuple[Gates, ...] = value.gates if isinstance(value, GatedOptions) else ()

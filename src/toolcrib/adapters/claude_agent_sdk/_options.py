@@ -22,7 +22,7 @@ _LONGEST = 7 * 24 * 3600.0
 
 @dataclass
 class GatedOptions(ClaudeAgentOptions):
-    """Options whose sessions have gates. Made by `add_tools` and `guard`."""
+    """Options whose sessions have gates. Made by `as_tools` and `guard`."""
 
     gates: tuple[Gates, ...] = field(default=(), kw_only=True, repr=False)
 

@@ -16,18 +16,18 @@ from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Media, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, MediaForms
 from toolcrib.toolsets import Toolset, ToolsetLike
 
-__all__ = ["ToolGates", "add_tools"]
+__all__ = ["ToolGates", "as_tools"]
 
 _CALL_ID = "claudecode/toolUseId"
 """Where Claude Code says which call of the model a request of MCP is for."""
 
 
-def add_tools(
-    options: ClaudeAgentOptions,
+def as_tools(
     tools: ToolsetLike,
+    options: ClaudeAgentOptions | None = None,
     *,
     name: str = "toolcrib",
     run: Run | Callable[[Mapping[str, Any]], Run] | None = None,
@@ -37,11 +37,11 @@ def add_tools(
     """Return options whose sessions have the tools, as `mcp__NAME__TOOL`; every call goes over the pipeline.
 
     A call that needs approval is deferred, as Claude Code has it: the session ends with `tool_deferred`.
-    `approval_requests` says what a person is asked, and `answer` makes the options that it goes on with.
+    `approval_requests` says what a person is asked, and `answers` makes the options that it goes on with.
 
     Args:
-        options: Options of the SDK, or what this or `guard` made of them.
         tools: The tools; members that list themselves have to be known: `async with toolset.open() as opened`.
+        options: Options of the SDK, or what this or `guard` made of them; those of the SDK's defaults when None.
         name: The name of the MCP server.
         run: The run of the calls, or a function that opens one for each prompt, given what Claude Code gives its hooks
             (`session_id`, `prompt_id`, `cwd`); without it, the run of the tool that the agent runs in, or a new one,
@@ -52,6 +52,7 @@ def add_tools(
     Raises:
         ValueError: The MCP servers of the options are in a file, or one has this name.
     """
+    options = options or ClaudeAgentOptions()
     servers = options.mcp_servers
     if isinstance(servers, str | Path):
         raise ValueError(
@@ -59,9 +60,7 @@ def add_tools(
         )
     if name in servers:
         raise ValueError(f"there is an MCP server `{name}` already: choose another one, as in name='more_{name}'")
-    gates = ToolGates(
-        name, FrameworkTools(Toolset.of(tools), FrameworkRuns(ENTRY, run, suspended), sinks), options.resume
-    )
+    gates = ToolGates(name, FrameworkTools(tools, FrameworkRuns(ENTRY, run, suspended), sinks), options.resume)
     config = McpSdkServerConfig(type="sdk", name=name, instance=gates.server())
     return gated(
         options,
@@ -120,30 +119,35 @@ class ToolGates(Gates):
             return _result(told, is_error=True)
         outcome = await self._tools.call(call, run, answer=self.runs.answer_to)
         if isinstance(outcome, Suspended):
-            self.note(run.conversation_id or "", outcome.request)
+            self.note(run.channel.conversation_id or "", outcome.request)
         return _reply(outcome)
 
 
 def _reply(outcome: Outcome) -> types.CallToolResult:
     shown = render(outcome)
-    if not shown.parts:
-        return _result(shown.text, is_error=shown.is_error)
-    return types.CallToolResult(content=[_block(part) for part in shown.parts], is_error=shown.is_error)
+    return types.CallToolResult(content=_BLOCKS.contents(shown), is_error=shown.is_error)
 
 
 def _result(text: str, *, is_error: bool) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
 
 
-def _block(part: str | Media) -> types.ContentBlock:
-    if isinstance(part, str):
-        return types.TextContent(text=part)
-    kind = part.mime_type.partition("/")[0]
-    if part.data is None:
-        return types.ResourceLink(uri=part.url or "", name=part.name or part.url or "", mime_type=part.mime_type)
-    if kind == "image":
-        return types.ImageContent(data=part.base64, mime_type=part.mime_type)
-    if kind == "audio":
-        return types.AudioContent(data=part.base64, mime_type=part.mime_type)
-    held = types.BlobResourceContents(uri=f"toolcrib://result/{part.name}", mime_type=part.mime_type, blob=part.base64)
-    return types.EmbeddedResource(resource=held)
+def _link(media: Media) -> types.ResourceLink:
+    return types.ResourceLink(uri=media.url or "", name=media.name or media.url or "", mime_type=media.mime_type)
+
+
+def _resource(media: Media) -> types.EmbeddedResource:
+    uri = f"toolcrib://result/{media.name}"
+    resource = types.BlobResourceContents(uri=uri, mime_type=media.mime_type, blob=media.base64)
+    return types.EmbeddedResource(resource=resource)
+
+
+_BLOCKS = MediaForms(
+    text=lambda text: types.TextContent(text=text),
+    kinds={
+        "image": lambda media: types.ImageContent(data=media.base64, mime_type=media.mime_type),
+        "audio": lambda media: types.AudioContent(data=media.base64, mime_type=media.mime_type),
+        "": _resource,
+    },
+    links={"": _link},
+)

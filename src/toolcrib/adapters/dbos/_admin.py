@@ -184,7 +184,7 @@ def cancel_work(client: Client, work_id: str) -> Work:
 
 
 def resume_work(client: Client, work_id: str) -> Work:
-    """Let work that was cancelled or given up go on in its queue; what it has recorded is not done again.
+    """Resume work that was cancelled or given up, in its queue; what it has recorded is not done again.
 
     Raises:
         EngineError: There is none of this id, it was not cancelled, or it was while it waited for an answer.
@@ -205,7 +205,7 @@ def resume_work(client: Client, work_id: str) -> Work:
 
 
 def retry_work(client: Client, work_id: str) -> Work:
-    """Let failed work go on in its queue, under its id, and return it as it is then.
+    """Retry failed work in its queue, under its id, and return it as it is then.
 
     What it is known to have done is not done again. A call that had begun when it failed is in doubt: it is made again
     if its tool is idempotent, and otherwise a person is asked.

@@ -103,7 +103,7 @@ class DurableAgent(Answers):
         timeout: float | None = None,
         conversation_id: str | None = None,
     ) -> TurnHandle:
-        """Let a turn wait in the queue, and return its handle.
+        """Enqueue a turn, and return its handle.
 
         Args:
             priority: 1 is before 2, and 0 before all.
@@ -127,7 +127,7 @@ class DurableAgent(Answers):
         return put.handle or self.handle(turn.id)
 
     async def add(self, turn: Turn[Any]) -> None:
-        """Take what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
+        """Accept what was put on the agent: into the queue at once, or with what the running turn is recorded with."""
         execution, put = current_execution.get(), _putting.get()
         execution = None if execution is None or execution.over else execution
         if put is None or put.turn is not turn:
@@ -208,12 +208,12 @@ class DurableAgent(Answers):
         await self.go()
 
     async def stop(self) -> None:
-        """Let the queue stand still, and return when every worker has seen that."""
+        """Stop the queue, and return when every worker has seen that."""
         await asyncio.to_thread(self.client.stop, self.queue.name)
         await asyncio.sleep(self.queue.polling * 1.2)  # a worker looks at the limits, waits so long, and then starts
 
     async def go(self) -> None:
-        """Let the queue go on."""
+        """Start the queue again."""
         await asyncio.to_thread(self.client.go, self.queue)
 
     async def branch(self, name: str, description: str | None = None) -> DurableAgent:
@@ -285,7 +285,7 @@ class DurableAgent(Answers):
             journal=execution,
             begun=execution.begun,
             fence=engine.may_begin,
-            conversation_id=execution.conversation_id or given.conversation_id,
+            conversation_id=execution.conversation_id or given.channel.conversation_id,
         )
         recorded = engine.recorded(held, self._pipeline.sinks)
         binding = self.agent.binding(recorded, self._pipeline, "durable")

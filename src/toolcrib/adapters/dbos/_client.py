@@ -223,14 +223,14 @@ class Client:
             self.dbos._sys_db.update_queue(queue.name, _STANDING)  # pyright: ignore[reportPrivateUsage] -- as below
 
     def stop(self, queue: str) -> None:
-        """Let a queue stand still: nothing in it is started, on any worker, until `go`."""
+        """Stop a queue: nothing in it is started, on any worker, until `go`."""
         with self.engine.begin() as connection:
             if connection.execute(sa.select(_stopped).where(_stopped.c.queue == queue)).first() is None:
                 connection.execute(sa.insert(_stopped).values(queue=queue))
         self.dbos._sys_db.update_queue(queue, _STANDING)  # pyright: ignore[reportPrivateUsage] -- its own way asks for an event loop
 
     def go(self, queue: Queue) -> None:
-        """Let a queue go on, with its limits."""
+        """Start a queue again, with its limits."""
         with self.engine.begin() as connection:
             connection.execute(sa.delete(_stopped).where(_stopped.c.queue == queue.name))
         self.declare(queue)
@@ -250,7 +250,7 @@ class Client:
         return [status.input["args"][0] for status in found if status.input is not None]
 
     async def enqueue(self, workflow: str, queue: str, data: Mapping[str, Any], placement: Placement) -> str:
-        """Let work wait in a queue, and return its id: that of the work which has its key already, if one has."""
+        """Enqueue work, and return its id: that of the work which has its key already, if one has."""
         options: dict[str, Any] = {
             "workflow_name": workflow,
             "queue_name": queue,

@@ -92,7 +92,7 @@ class SharedContext:
             return
 
     def _begin(self, client: Client) -> None:
-        """Have a row for the agent: with what its context had when it was made durable."""
+        """Insert the row of the agent, with what its context had when it was made durable."""
         with client.engine.begin() as connection:
             if connection.execute(sa.select(_contexts.c.version).where(_contexts.c.agent == self._key(client))).first():
                 return
@@ -170,5 +170,5 @@ def _gather(*changes: dict[str, Any]) -> None:
 
 
 def forget_changes(connection: sa.Connection, work_id: str) -> None:
-    """Let a turn that begins again change the context again."""
+    """Allow a turn that begins again to change the context again."""
     connection.execute(sa.delete(_applied).where(_applied.c.work_id == work_id))

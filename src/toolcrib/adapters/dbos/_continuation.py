@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -174,7 +173,7 @@ async def _keep_continuing(engine: Engine) -> None:
     settled: set[tuple[str, datetime | None]] = set()
     while True:
         await continue_approved(engine.client, engine.client.approvals, settled=settled)
-        await asyncio.sleep(engine.answers)
+        await engine.clock.sleep(engine.answers)
 
 
 standing_routines.append(_keep_continuing)

@@ -34,6 +34,7 @@ from toolcrib.adapters.dbos._workers import (
     put_off,
     take_lease,
 )
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.database import Database, given_up, is_outage, limit_answers
 from toolcrib.errors import DatabaseError, EngineError, WorkerError
 from toolcrib.pipeline import Run
@@ -76,6 +77,7 @@ class Engine:
         recover_lost: Hand over the work of workers that are lost, without being asked to. A worker that was only slow
             loses its work, and stops.
         sinks: Receive the events of all work of this engine, besides the sinks of its runs.
+        clock: The clock of its looks at answers, queues and other workers; leases go by that of the database.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
@@ -95,7 +97,9 @@ class Engine:
         record: bool = False,
         recover_lost: bool = False,
         sinks: Iterable[Sink] = (),
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self.clock = clock
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
@@ -201,7 +205,7 @@ class Engine:
         )
         logging.getLogger("dbos").addFilter(_is_trouble)
         DBOS.listen_queues([queue.name for queue in self.queues])
-        self._looks = QueueLooks(self.queues)
+        self._looks = QueueLooks(self.queues, self.clock)
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         _note_looks(_instance(), self._looks)
         _check_before_claims(_instance(), self, self._lease)
@@ -235,7 +239,7 @@ class Engine:
         return shown
 
     async def leave(self, work_id: str, missing: str) -> None:
-        """Let work that cannot run here wait for a worker that has what is missing, and say so when it waits long."""
+        """Leave work that cannot run here for a worker that has what is missing, and log it when it waits long."""
         why = f"waits for a worker that has {missing}"
         since = await outlast(lambda: asyncio.to_thread(leave, self.client, self.worker_id, work_id, why))
         if time.time() - since > _LEFT_LONG and work_id not in self._left:
@@ -291,7 +295,7 @@ class Engine:
         self.lost.set()
 
     def _deafen(self) -> None:
-        """Take no more work; what runs goes on, and is not recorded where others have taken it."""
+        """Stop taking work; what runs goes on, and is not recorded where others have taken it."""
         instance = _instance()
         for event in instance.background_thread_stop_events if instance is not None else ():
             event.set()
@@ -329,7 +333,7 @@ class Engine:
             await asyncio.to_thread(self._client.close)
 
     async def _drain(self, instance: Any) -> bool:
-        """Take no more work, give what runs its time, and put back into the queues what has not ended by then.
+        """Stop taking work, wait for what runs, and put back into the queues what has not ended in time.
 
         Return whether the database answers.
         """
@@ -371,7 +375,7 @@ async def _destroy() -> None:
 
 
 async def _tried(work: Callable[[], object]) -> bool:
-    """Do something at the end of a worker; where it fails, the lease runs out by itself, and that is as good."""
+    """Run a step at the end of a worker; where it fails, the lease runs out by itself, and that is as good."""
     try:
         async with asyncio.timeout(_END_SECONDS):
             await asyncio.to_thread(work)
@@ -381,7 +385,7 @@ async def _tried(work: Callable[[], object]) -> bool:
 
 
 def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
-    """Have DBOS check the lease in each transaction in which it takes work from a queue, and take none at the end."""
+    """Check the lease in each transaction in which DBOS takes work from a queue; no work is taken at the end."""
     database = instance._sys_db
     begin = database._begin
 
@@ -397,7 +401,7 @@ def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
 
 
 def _note_looks(instance: Any, looks: QueueLooks) -> None:
-    """Have DBOS note when it looks at a queue, which it does by reading its limits before it takes work from it."""
+    """Record when DBOS looks at a queue, which it does by reading its limits before it takes work from it."""
     database = instance._sys_db
     read = database.get_queue
 
@@ -453,6 +457,6 @@ async def _kept_up(routine: Routine, engine: Engine) -> None:
             await outlast(lambda: routine(engine))
         except Exception:  # the routine's own
             _log.exception("a routine of the engine failed, and begins again")
-            await asyncio.sleep(1.0)
+            await engine.clock.sleep(1.0)
         else:
             return

@@ -48,7 +48,7 @@ async def keep_closing_lost_work(engine: Engine) -> None:
         log = await asyncio.to_thread(sink.sink.log)
         while True:
             await close_lost_work(engine.client, log, sink)
-            await asyncio.sleep(QUIET.total_seconds())
+            await engine.clock.sleep(QUIET.total_seconds())
 
 
 async def _of_turn(client: Client, activity: Activity) -> tuple[str, str | None] | None:

@@ -97,7 +97,7 @@ def migrate(database: Database) -> list[TablesVersion]:
 
 
 def grant_use(database: Database, role: str) -> None:
-    """Let a role of a server read and write the rows of all tables, and make none.
+    """Grant a role of a server the right to read and write the rows of all tables, and to make none.
 
     Raises:
         DatabaseError: It is a file, there is no such role, or this user may not grant it.

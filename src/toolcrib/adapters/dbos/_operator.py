@@ -65,11 +65,11 @@ class WorkOperator:
         return cancel_work(self._client, work_id).to_dict()
 
     def resume(self, work_id: str) -> dict[str, Any]:
-        """Let a workflow go on that was cancelled or given up; raises EngineError for another."""
+        """Resume a workflow that was cancelled or given up; raises EngineError for another."""
         return resume_work(self._client, work_id).to_dict()
 
     def retry(self, work_id: str) -> dict[str, Any]:
-        """Let failed work go on; raises EngineError for other work."""
+        """Retry failed work; raises EngineError for other work."""
         return retry_work(self._client, work_id).to_dict()
 
     def recover(self, worker_id: str) -> list[str]:

@@ -128,7 +128,7 @@ class DurableToolkit(Answers):
         principal: str | None = None,
         conversation_id: str | None = None,
     ) -> DurableProgram:
-        """Let a program wait in the queue, and return what follows it.
+        """Enqueue a program, and return what follows it.
 
         Args:
             code: The program.
@@ -163,9 +163,9 @@ class DurableToolkit(Answers):
 
         return recorded.view(
             principal=data["principal"] or given.principal,
-            agent=data.get("agent") or given.agent or self.name,
-            parent_id=data.get("parent") or given.parent_id,
-            conversation_id=data.get("conversation_id") or given.conversation_id,
+            agent=data.get("agent") or given.channel.agent or self.name,
+            parent_id=data.get("parent") or given.channel.parent_id,
+            conversation_id=data.get("conversation_id") or given.channel.conversation_id,
             approvals=store,
             program_id=run,
             begun=begun,
@@ -254,7 +254,7 @@ class DurableProgram:
             await asyncio.sleep(polling)
 
     async def cancel(self) -> bool:
-        """Let it make no further call and never go on; return whether it had yet to end.
+        """Cancel it: it makes no further call and never goes on; return whether it had yet to end.
 
         Raises:
             EngineError: There is none of this id.
@@ -292,7 +292,7 @@ async def enqueue_program(
     *,
     tools: Iterable[str] = (),
 ) -> DurableProgram:
-    """Let a program wait for a worker that has the durable toolkit of this name; this process need not have it.
+    """Enqueue a program for a worker that has the durable toolkit of this name; this process need not have it.
 
     Args:
         tools: The functions that it calls, where this process knows them: a worker that lacks one leaves the program to
@@ -307,8 +307,8 @@ async def enqueue_program(
         data["principal"] = principal or here.principal
         provenance = provenance_of(here)
         data["late"] = provenance is not None and provenance.memory.reads_others
-        conversation_id = conversation_id or here.conversation_id
-    asked_by = {"agent": here and here.agent, "parent": current_activity(), "conversation_id": conversation_id}
+        conversation_id = conversation_id or here.channel.conversation_id
+    asked_by = {"agent": here and here.channel.agent, "parent": current_activity(), "conversation_id": conversation_id}
     data |= {name: value for name, value in asked_by.items() if value is not None}
     run = await client.enqueue(PROGRAM, queue, versioned("ProgramWork", data), placement)
     return DurableProgram(run, client)
@@ -329,7 +329,7 @@ async def continue_programs(engine: Engine) -> None:
                 answered |= await store.used(await asyncio.to_thread(requests_of_paused, client))
             for run, generation in await asyncio.to_thread(paused_on, client, answered):
                 await _enqueue_next(client, run, generation + 1)
-        await asyncio.sleep(engine.answers)
+        await engine.clock.sleep(engine.answers)
 
 
 standing_routines.append(continue_programs)

@@ -91,7 +91,7 @@ class ProgramJournal:
         return self.waits.seconds
 
     def claim(self, generation: int, toolkit: str, queue: str) -> Claim:
-        """Take the program up, and return what is known of it.
+        """Claim the program, and return what is known of it.
 
         Raises:
             DBOSWorkflowConflictIDError: The workflow is another's, which DBOS knows what to do with; so do all here.
@@ -117,7 +117,7 @@ class ProgramJournal:
         return Claim(lines)
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Take a line. The program's end is no line: `finish` writes it together with the result.
+        """Write a line. The program's end is no line: `finish` writes it together with the result.
 
         Raises:
             Exception: An earlier line could not be written; no later one will be.
@@ -183,7 +183,7 @@ class ProgramJournal:
                 self._begin()
 
     def finish(self, state: ProgramState, result: Mapping[str, Any]) -> bool:
-        """Note how the program stands at the end of this workflow; return False for one that was cancelled before."""
+        """Record how the program stands at the end of this workflow; return False for one that was cancelled before."""
         with self._holding() as connection:
             values = {"state": state, "result": json.dumps(result), "updated_at": time.time()}
             mine = sa.update(_runs).where(_runs.c.run == self._run, _runs.c.state != "cancelled")
@@ -285,20 +285,20 @@ def open_calls(lines: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any
 
 
 def cancel_run(client: Client, run: str) -> bool:
-    """Let a program that has not ended never go on; return whether there was one to cancel."""
+    """Cancel a program that has not ended; return whether there was one to cancel."""
     with client.engine.begin() as connection:
         mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state.in_(("running", "paused")))
         return connection.execute(mine.values(state="cancelled", updated_at=time.time())).rowcount > 0
 
 
 def revive_run(connection: sa.Connection, run: str) -> None:
-    """Let a program that was cancelled go on, with its workflow."""
+    """Revive a program that was cancelled, with its workflow."""
     mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state == "cancelled")
     connection.execute(mine.values(state="running", updated_at=time.time()))
 
 
 def reopen_run(connection: sa.Connection, run: str, generation: int, error: str) -> None:
-    """Let a program that failed with an error run again.
+    """Reopen a program that failed with an error, so that it runs again.
 
     In doubt are the last call that raised, if the program failed with it, and the calls that were cut off with it.
     """

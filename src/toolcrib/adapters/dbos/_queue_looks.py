@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from toolcrib.adapters.dbos._client import Queue
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["QueueLooks"]
 
@@ -20,18 +20,18 @@ class QueueLooks:
         queues: The queues; each counts as looked at now.
     """
 
-    def __init__(self, queues: Iterable[Queue], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, queues: Iterable[Queue], clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._polling = {queue.name: queue.polling for queue in queues}
-        self._at = dict.fromkeys(self._polling, clock())
+        self._at = dict.fromkeys(self._polling, clock.monotonic())
 
     def note(self, name: str) -> None:
-        """Note that a queue was looked at."""
+        """Record that a queue was looked at."""
         if name in self._at:
-            self._at[name] = self._clock()
+            self._at[name] = self._clock.monotonic()
 
     @property
     def overdue(self) -> tuple[str, ...]:
         """The names of the queues that were due to be looked at 15 seconds ago, and were not."""
-        due = self._clock() - _LATE_SECONDS
+        due = self._clock.monotonic() - _LATE_SECONDS
         return tuple(name for name, at in self._at.items() if at + self._polling[name] < due)

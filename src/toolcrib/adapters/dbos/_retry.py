@@ -68,7 +68,7 @@ def put_cancelled_back(client: Client, status: WorkflowStatus, run: str | None, 
 def _reset(
     client: Client, connection: sa.Connection, status: WorkflowStatus, queue: str, *, keep: int | None = None
 ) -> bool:
-    """Have a workflow that ended wait in its queue; return False where it changed since.
+    """Reset a workflow that ended, so that it waits in its queue; return False where it changed since.
 
     Args:
         keep: So many of its steps; all of them when None.

@@ -30,13 +30,13 @@ class WorkerSink:
         self.leaving = self.lost = False
 
     def emit(self, event: CallEvent) -> None:
-        """Take an event of a call."""
+        """Write an event of a call."""
         cut_off = self.leaving and event.kind == "ended" and event.data["outcome"]["kind"] == "cancelled"
         if not (self.lost or cut_off):
             self.sink.emit(event)
 
     def emit_activity(self, event: ActivityEvent) -> None:
-        """Take an event of a run."""
+        """Write an event of a run."""
         if self.lost:
             return
         is_cut_off = event.kind == "closed" and (

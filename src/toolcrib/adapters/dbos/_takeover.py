@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 
 from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._workers import LEASE_SECONDS, Worker, hand_back, held_by, recover, workers
@@ -20,7 +19,7 @@ async def keep_returning(engine: Engine) -> None:
     """Put back what was cut off by an outage: work that this worker took, and that did not run at two looks."""
     idle: set[str] = set()
     while True:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await engine.clock.sleep(_LOOK_SECONDS)
         held = set(await asyncio.to_thread(held_by, engine.client, engine.worker_id))
         before, idle = idle, held - engine.running
         stuck = before & idle
@@ -37,13 +36,13 @@ async def keep_recovering(engine: Engine) -> None:
         found = await asyncio.to_thread(workers, engine.client)
         # one that stopped in good order holds work only if it could not give it back
         lost = {(worker.id, worker.seen_at) for worker in found if worker.state == "lost" or _left_work(worker)}
-        at = time.monotonic()
+        at = engine.clock.monotonic()
         first_seen = {key: first_seen.get(key, at) for key in lost}
         for (worker_id, seen_at), since in list(first_seen.items()):
             if at - since > LEASE_SECONDS:
                 del first_seen[worker_id, seen_at]
                 await _hand_over(engine, worker_id)
-        await asyncio.sleep(_LOOK_SECONDS)
+        await engine.clock.sleep(_LOOK_SECONDS)
 
 
 def _left_work(worker: Worker) -> bool:

@@ -75,7 +75,7 @@ class TurnExecution:
         return data["turn"]["uuid"]
 
     def note(self, request: ApprovalRequest, answer: Grant | Denial) -> None:
-        """Note the answer to a request, for the record."""
+        """Add the answer to a request to the record."""
         kept = answer.to_dict()
         for secret in ("user_input", "override_args", "done"):  # what a person typed may be a secret
             kept.pop(secret, None)

@@ -55,7 +55,7 @@ class WorkStore(WrappedApprovalStore):
             await readable(lambda: self.store.put(request))
 
     async def answer(self, answer: Grant | Denial) -> None:
-        """Take a grant or a denial."""
+        """Store a grant or a denial."""
         await readable(lambda: self.store.answer(answer))
 
     async def take(self, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:
@@ -84,7 +84,7 @@ class WorkStore(WrappedApprovalStore):
     async def begin(
         self, request: ApprovalRequest, grant: Grant | None, *, again: bool = False
     ) -> ApprovalEntry | None:
-        """Note that a call begins; return the entry by which it has begun elsewhere."""
+        """Record that a call begins; return the entry by which it has begun elsewhere."""
         tried = False  # then an execution that this process began is that of a try which heard no reply
 
         async def begin() -> ApprovalEntry | None:
@@ -100,7 +100,7 @@ class WorkStore(WrappedApprovalStore):
             return await readable(begin)
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
-        """Note that a call has ended."""
+        """Record that a call has ended."""
         with self._without_clock():
             await readable(lambda: self.store.end(request, grant, result))
 

@@ -267,7 +267,7 @@ def hand_back(client: Client, worker_id: str, only: Collection[str] | None = Non
 
 
 def leave(client: Client, worker_id: str, work_id: str, why: str) -> float:
-    """Let work that a worker took and cannot run wait for one that can, and return since when it has been left."""
+    """Leave work that a worker took and cannot run for one that can, and return since when it has been left."""
     with _database(client).engine.begin() as connection:
         at = database_time(connection)
         noted = _notes_of(client, connection, worker_id, work_id)

@@ -15,10 +15,9 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("Google ADK", "google-adk") from error
 
-from toolcrib.adapters.google_adk._agents import member_of
 from toolcrib.adapters.google_adk._answers import answers, approval_requests
 from toolcrib.adapters.google_adk._guard import GuardPlugin, UsagePlugin, guard
-from toolcrib.adapters.google_adk._members import from_tools
+from toolcrib.adapters.google_adk._members import from_tools, member_of
 from toolcrib.adapters.google_adk._tools import as_tools
 
 __all__ = ["GuardPlugin", "UsagePlugin", "answers", "approval_requests", "as_tools", "from_tools", "guard", "member_of"]

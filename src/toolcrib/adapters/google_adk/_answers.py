@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from google.adk.events import Event
 from google.genai import types
 
-from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.serving.frameworks import answered, request_in
 
 __all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests"]
 
 KEY = "toolcrib"
-"""The entry of ours in the payload of a confirmation."""
+"""The entry of an answer in the payload of a confirmation."""
 
 CONFIRMED_BY = "toolcrib_confirmation"
 """The entry of the payload that has the id of a further confirmation: ADK gives its event to the session alone."""
@@ -34,32 +34,27 @@ def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
     Raises:
         ApprovalError: An answer is for nothing that is asked.
     """
-    asked = _asked(events)
-    parts: list[types.Part] = []
-    for answer in given:
-        response = {"confirmed": isinstance(answer, Grant), "payload": {KEY: answer.to_dict()}}
-        parts += [_part(id, response) for id in meant_by(answer, asked)]
-    return types.Content(role="user", parts=parts)
+    return types.Content(role="user", parts=[_part(id, answer) for id, answer in answered(_asked(events), given)])
 
 
-def _part(id: str, response: dict[str, Any]) -> types.Part:
+def _part(id: str, answer: Grant | Denial) -> types.Part:
+    response: dict[str, Any] = {"confirmed": isinstance(answer, Grant), "payload": {KEY: answer.to_dict()}}
     return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRMATION, response=response))
 
 
 def _asked(events: Iterable[Event]) -> list[tuple[str, ApprovalRequest]]:
-    found: dict[str, ApprovalRequest] = {}
-    for event in events:
-        for call in event.get_function_calls():
-            arguments: Any = call.args or {}
-            payload: Any = arguments.get("toolConfirmation", {}).get("payload") if call.name == CONFIRMATION else None
-            _add(found, call.id or "", payload)
-        for confirmation in event.actions.requested_tool_confirmations.values():
-            again: Any = confirmation.payload
-            if isinstance(again, Mapping) and CONFIRMED_BY in again:
-                _add(found, str(cast("Mapping[str, Any]", again)[CONFIRMED_BY]), again)
-    return list(found.items())
+    found = ((id, request_in(payload)) for event in events for id, payload in _payloads(event))
+    return [*{id: (id, request) for id, request in found if request is not None}.values()]
 
 
-def _add(found: dict[str, ApprovalRequest], id: str, payload: Any) -> None:
-    if isinstance(payload, Mapping) and KEY in payload:
-        found[id] = ApprovalRequest.from_dict(cast("Mapping[str, Any]", payload)[KEY])
+def _payloads(event: Event) -> Iterator[tuple[str, Any]]:
+    """Yield the payloads of the confirmations that an event asks for, each with the id of its call."""
+    for call in event.get_function_calls():
+        arguments: Any = call.args or {}
+        if call.name == CONFIRMATION:
+            yield call.id or "", arguments.get("toolConfirmation", {}).get("payload")
+    for confirmation in event.actions.requested_tool_confirmations.values():
+        payload: Any = confirmation.payload
+        if isinstance(payload, Mapping) and CONFIRMED_BY in payload:
+            again = cast("Mapping[str, Any]", payload)
+            yield str(again[CONFIRMED_BY]), again

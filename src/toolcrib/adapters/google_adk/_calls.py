@@ -16,11 +16,18 @@ from toolcrib.adapters.google_adk._answers import CONFIRMATION, CONFIRMED_BY, KE
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkTools, answer_of, is_as_seen
+from toolcrib.serving.frameworks import FrameworkTools, UsageNames, answer_of, is_as_seen, request_payload
 
 __all__ = ["ENTRY", "make", "record_event", "reply_to"]
 
 ENTRY = "google_adk"
+
+_USAGE = UsageNames(
+    "prompt_token_count tool_use_prompt_token_count",
+    "candidates_token_count thoughts_token_count",
+    "cached_content_token_count",
+    reasoning="thoughts_token_count",
+)
 
 
 async def make(
@@ -31,23 +38,19 @@ async def make(
     provide: Mapping[Any, Any] = MappingProxyType({}),
 ) -> Outcome:
     """Make a call, or go on with the one that was confirmed; ask for a confirmation where a person has to answer."""
-    call, run = ToolCall(name, arguments, theirs.function_call_id or new_call_id()), _run_of(tools, theirs)
-    run = run.view(provide={**run.provide, ToolContext: theirs, **provide})
-    confirmed = theirs.tool_confirmation is not None
-    known = await tools.find_suspended(call, run) is not None
+    call, run = ToolCall(name, arguments, theirs.function_call_id or new_call_id()), _run_of(tools, theirs, provide)
 
     def answer(request: ApprovalRequest) -> Grant | Denial | None:
         return _said(theirs, request)
 
-    outcome = await tools.call(call, run, answer=answer)
-    if isinstance(outcome, Suspended) and confirmed and not known:
-        said = _said(theirs, outcome.request)
-        if isinstance(said, Denial) or is_as_seen(outcome.request) or _is_bound(theirs):
-            # it was asked for by a process whose calls are not known here
-            outcome = await tools.call(call, run, answer=answer)
+    def lost(request: ApprovalRequest) -> Grant | Denial | None:
+        said = _said(theirs, request)
+        return said if isinstance(said, Denial) or is_as_seen(request) or _is_bound(theirs) else None
+
+    outcome = await tools.call(call, run, answer=answer, lost=lost)
     if isinstance(outcome, Suspended) and theirs.function_call_id:
-        payload: dict[str, Any] = {KEY: outcome.request.to_dict()}
-        if confirmed:
+        payload = request_payload(outcome.request)
+        if theirs.tool_confirmation is not None:
             payload[CONFIRMED_BY] = await _ask_again(theirs, outcome.request, payload)
         theirs.request_confirmation(hint=outcome.request.text(), payload=payload)
         theirs.actions.skip_summarization = True
@@ -80,11 +83,7 @@ def record_event(tools: FrameworkTools, event: Event, theirs: ToolContext) -> No
     usage = event.usage_metadata
     if usage is None or event.partial:
         return
-    written = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
-    read = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
-    counts = read, written, usage.cached_content_token_count
-    request = CountedRequest(event.id, *counts, event.model_version, reasoning_tokens=usage.thoughts_token_count)
-    tools.record_usage(_run_of(tools, theirs), [request])
+    tools.record_usage(_run_of(tools, theirs), [_USAGE.request(event.id, usage, event.model_version)])
 
 
 def reply_to(outcome: Outcome) -> dict[str, Any]:
@@ -120,13 +119,19 @@ def _is_bound(theirs: ToolContext) -> bool:
     return isinstance(payload, dict) and "kind" in payload
 
 
-def _run_of(tools: FrameworkTools, theirs: ToolContext) -> Run:
+def _run_of(tools: FrameworkTools, theirs: ToolContext, provide: Mapping[Any, Any] = MappingProxyType({})) -> Run:
     """Return the run that a call belongs to: that of one invocation of a runner, on behalf of its user."""
     session = theirs.session
-    run = tools.runs.find((session.id, theirs.invocation_id), theirs, run_id=theirs.invocation_id)
+    run = tools.runs.find(
+        (session.id, theirs.invocation_id),
+        theirs,
+        run_id=theirs.invocation_id,
+        provide={ToolContext: theirs, **provide},
+        principal=theirs.user_id,
+        conversation_id=session.id,
+    )
     if run.features:
         shapes = [event.content.model_dump(mode="json", exclude_none=True) for event in session.events if event.content]
         told = [shape for shape in shapes if CONFIRMATION not in str(shape.get("parts"))]
         recall_transcript(run, tools.pipeline.toolset, told, "gemini")
-    own = {"principal": run.principal or theirs.user_id, "conversation_id": run.conversation_id or session.id}
-    return run.view(**own)
+    return run

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from google.adk.agents import BaseAgent
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.apps import App
@@ -19,19 +20,21 @@ from toolcrib.adapters.google_adk._calls import ENTRY, make, record_event, reply
 from toolcrib.adapters.google_adk._members import Member
 from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
-from toolcrib.toolsets import Toolset
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import GuardedTools
 
 __all__ = ["GuardPlugin", "UsagePlugin", "guard"]
 
 
-def guard(app: App, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:
+def guard(guarded: App | BaseAgent, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> App:
     """Return an app with the gates of a policy around every tool that its agents run: one with a further `GuardPlugin`.
 
     Args:
+        guarded: An app, or an agent, which becomes the root of an app of its name.
         policy: The gates.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
     """
+    app = guarded if isinstance(guarded, App) else App(name=guarded.name, root_agent=guarded)
     return app.model_copy(update={"plugins": [*app.plugins, GuardPlugin(policy, suspended=suspended)]})
 
 
@@ -65,9 +68,8 @@ class GuardPlugin(UsagePlugin):
 
     def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
         super().__init__([], name="toolcrib_guard")
-        self._policy, self._runs = policy, FrameworkRuns(ENTRY, policy.run, suspended)
-        self._known: dict[str, tuple[TheirTool, FrameworkTools]] = {}
-        self._ours[0] = FrameworkTools(Toolset(), self._runs, policy.sinks)
+        self._tools = GuardedTools(ENTRY, policy, suspended)
+        self._ours[0] = self._tools.none
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
@@ -76,21 +78,15 @@ class GuardPlugin(UsagePlugin):
         for tool in llm_request.config.tools or []:
             given: Any = tool
             described: dict[str, Any] = given.model_dump(exclude_none=True) if hasattr(given, "model_dump") else {}
-            for name in described.keys() - {"function_declarations"} - set(self._policy.leave):
-                raise ValueError(
-                    f"`{name}` cannot be guarded: the model's provider runs it itself. Take it from the agent, or "
-                    f"leave it as it is: GuardPolicy(leave=[{name!r}])"
-                )
+            for name in described.keys() - {"function_declarations"}:
+                self._tools.refuse(name)
         return None
 
     async def before_tool_callback(
         self, *, tool: TheirTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         """Make a call through the gates, in the place of ADK itself."""
-        if tool.name in self._policy.leave:
+        if self._tools.leaves(tool.name):
             return None
-        known = self._known.get(tool.name)
-        if known is None or known[0] is not tool:
-            guarded = self._policy.around(Toolset([Member(tool).tool()]))
-            known = self._known[tool.name] = tool, FrameworkTools(guarded, self._runs, self._policy.sinks)
-        return reply_to(await make(known[1], tool.name, tool_args, tool_context))
+        guarded = self._tools.guard(tool.name, tool, lambda: Member(tool).tool())
+        return reply_to(await make(guarded, tool.name, tool_args, tool_context))

@@ -1,22 +1,29 @@
-"""Tools of ADK as members of a toolset, with our gates around them."""
+"""Tools of ADK, and those of its agents, as members of a toolset, with our gates around them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.invocation_context import InvocationContext
+from google.adk.apps import App
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import BaseTool as TheirTool
 from google.adk.tools import FunctionTool, ToolContext
+from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
+from toolcrib.adapters.google_adk._tools import GatedTool
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember
+from toolcrib.serving.frameworks import AgentTools, FrameworkMember, gates_lost, provided
 from toolcrib.tools import Tool
+from toolcrib.toolsets import Toolset
 
-__all__ = ["Member", "from_tools", "is_declared"]
+__all__ = ["Member", "from_tools", "member_of"]
 
 
 def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
@@ -32,7 +39,48 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     return [member.tool(requires_approval=member.asks if member.may_ask else False) for member in members]
 
 
-def is_declared(tool: TheirTool) -> bool:
+def member_of(value: object) -> Toolset | Tool[..., Any] | None:
+    """Return the tools of an agent or an app, or a tool, as a member for `Toolset([...])`; None for anything else.
+
+    Of an agent these are the tools that it has itself, and those of its toolsets, such as MCP servers. A tool that has
+    gates of ours keeps them, and one that asks for a confirmation needs approval.
+
+    Raises:
+        TypeError: A callback or a plugin is around the tools of the agent, which would not be around them elsewhere.
+    """
+    if isinstance(value, TheirTool):
+        return _member(value) if _is_declared(value) else None
+    if isinstance(value, App):
+        guards = [each.name for each in value.plugins if _is_around_tools(each)]
+        if guards:
+            raise gates_lost(f"the plugin `{guards[0]}`")
+        return member_of(value.root_agent)
+    if not isinstance(value, LlmAgent):
+        return None
+    if value.before_tool_callback:
+        raise gates_lost("the before_tool_callback")
+    return Toolset([AgentTools(partial(_opened, value))])
+
+
+def _member(tool: TheirTool) -> Toolset | Tool[..., Any]:
+    return tool.tools.only(tool.name) if isinstance(tool, GatedTool) else from_tools([tool])[0]
+
+
+@asynccontextmanager
+async def _opened(agent: LlmAgent, ctx: RunContext[Any]) -> AsyncGenerator[list[Toolset | Tool[..., Any]]]:
+    try:
+        yield [_member(tool) for tool in await agent.canonical_tools() if _is_declared(tool)]
+    finally:
+        given: Any = agent
+        for toolset in (each for each in given.tools if isinstance(each, BaseToolset)):
+            await toolset.close()
+
+
+def _is_around_tools(plugin: BasePlugin) -> bool:
+    return type(plugin).before_tool_callback is not BasePlugin.before_tool_callback
+
+
+def _is_declared(tool: TheirTool) -> bool:
     """Return whether a tool has a declaration; another one is run by the model's provider."""
     return tool._get_declaration() is not None  # pyright: ignore[reportPrivateUsage] -- tools declare themselves by it alone
 
@@ -66,9 +114,9 @@ class Member(FrameworkMember):
 
 def _context(ctx: RunContext[Any]) -> ToolContext:
     """Return the context of ADK in which an agent makes the call, or a new one, with our approval as confirmation."""
-    found = cast("Mapping[Any, Any]", ctx.provided).get(ToolContext)
+    found = provided(ctx, ToolContext)
     confirmed = ToolConfirmation(confirmed=True) if ctx.approved else None
-    if isinstance(found, ToolContext):
+    if found is not None:
         return found
     user = getattr(ctx.run, "principal", None) or "user"
     session = Session(id=ctx.run_id, app_name="toolcrib", user_id=user)

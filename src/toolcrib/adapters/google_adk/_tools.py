@@ -12,8 +12,8 @@ from toolcrib.adapters.google_adk._calls import ENTRY, make, reply_to
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["GatedTool", "as_tools"]
 
@@ -38,9 +38,8 @@ def as_tools(
         sinks: Where the events of calls go.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
     """
-    toolset = Toolset.of(tools)
-    bridge = FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks)
-    return [GatedTool(bridge, name) for name in toolset.entries]
+    bridge = FrameworkTools(tools, FrameworkRuns(ENTRY, run, suspended), sinks)
+    return [GatedTool(bridge, name) for name in bridge.entries]
 
 
 class GatedTool(BaseTool):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any
 
 from langgraph.types import Interrupt
 
-from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.serving.frameworks import answered, request_in
 
-__all__ = ["KEY", "answers", "approval_requests"]
-
-KEY = "toolcrib"
-"""The entry of ours in the value of an interrupt."""
+__all__ = ["answers", "approval_requests"]
 
 
 def approval_requests(interrupts: Iterable[Interrupt]) -> list[ApprovalRequest]:
@@ -24,20 +21,16 @@ def approval_requests(interrupts: Iterable[Interrupt]) -> list[ApprovalRequest]:
 def answers(interrupts: Iterable[Interrupt], *given: Grant | Denial) -> dict[str, Any]:
     """Return answers as `Command(resume=...)` takes them, for some or all of the interrupts.
 
+    Args:
+        interrupts: What the graph asked: `result["__interrupt__"]`.
+        given: The answers of a person.
+
     Raises:
         ApprovalError: An answer is for nothing that is asked.
     """
-    asked = _asked(interrupts)
-    made: dict[str, Any] = {}
-    for answer in given:
-        made |= dict.fromkeys(meant_by(answer, asked), answer.to_dict())
-    return made
+    return {id: answer.to_dict() for id, answer in answered(_asked(interrupts), given)}
 
 
 def _asked(interrupts: Iterable[Interrupt]) -> list[tuple[str, ApprovalRequest]]:
-    found: list[tuple[str, ApprovalRequest]] = []
-    for interrupt in interrupts:
-        value: Any = interrupt.value
-        if isinstance(value, Mapping) and KEY in value:
-            found.append((interrupt.id, ApprovalRequest.from_dict(cast("Mapping[str, Any]", value)[KEY])))
-    return found
+    found = [(interrupt.id, request_in(interrupt.value)) for interrupt in interrupts]
+    return [(id, request) for id, request in found if request is not None]

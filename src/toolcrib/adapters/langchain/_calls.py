@@ -20,15 +20,30 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from toolcrib._run_sync import run_sync
-from toolcrib.adapters.langchain._answers import KEY
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Media, Outcome, Suspended, ToolCall, lenient
 from toolcrib.pipeline import Run
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkTools, answer_of, is_as_seen
+from toolcrib.serving.frameworks import (
+    CountedRequest,
+    FrameworkTools,
+    MediaForms,
+    UsageNames,
+    answer_of,
+    is_as_seen,
+    request_payload,
+)
 
-__all__ = ["ENTRY", "CallOfGraph", "block_of", "record_answers"]
+__all__ = ["BLOCKS", "ENTRY", "CallOfGraph", "record_answers"]
 
 ENTRY = "langchain"
+
+_USAGE = UsageNames(
+    "input_tokens",
+    "output_tokens",
+    "input_token_details.cache_read",
+    "input_token_details.cache_creation",
+    "output_token_details.reasoning",
+)
 
 
 class CallOfGraph:
@@ -49,8 +64,7 @@ class CallOfGraph:
         provide: Mapping[Any, Any] = MappingProxyType({}),
     ) -> None:
         self._tools, self._call, self._runtime = tools, call, runtime
-        run = _run_of(tools, runtime)
-        self._run = run.view(provide={**run.provide, **provide}) if provide else run
+        self._run = _run_of(tools, runtime, provide)
 
     @property
     def has_deliveries(self) -> bool:
@@ -58,7 +72,7 @@ class CallOfGraph:
         return self._tools.pipeline.has_deliveries(self._call.name, self._run)
 
     def forget(self) -> None:
-        """Have the call made anew when the graph replays it: its tool interrupted the graph itself."""
+        """Forget the call, so that it is made anew when the graph replays it: its tool interrupted the graph itself."""
         self._tools.forget(self._call, self._run)
 
     async def outcome(self) -> Outcome:
@@ -72,7 +86,7 @@ class CallOfGraph:
         return outcome
 
     def outcome_now(self) -> Outcome:
-        """Do the same in a thread that runs no event loop."""
+        """Return the same in a thread that runs no event loop."""
         suspended, known = run_sync(self._begin())
         if not isinstance(suspended, Suspended) or self._runtime is None:
             return suspended
@@ -134,7 +148,7 @@ def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
         "name": request.tool,
         "args": lenient(dict(request.arguments)),
         "description": request.text(),
-        KEY: request.to_dict(),
+        **request_payload(request),
     }
 
 
@@ -153,23 +167,31 @@ def _is_bound(said: Any) -> bool:
     return isinstance(said, Grant) or (isinstance(said, dict) and "digest" in said)
 
 
-def _run_of(tools: FrameworkTools, runtime: ToolRuntime[Any, Any] | None) -> Run:
+def _run_of(
+    tools: FrameworkTools,
+    runtime: ToolRuntime[Any, Any] | None,
+    provide: Mapping[Any, Any] = MappingProxyType({}),
+) -> Run:
     """Return the run that a call belongs to: that of the user's last message in the conversation."""
     if runtime is None:
-        return tools.runs.find(object(), None)
+        return tools.runs.find(object(), None, provide=provide)
     info, context = runtime.execution_info, runtime.context
     thread = None if info is None else info.thread_id
     messages = _messages(runtime.state)
     said = next((message.id for message in reversed(messages) if isinstance(message, HumanMessage)), None)
     about = (thread, said or (None if info is None else info.task_id), None if context is None else id(context))
-    options: dict[str, Any] = {} if context is None else {"deps": context}
-    run_id = "" if info is None else info.run_id or ""
-    run = tools.runs.find(about, runtime, run_id=str(run_id), **options)
+    run = tools.runs.find(
+        about,
+        runtime,
+        run_id=str(info.run_id or "") if info is not None else "",
+        deps=context,
+        provide={ToolRuntime: runtime, **provide},
+        conversation_id=thread,
+    )
     if run.features:
         shapes = cast("list[Any]", convert_to_openai_messages(messages))
         recall_transcript(run, tools.pipeline.toolset, shapes, "openai")
-    own = {} if thread is None or run.conversation_id is not None else {"conversation_id": thread}
-    return run.view(provide={**run.provide, ToolRuntime: runtime}, **own)
+    return run
 
 
 def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, answers: Iterable[Any]) -> None:
@@ -187,18 +209,8 @@ def record_answers(tools: FrameworkTools, runtime: Runtime[Any], state: Any, ans
 
 
 def _counted(message: AIMessage) -> CountedRequest:
-    usage: Mapping[str, Any] = cast("Any", message.usage_metadata) or {}
-    cache: Mapping[str, Any] = usage.get("input_token_details", {})
-    written: Mapping[str, Any] = usage.get("output_token_details", {})
-    return CountedRequest(
-        message.id or uuid4().hex,
-        usage.get("input_tokens"),
-        usage.get("output_tokens"),
-        cache.get("cache_read"),
-        message.response_metadata.get("model_name"),
-        cache.get("cache_creation"),
-        written.get("reasoning"),
-    )
+    model = message.response_metadata.get("model_name")
+    return _USAGE.request(message.id or uuid4().hex, message.usage_metadata, model)
 
 
 def _messages(state: Any) -> list[Any]:
@@ -210,11 +222,23 @@ def _messages(state: Any) -> list[Any]:
     return [*found] if isinstance(found, list) else []
 
 
-def block_of(part: str | Media) -> Any:
-    """Return text or media as a content block of LangChain's."""
-    if isinstance(part, str):
-        return create_text_block(part)
-    kind = part.mime_type.partition("/")[0]
-    make = {"image": create_image_block, "audio": create_audio_block, "video": create_video_block}.get(kind)
-    given: dict[str, Any] = {"url": part.url} if part.data is None else {"base64": part.base64}
-    return (make or create_file_block)(**given, mime_type=part.mime_type)
+def _block(create: Callable[..., Any]) -> Callable[[Media], Any]:
+    """Return a maker of content blocks of media, by the maker of LangChain's."""
+
+    def block(media: Media) -> Any:
+        given: dict[str, Any] = {"url": media.url} if media.data is None else {"base64": media.base64}
+        return create(**given, mime_type=media.mime_type)
+
+    return block
+
+
+BLOCKS = MediaForms(
+    text=create_text_block,
+    kinds={
+        "image": _block(create_image_block),
+        "audio": _block(create_audio_block),
+        "video": _block(create_video_block),
+        "": _block(create_file_block),
+    },
+)
+"""Text and media as content blocks of LangChain's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
@@ -21,11 +21,11 @@ from toolcrib.adapters.langchain._members import Member, value_of
 from toolcrib.adapters.langchain._tools import GatedTool, result_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Failed, Outcome, ToolCall, new_call_id
-from toolcrib.errors import register_signal
+from toolcrib.errors import ToolcribError, register_signal
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import FrameworkTools, GuardedTools, provided
 from toolcrib.tools import Tool
-from toolcrib.toolsets import Toolset
 
 __all__ = ["GuardMiddleware", "UsageMiddleware"]
 
@@ -50,7 +50,7 @@ class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Do the same in an event loop."""
+        """Guard a request to the model in an event loop."""
         return self._record(request, await handler(request))
 
     def _record(self, request: ModelRequest[Any], made: Any) -> Any:
@@ -70,9 +70,8 @@ class GuardMiddleware(UsageMiddleware):
 
     def __init__(self, policy: GuardPolicy, *, suspended: SuspendedCallStore | None = None) -> None:
         super().__init__([])
-        self._policy, self._runs = policy, FrameworkRuns(ENTRY, policy.run, suspended)
-        self._known: dict[str, tuple[TheirTool | None, FrameworkTools]] = {}
-        self._ours[0] = FrameworkTools(Toolset(), self._runs, policy.sinks)
+        self._tools = GuardedTools(ENTRY, policy, suspended)
+        self._ours[0] = self._tools.none
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Refuse a model with tools that its provider runs, unless the policy leaves them."""
@@ -82,7 +81,7 @@ class GuardMiddleware(UsageMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Do the same in an event loop."""
+        """Guard a request to the model in an event loop."""
         self._check(request.tools)
         return await super().awrap_model_call(request, handler)
 
@@ -90,7 +89,7 @@ class GuardMiddleware(UsageMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Make a call through the gates, in a thread that runs no event loop."""
-        if request.tool_call["name"] in self._policy.leave:
+        if self._tools.leaves(request.tool_call["name"]):
             return handler(request)
         handling = _Handling(request, handler)
         call = self._call(handling)
@@ -104,7 +103,7 @@ class GuardMiddleware(UsageMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Make a call through the gates."""
-        if request.tool_call["name"] in self._policy.leave:
+        if self._tools.leaves(request.tool_call["name"]):
             return await handler(request)
         handling = _Handling(request, handler)
         call = self._call(handling)
@@ -120,20 +119,12 @@ class GuardMiddleware(UsageMiddleware):
         for tool in tools:
             described = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
             name = described.get("name") or described.get("type")
-            if name is not None and name not in self._policy.leave:
-                raise ValueError(
-                    f"`{name}` cannot be guarded: a provider runs it itself. Take it from the agent, or leave it as it "
-                    f"is: GuardPolicy(leave=[{name!r}])"
-                )
+            if name is not None:
+                self._tools.refuse(name, "a provider runs it itself")
 
     def gated(self, name: str, tool: TheirTool | None) -> FrameworkTools:
         """Return a tool with the gates around it, made once; None is one that the agent does not know."""
-        known = self._known.get(name)
-        if known is None or known[0] is not tool:
-            member = _Unregistered(name).tool() if tool is None else _Handled(tool).tool()
-            tools = FrameworkTools(self._policy.around(Toolset([member])), self._runs, self._policy.sinks)
-            known = self._known[name] = tool, tools
-        return known[1]
+        return self._tools.guard(name, tool, (_Unregistered(name) if tool is None else _Handled(tool)).tool)
 
     def _call(self, handling: _Handling) -> CallOfGraph:
         made = handling.request.tool_call
@@ -163,7 +154,7 @@ class _Handling:
         self._error: Exception | None = None
 
     async def make(self, arguments: dict[str, Any], *, is_approved: bool = False) -> Any:
-        """Have the tool run with these arguments, and return its value."""
+        """Run the tool with these arguments, and return its value."""
         made = cast("Any", {**self.request.tool_call, "args": arguments})
         request = self.request.override(tool_call=made)
         try:
@@ -209,9 +200,10 @@ class _Handled(Member):
     """A tool that is run by what a middleware is given; by itself where a toolset of ours has it."""
 
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
-        if _Handling in ctx.provided:
-            return await _handling(ctx).make(arguments, is_approved=ctx.approved)
-        return await super().make(ctx, arguments)
+        handling = provided(ctx, _Handling)
+        if handling is None:
+            return await super().make(ctx, arguments)
+        return await handling.make(arguments, is_approved=ctx.approved)
 
 
 class _Unregistered:
@@ -226,8 +218,7 @@ class _Unregistered:
         return Tool(spec)
 
     async def _make(self, ctx: RunContext, **arguments: Any) -> Any:
-        return await _handling(ctx).make(arguments)
-
-
-def _handling(ctx: RunContext[Any]) -> _Handling:
-    return cast("Mapping[Any, Any]", ctx.provided)[_Handling]
+        handling = provided(ctx, _Handling)
+        if handling is None:
+            raise ToolcribError(f"`{self._name}` is no tool of the agent, and no middleware runs it here")
+        return await handling.make(arguments)

@@ -10,6 +10,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolNode, ToolRuntime
+from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from toolcrib.adapters.langchain._guard import GuardMiddleware
@@ -32,7 +33,15 @@ def guard(
         tools: The tools.
         policy: The gates.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
+
+    Raises:
+        TypeError: An agent or a graph is given, to which nothing can be added any more.
     """
+    if isinstance(tools, Pregel):
+        raise TypeError(
+            "an agent has its gates from the beginning: create_agent(..., middleware=[GuardMiddleware(policy)]); a "
+            "graph of your own has them around the tools of its ToolNode: ToolNode(guard(tools, policy))"
+        )
     gates = GuardMiddleware(policy, suspended=suspended)
     return [tool if tool.name in policy.leave else _guarded(tool, gates) for tool in tools]
 

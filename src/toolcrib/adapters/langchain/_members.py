@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from toolcrib.adapters.langchain._tools import GatedTool
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import FrameworkMember, gates_lost, media_at
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -51,7 +51,7 @@ def member_of(value: object) -> Toolset | Tool[..., Any] | None:
 def _in_node(node: ToolNode) -> Toolset:
     around: Any = node  # what it has around its tools is said nowhere else
     if around._wrap_tool_call or around._awrap_tool_call:
-        raise TypeError("the middleware around its tools would be lost; name the tools themselves, with gates of yours")
+        raise gates_lost("the middleware")
     return Toolset([member_of(tool) for tool in node.tools_by_name.values()])
 
 

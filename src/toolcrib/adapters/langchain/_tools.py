@@ -9,13 +9,13 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field, SkipValidation
 
-from toolcrib.adapters.langchain._calls import ENTRY, CallOfGraph, block_of
+from toolcrib.adapters.langchain._calls import BLOCKS, ENTRY, CallOfGraph
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.calls import Completed, Outcome, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["GatedTool", "as_tools", "gated_tool", "result_of"]
 
@@ -40,9 +40,8 @@ def as_tools(
         sinks: Where the events of calls go.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
     """
-    toolset = Toolset.of(tools)
-    bridge = FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks)
-    return [_tool(bridge, name) for name in toolset.entries]
+    bridge = FrameworkTools(tools, FrameworkRuns(ENTRY, run, suspended), sinks)
+    return [_tool(bridge, name) for name in bridge.entries]
 
 
 class GatedTool(StructuredTool):
@@ -106,4 +105,4 @@ def result_of(outcome: Outcome) -> tuple[Any, Any]:
     shown = render(outcome, structured=True)
     if shown.is_error:
         raise ToolException(shown.text)
-    return ([block_of(part) for part in shown.parts] if shown.parts else shown.text), shown.value
+    return (BLOCKS.contents(shown) if shown.parts else shown.text), shown.value

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.schema.checker import SMALL, Checker, check_size, checks_of
+from toolcrib.jsonschema import check_size
+from toolcrib.jsonschema.checker import SMALL, Checker, checks_of
 
 __all__ = ["argument_checks", "check_results", "check_tools_one_by_one", "unreadable_tools"]
 
@@ -84,7 +85,7 @@ class _ResultChecks:
 
 
 def check_tools_one_by_one(session: ClientSession) -> None:
-    """Have a session leave out of a listing what it cannot read, where `unreadable_tools` takes it.
+    """Leave out of a session's listings what it cannot read, where `unreadable_tools` takes it.
 
     By itself the session refuses the whole list for one tool.
     """

@@ -166,7 +166,7 @@ class ServerToolset(Toolset):
 
     @asynccontextmanager
     async def subscribe(self, *uris: str) -> AsyncGenerator[AsyncIterator[str]]:
-        """Give the URIs of resources as they are updated; those of several updates that were not taken yet once.
+        """Yield the URIs of resources as they are updated; those of several updates that were not taken yet once.
 
         Where the server was lost and is there again, each counts as updated.
 
@@ -187,7 +187,7 @@ class ServerToolset(Toolset):
 
     @asynccontextmanager
     async def _remote(self) -> AsyncGenerator[RemoteServer]:
-        """Give the server that was opened last, or open it for this request alone."""
+        """Yield the server that was opened last, or open it for this request alone."""
         if self._source.opened:
             yield self._source.opened[-1]
             return

@@ -46,13 +46,13 @@ class Announcements(Protocol):
     """What a server announces on a connection without being asked."""
 
     def list_changed(self) -> None:
-        """Note that it has other tools, resources or prompts."""
+        """Record that it has other tools, resources or prompts."""
 
     def updated(self, uri: str) -> None:
-        """Note that a resource is updated."""
+        """Record that a resource is updated."""
 
     def elicitation_completed(self, elicitation_id: str) -> None:
-        """Note that a person has done what the server asked for at an address."""
+        """Record that a person has done what the server asked for at an address."""
 
 
 class Connection:
@@ -104,7 +104,7 @@ class Connection:
             raise
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
-        """Have an older server send log lines from this level on; a newer one gets the level with each request."""
+        """Set the level from which on an older server sends log lines; a newer one gets the level with each request."""
         session = self.session
         known = session.server_capabilities or types.ServerCapabilities()
         if known.logging is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:

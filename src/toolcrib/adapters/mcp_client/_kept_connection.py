@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from toolcrib.adapters.mcp_client._server_requests import ServerRequests
 from toolcrib.adapters.mcp_client._subscriptions import Subscriptions
 from toolcrib.adapters.mcp_client._values import ServerStatus
 from toolcrib.calls import now
+from toolcrib.clock import wait_until_set
 from toolcrib.errors import ServerError, exception_of
 
 __all__ = ["KeptConnection"]
@@ -49,7 +49,8 @@ class KeptConnection:
         self.instructions: str | None = None
         self.on_change: Callable[[], Awaitable[None]] = _do_nothing
         self.pins = None if options.pins is None else ServerPins(options.pins, pinned_name(target, options))
-        self.subscriptions = Subscriptions(name)
+        self._clock = options.clock
+        self.subscriptions = Subscriptions(name, self._clock)
         self.connection: Connection | None = None
         self._try: asyncio.Task[Connection | ServerError] | None = None
         self._next_try, self._since, self._failures = 0.0, 0.0, 0
@@ -84,7 +85,7 @@ class KeptConnection:
     def status(self) -> ServerStatus:
         """Return how the server is now."""
         if not self._has_connection():
-            left = max(0.0, self._next_try - time.monotonic())
+            left = max(0.0, self._next_try - self._clock.monotonic())
             reason = self._why_down() or "it is being connected to"
             return ServerStatus(
                 self._name,
@@ -117,7 +118,7 @@ class KeptConnection:
         return self._loss if self._fault is None else self._fault.problem
 
     def _note_state(self) -> None:
-        """Note when the server came or went."""
+        """Record when the server came or went."""
         if self._has_connection() != self._is_up:
             self._is_up, self._state_since = not self._is_up, now()
 
@@ -130,7 +131,7 @@ class KeptConnection:
             raise self._closed_error()
         if connection is not None and connection.broken:
             self._lost(connection)
-        left = self._next_try - time.monotonic()
+        left = self._next_try - self._clock.monotonic()
         if left > _SHORT_PAUSE:  # also where it was there, and lost again and again
             raise ServerError(self._name, f"{self._why_down()}\nIt is down, and tried again in {left:.0f} s")
         made = await self._tried()
@@ -153,7 +154,7 @@ class KeptConnection:
         return self._try is not None and self._try.done()
 
     def _try_after(self, pause: float) -> asyncio.Task[Connection | ServerError]:
-        self._next_try = time.monotonic() + pause
+        self._next_try = self._clock.monotonic() + pause
         self._try = asyncio.create_task(self._connect(pause), name=f"mcp: {self._name}: connect")
         return self._try
 
@@ -168,14 +169,14 @@ class KeptConnection:
             return
         self._loss = self._last_error = connection.fault or "has ended"
         self._note_state()
-        if time.monotonic() - self._since > _STEADY:
+        if self._clock.monotonic() - self._since > _STEADY:
             self._failures = 0
         pause = self._pause()
         self._failures += 1
         self._try_after(pause)
 
     async def _connect(self, pause: float) -> Connection | ServerError:
-        await asyncio.sleep(pause)
+        await self._clock.sleep(pause)
         if self.connection is not None:
             await self.connection.close()
         made = Connection(self._target, self._name, self._options, self._requests, self)
@@ -192,7 +193,7 @@ class KeptConnection:
         if self._fault is not None:
             _log.warning("the server `%s` is there again", self._name)
         self.instructions = made.session.instructions
-        self._fault, self._loss, self._since = None, "", time.monotonic()
+        self._fault, self._loss, self._since = None, "", self._clock.monotonic()
         self._note_state()
         if self._options.log_level is not None:
             await self.set_log_level(self._options.log_level)
@@ -253,7 +254,7 @@ class KeptConnection:
             self._begin_relisting()
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
-        """Have the server send log lines from this level on; one that does not want to is left as it is."""
+        """Set the level from which on the server sends log lines; one that refuses is left as it is."""
         if self.connection is None or self.connection.broken:
             return
         try:
@@ -268,7 +269,7 @@ class KeptConnection:
         self.subscriptions.updated(uri)
 
     def elicitation_completed(self, elicitation_id: str) -> None:
-        """Have what waits for a person's visit to an address go on."""
+        """Resume what waits for a person's visit to an address."""
         self._requests.completed(elicitation_id)
 
     def list_changed(self) -> None:
@@ -284,7 +285,7 @@ class KeptConnection:
         pause = _FIRST_PAUSE
         while self._changed.is_set() or self.listing.left_out:
             if not self._changed.is_set():  # a list failed
-                await _wait(self._changed, pause)
+                await wait_until_set(self._changed, pause, self._clock)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             self._changed.clear()
             await self._tried()
@@ -297,17 +298,8 @@ class KeptConnection:
                 _log.warning("%s", error)
                 return
             if self._changed.is_set():
-                await asyncio.sleep(_RELIST_SECONDS)  # a server may announce changes without end
+                await self._clock.sleep(_RELIST_SECONDS)  # a server may announce changes without end
 
 
 async def _do_nothing() -> None:
     """Return at once: the toolset of the server is not open."""
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, and no longer than so many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass

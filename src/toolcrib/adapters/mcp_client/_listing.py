@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from toolcrib.adapters.mcp_client._checking import unreadable_tools
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.schema.checker import SMALL, check_size
+from toolcrib.jsonschema import check_size
+from toolcrib.jsonschema.checker import SMALL
 
 __all__ = ["Item", "Listing", "identity_of", "list_server", "pages", "readable", "without_doubles"]
 

@@ -323,7 +323,7 @@ class _ResourceOffering(Member):
         return _found_values(await self._remote.complete(reference, argument, typed, given))
 
     def listen(self, listener: ResourceListener) -> None:
-        """Have a listener hear of the server's resources that change."""
+        """Register a listener for changes of the server's resources."""
         self._remote.listeners.add(listener)
 
     async def subscribe(self, uri: str) -> None:
@@ -491,7 +491,7 @@ def members_of(remote: RemoteServer, options: Options) -> list[Member]:
 
 
 def number_doubles(members: Sequence[Member]) -> None:
-    """Have each member of a server a name of its own: of those that come to one, all but one get a number."""
+    """Number the members of a server that come to one name, but for one of them."""
     taken = {member.about.name for member in members}
     first: dict[str, Member] = {}
     numbers: dict[str, Iterator[int]] = {}

@@ -24,6 +24,7 @@ from typing_extensions import TypedDict  # pydantic reads it on every Python
 
 from toolcrib.adapters.mcp_client._values import AskKind, Elicitation, RemoteTool
 from toolcrib.approvals import ToolPins
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.credentials import Credentials
 from toolcrib.formats import Refused
 from toolcrib.provenance import Effect, Labels
@@ -108,6 +109,7 @@ class ConnectOptions(TypedDict, total=False):
     labels: Mapping[str, ToolLabels]
     pins: ToolPins | str | Path | None
     credentials: Credentials | None
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ class Options:
             change has to be accepted by a person. With a `name`, the server is known by it, else by its source.
         credentials: Sign the requests to a URL, those of each principal with their own: `OAuth` or `ApiKeys` of
             `toolcrib.credentials`. A call of a principal who has not consented is suspended, with a link.
+        clock: The clock of the pauses between two tries, polls of a task, and idle sessions.
     """
 
     prefix: str = ""
@@ -203,6 +206,7 @@ class Options:
     labels: Mapping[str, ToolLabels] = field(default_factory=dict[str, "ToolLabels"])
     pins: ToolPins | str | Path | None = None
     credentials: Credentials | None = None
+    clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:

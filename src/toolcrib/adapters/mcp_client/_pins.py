@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from toolcrib.adapters.mcp_client._listing import Item, Listing, identity_of
 from toolcrib.approvals import PinKind, ToolPins
 from toolcrib.calls import cut, differences
+from toolcrib.jsonschema import rewrite
 
 __all__ = ["Change", "ServerPins"]
 
@@ -195,12 +196,4 @@ def _without_texts(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema if isinstance(schema, bool) else {}
     held = cast("Mapping[str, Any]", schema)
-    made: dict[str, Any] = {}
-    for key, value in held.items():
-        if key == "properties" and isinstance(value, Mapping):
-            made[key] = {name: _without_texts(part) for name, part in cast("Mapping[str, Any]", value).items()}
-        elif key in ("items", "additionalProperties"):
-            made[key] = _without_texts(value)
-        elif key in _TYPES:
-            made[key] = value
-    return made
+    return rewrite({key: value for key, value in held.items() if key in _TYPES}, _without_texts)

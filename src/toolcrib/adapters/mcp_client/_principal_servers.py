@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
@@ -43,7 +42,7 @@ class _Seat:
     remote: RemoteServer
     opened: asyncio.Task[ServerError | None]
     users: int = 0
-    since: float = field(default_factory=time.monotonic)
+    since: float = 0.0
 
 
 class PrincipalServers(RemoteServer):
@@ -141,7 +140,7 @@ class PrincipalServers(RemoteServer):
                 raise
             raise RemoteToolError(self.name, f"{error}. {lacking.reason}: call again to be asked") from error
         finally:
-            seat.users, seat.since = seat.users - 1, time.monotonic()
+            seat.users, seat.since = seat.users - 1, self._clock.monotonic()
             async with self._freed:
                 self._freed.notify()
 
@@ -191,8 +190,8 @@ class PrincipalServers(RemoteServer):
 
     async def _close_idle(self) -> None:
         while True:
-            await asyncio.sleep(_IDLE / 10)
-            old = time.monotonic() - _IDLE
+            await self._clock.sleep(_IDLE / 10)
+            old = self._clock.monotonic() - _IDLE
             for principal in [name for name, one in self._seats.items() if not one.users and one.since < old]:
                 self._leave(principal)
 

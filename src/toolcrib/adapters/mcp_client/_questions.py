@@ -13,8 +13,8 @@ import mcp_types as types
 
 from toolcrib.adapters.mcp_client._values import Elicitation
 from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.jsonschema.checker import misfits
 from toolcrib.schema import ElicitRequest, Progress, RunContext
-from toolcrib.schema.checker import misfits
 from toolcrib.tools import PersonAnswer, can_ask_person, person_answer
 from toolcrib.tools import ask_person as ask_of_call
 

@@ -58,7 +58,7 @@ class RemoteServer:
         self.name, self.identity = name, target_identity(target)
         self.listeners: WeakSet[ResourceListener] = WeakSet()
         self._requests = ServerRequests(name, options)
-        self._as_tasks, self._timeout = options.tasks, options.timeout
+        self._as_tasks, self._timeout, self._clock = options.tasks, options.timeout, options.clock
         self.kept = KeptConnection(target, name, options, self._requests)
 
     @property
@@ -113,7 +113,7 @@ class RemoteServer:
         meta = self._requests.meta_of(ctx)
 
         listed = next((tool for tool in self.listing.tools if tool.name == name), None)
-        task = TaskCall(self.name, listed, self._as_tasks, report)
+        task = TaskCall(self.name, listed, self._as_tasks, report, self._clock)
 
         async def ask(connection: Connection) -> types.CallToolResult:
             client = connection.client
@@ -163,7 +163,7 @@ class RemoteServer:
         return await send()
 
     async def _visit(self, pages: Sequence[types.ElicitRequestURLParams], asked: set[str]) -> None:
-        """Have a person visit pages, each once; where the server wants one again, wait until it says that they did."""
+        """Ask a person to visit pages, each once; where the server wants one again, wait until it says they did."""
         for page in pages:
             name = page.elicitation_id or page.url
             if name in asked:
@@ -242,7 +242,7 @@ class RemoteServer:
         await self._request_outside(ask, f"while {uri} was subscribed to")
 
     def announce(self, uri: str) -> None:
-        """Have the listeners hear that a resource is updated."""
+        """Notify the listeners that a resource is updated."""
         for listener in [*self.listeners]:
             listener.changed(uri)
 

@@ -63,7 +63,7 @@ class ServerRequests:
         self._pages: dict[str, asyncio.Event] = {}
 
     def call_began(self, ctx: RunContext[Any]) -> None:
-        """Note a call that the server is about to get, with the deadlines around it."""
+        """Register a call that the server is about to get, with the deadlines around it."""
         self.calls.append(ctx)
         self._clocks[id(ctx)] = current_deadline()
 
@@ -129,7 +129,7 @@ class ServerRequests:
 
     @contextmanager
     def _asking(self, ctx: RunContext[Any] | None, kind: AskedKind, of: str, text: str) -> Generator[Asked]:
-        """Note that a call waits while a request of the server is answered, which belongs to the record of the call."""
+        """Record that a call waits while a request of the server, which is part of its record, is answered."""
         if ctx is None:
             yield Asked()
             return
@@ -172,7 +172,7 @@ class ServerRequests:
         self, kind: AskKind, ctx: RunContext[Any] | None, feature: ClientFeature | None = None
     ) -> ClientLink | None:
         """Return the client that made a call, where it takes such requests and the host lets the server make them."""
-        link: ClientLink | None = None if ctx is None or ctx.run is None else ctx.run.client
+        link: ClientLink | None = None if ctx is None or ctx.run is None else ctx.run.channel.client
         if link is None or not self._options.may_ask(kind):
             return None
         return link if link.can(feature or _FEATURES[kind]) else None
@@ -192,7 +192,7 @@ class ServerRequests:
         return isinstance(answer, types.ElicitResult) and answer.action == "accept"
 
     def completed(self, elicitation_id: str) -> None:
-        """Note that a person is done with a page."""
+        """Record that a person is done with a page."""
         self._page(elicitation_id).set()
 
     async def wait_for_page(self, elicitation_id: str, seconds: float) -> None:
@@ -302,7 +302,7 @@ def _is_of_same_party(ctx: RunContext[Any], other: RunContext[Any]) -> bool:
         return ctx.run is other.run and ctx.ask is other.ask
     if ctx.run.principal is not None or other.run.principal is not None:
         return ctx.run.principal == other.run.principal
-    return ctx.run.client is other.run.client and ctx.run.approver is other.run.approver
+    return ctx.run.channel.client is other.run.channel.client and ctx.run.approver is other.run.approver
 
 
 def _cut(data: Any) -> Any:

@@ -14,6 +14,7 @@ from mcp.client.subscriptions import ResourceUpdated, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from toolcrib.clock import Clock
 from toolcrib.errors import RemoteToolError
 
 __all__ = ["Subscribable", "Subscriptions"]
@@ -43,10 +44,11 @@ class Subscriptions:
 
     Args:
         server: The server's name in messages.
+        clock: The clock of the pauses until a stream is opened again.
     """
 
-    def __init__(self, server: str) -> None:
-        self._server = server
+    def __init__(self, server: str, clock: Clock) -> None:
+        self._server, self._clock = server, clock
         self._listeners: dict[str, list[Callable[[str], None]]] = {}
         self._streams: dict[str, asyncio.Task[None]] = {}
 
@@ -156,7 +158,7 @@ class Subscriptions:
                     opened.set_exception(error)
                     return
                 _log.debug("%s: the stream of updates of %s ended: %s", self._server, uri, error)
-            await asyncio.sleep(pause)
+            await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 

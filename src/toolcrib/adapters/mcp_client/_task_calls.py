@@ -14,6 +14,7 @@ from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, REQUEST_TIMEOUT
 
+from toolcrib.clock import Clock
 from toolcrib.errors import ServerError
 from toolcrib.tools import Deadline
 
@@ -96,6 +97,7 @@ class TaskCall:
         tool: What it says of the tool.
         everything: Whether a tool that may be called as a task is.
         report: Receives what the server says of the task's state.
+        clock: The clock of the pauses between two requests.
 
     Attributes:
         id: The id of the task; empty while there is none.
@@ -103,8 +105,8 @@ class TaskCall:
 
     _cancelling: ClassVar[set[asyncio.Task[None]]] = set()  # requests that are under way after their calls
 
-    def __init__(self, server: str, tool: types.Tool | None, everything: bool, report: Report) -> None:
-        self._server, self._report = server, report
+    def __init__(self, server: str, tool: types.Tool | None, everything: bool, report: Report, clock: Clock) -> None:
+        self._server, self._report, self._clock = server, report, clock
         self._name = "" if tool is None else tool.name
         support = None if tool is None or tool.execution is None else tool.execution.task_support
         self._wanted = support == "required" or (everything and support == "optional")
@@ -113,7 +115,7 @@ class TaskCall:
 
     @contextmanager
     def current(self, limit: Deadline | None) -> Generator[None]:
-        """Have a task that begins inside be this one.
+        """Set this task as the one that begins inside.
 
         Args:
             limit: The deadline of the call, which stands while the task is followed: each request has its own.
@@ -190,13 +192,13 @@ class TaskCall:
         """
         self._lost = True
         for pause in _PAUSES[:-1]:
-            await asyncio.sleep(pause)
+            await self._clock.sleep(pause)
             try:
                 return await ask()
             except ServerError as error:
                 if isinstance(error.__cause__, MCPError) and error.__cause__.code == INVALID_PARAMS:
                     raise
-        await asyncio.sleep(_PAUSES[-1])
+        await self._clock.sleep(_PAUSES[-1])
         return await ask()
 
     # --- inside
@@ -223,7 +225,7 @@ class TaskCall:
                 continue
             if state.status == "cancelled":
                 raise MCPError(INVALID_PARAMS if self._lost else 0, f"the task of `{self._name}` was cancelled")
-            await asyncio.sleep(state.pause())
+            await self._clock.sleep(state.pause())
 
     async def _answer(self, session: ClientSession, requests: Mapping[str, types.InputRequest]) -> None:
         responses: dict[str, Any] = {}

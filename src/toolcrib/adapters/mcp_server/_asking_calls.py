@@ -52,7 +52,7 @@ class AskingCalls:
     async def go_on(
         self, call_id: str, tool: str, principal: str, ctx: ServerRequestContext[Any, Any], responses: Any
     ) -> Any:
-        """Give a call the answers of its client, and return as `run` does; what is not answered is asked again.
+        """Resume a call with the answers of its client, and return as `run` does; what is not answered is asked again.
 
         Raises:
             MCPError: The call is not open: whether it took effect is not known.

@@ -129,7 +129,7 @@ class McpClientLink:
         return [ClientRoot(str(root.uri), root.name) for root in result.roots[:_MAX_ROOTS]]
 
     async def log(self, line: LogLine) -> None:
-        """Give the client a line for its log, if it wants lines of this level."""
+        """Send the client a line for its log, if it wants lines of this level."""
         ctx = self._call.ctx
         if ctx is None or not self._levels.wants(ctx, line.level):
             return

@@ -9,7 +9,8 @@ from typing import Any, cast
 import mcp_types as types
 
 from toolcrib.adapters.mcp_server._media import is_block_type
-from toolcrib.schema.checker import Checker, checker_of
+from toolcrib.jsonschema import wrapped
+from toolcrib.jsonschema.checker import Checker, checker_of
 from toolcrib.tools import output_schema
 from toolcrib.toolsets import ToolEntry
 
@@ -69,7 +70,7 @@ class ListedTool:
         one: Mapping[str, Any] = schema["items"] if entry.tool.is_streaming else schema
         if one.get("type") == "string":  # a text is all there is to it
             return None
-        return _wrapped(schema) if self._wraps(one) else dict(schema)
+        return wrapped(schema, _RESULT) if self._wraps(one) else dict(schema)
 
     def structured(self, value: Any, *, in_blocks: bool = False) -> Any:
         """Return the structured content for a value of JSON shapes: an object, as older clients want it, or None.
@@ -103,13 +104,6 @@ def _title(name: str) -> str:
 def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return an input schema that says at its root that it is an object's, as the protocol has it."""
     return dict(schema) if schema.get("type") == "object" else {"type": "object", **schema}
-
-
-def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object that has the result as its one property."""
-    result = {key: value for key, value in schema.items() if key != "$defs"}
-    made: dict[str, Any] = {"type": "object", "properties": {_RESULT: result}, "required": [_RESULT]}
-    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
 
 
 def _annotations(entry: ToolEntry) -> types.ToolAnnotations | None:

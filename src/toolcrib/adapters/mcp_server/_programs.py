@@ -60,7 +60,7 @@ class ProgramServer(ToolServer):
         self.renewed()
 
     def renewed(self) -> None:
-        """Have programs call the functions that the toolset has now; those that run go on with what they had."""
+        """Replace the functions that programs call by those that the toolset has now; programs that run keep theirs."""
         self._toolset, options = self._toolset_now(), self._options
         self._finder = f"{_SEARCH}_" if _SEARCH in self._toolset else _SEARCH
         self._toolkit = Toolkit(self._toolset, sandbox=options.sandbox, sinks=options.sinks)

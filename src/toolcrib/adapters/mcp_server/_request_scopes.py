@@ -95,7 +95,7 @@ class RequestScopes:
         Raises:
             MCPError: It lacks some.
         """
-        access = principal.run.access
+        access = principal.run.channel.access
         if access is None or (ctx.method == "tools/call" and not (ctx.params or {}).get("requestState")):
             return await call_next(ctx)
         needed = await self.needed(ctx.method, ctx.params, ctx.lifespan_context, principal)

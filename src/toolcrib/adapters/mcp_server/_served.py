@@ -183,7 +183,7 @@ class Served:
     # --- subscriptions
 
     async def subscribe(self, ctx: _Context, uri: str, principal: Principal) -> None:
-        """Have a client of the older generation hear of a resource; raises MCPError for one that it is not shown."""
+        """Subscribe a client of the older generation to a resource; raises MCPError for one that it is not shown."""
         await self.subscriptions.subscribe(ctx.session, uri, await self._offering(uri, principal))
 
     async def listen(

@@ -54,7 +54,7 @@ class _OpenRequest:
         session.requests += 1
 
     def note(self, message: Message) -> None:
-        """Note a part of the answer."""
+        """Count a part of the answer."""
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self.end()
 

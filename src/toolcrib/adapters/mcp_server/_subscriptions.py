@@ -49,7 +49,7 @@ class Subscriptions:
     # --- subscribing
 
     async def subscribe(self, session: ServerSession, uri: str, offering: Offering) -> None:
-        """Have a session of the older generation hear of a resource.
+        """Subscribe a session of the older generation to a resource.
 
         Raises:
             MCPError: It subscribes to too many.
@@ -67,7 +67,7 @@ class Subscriptions:
         await self._count(uri, offering)
 
     async def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        """Have a session hear of a resource no more."""
+        """Unsubscribe a session from a resource."""
         known = self._subscribers.get(self._changes.connection_of(session))
         offering = None if known is None else known.uris.pop(uri, None)
         if offering is not None:
@@ -79,7 +79,7 @@ class Subscriptions:
 
     @asynccontextmanager
     async def stream(self, wanted: Iterable[tuple[str, Offering]]) -> AsyncGenerator[None]:
-        """Have changes of resources announced while a newer client listens for them."""
+        """Announce changes of resources while a newer client listens for them."""
         counted: list[tuple[str, Offering]] = []
         try:
             for uri, offering in wanted:
@@ -104,7 +104,7 @@ class Subscriptions:
     # --- changes
 
     def changed(self, uri: str) -> None:
-        """Take note that a resource has changed; called in any thread."""
+        """Record that a resource has changed; called in any thread."""
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # the loop is closed: the server has ended

@@ -64,7 +64,7 @@ class TaskMethods:
         tasks.on_change = _notify
 
     def add_to(self, server: Server[Served]) -> None:
-        """Have a server take the requests of tasks, and say that it does."""
+        """Register the requests of tasks with a server, and declare the capability."""
         server.extensions = {**server.extensions, EXTENSION: {}}
         server.add_request_handler("tasks/get", TaskParams, self._get)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)

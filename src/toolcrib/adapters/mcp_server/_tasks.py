@@ -28,7 +28,7 @@ from toolcrib.serving import OpenCall, OpenCalls, Principal
 __all__ = ["Tasks", "TasksFullError"]
 
 _log = logging.getLogger("toolcrib.adapters")
-_LOOK_SECONDS = 5.0  # between two looks whether a person has answered, while a client waits for the result
+_LOOK_SECONDS = 0.5  # between two looks whether a person has answered, while a client waits for the result
 
 _Context = ServerRequestContext[Served, Any]
 

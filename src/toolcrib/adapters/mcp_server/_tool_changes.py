@@ -52,7 +52,7 @@ class ToolChanges:
         )
 
     async def note_session(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Note the session of a client of the older generation until it ends; a middleware."""
+        """Track the session of a client of the older generation until it ends; a middleware."""
         result = await call_next(ctx)
         if ctx.method == "initialize":
             self._sessions.add(ctx.session)

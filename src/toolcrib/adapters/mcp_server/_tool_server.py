@@ -47,6 +47,7 @@ REQUEST_META = "toolcrib/request"
 """The entry in the `_meta` of a call by which a client names the approval request of the suspended call to continue."""
 
 _PROGRESS_SECONDS = 5.0  # between two progress notifications to a client whose call is suspended
+_LOOK_SECONDS = 0.5  # between two looks whether what a call is suspended for was accepted elsewhere
 _LEGS = 4  # requests that a client of the stateless generation waits in
 _INLINE = 60_000  # characters of a state that travels with the client; a longer one stays in the store
 
@@ -196,7 +197,7 @@ class ToolServer(ABC):
         return await (reply if activity is None else _traced(activity, reply))
 
     def _open(self, request: ToolRequest, *, by_form: bool) -> None:
-        """Give a request the run that its call is made in, with what may be asked of its client.
+        """Open the run that a request's call is made in, with what may be asked of its client.
 
         Args:
             by_form: Whether the client can be asked for approval during the call.
@@ -331,13 +332,16 @@ class ToolServer(ABC):
         store, end = request.principal.pending.store, time.monotonic() + seconds
         if not isinstance(store, WaitableApprovalStore):
             return False
+        report_at = time.monotonic() + _PROGRESS_SECONDS
         for asked in suspension.requests:
-            while await store.wait(asked.id, max(0.0, min(_PROGRESS_SECONDS, end - time.monotonic()))) is None:
+            while await store.wait(asked.id, max(0.0, min(_LOOK_SECONDS, end - time.monotonic()))) is None:
                 if await self.is_settled(asked):
                     break
-                if time.monotonic() >= end:
+                if (at := time.monotonic()) >= end:
                     return False
-                await request.progress(f"`{asked.tool}` is suspended until a person answers (request {asked.id})")
+                if at >= report_at:
+                    report_at = at + _PROGRESS_SECONDS
+                    await request.progress(f"`{asked.tool}` is suspended until a person answers (request {asked.id})")
         return True
 
     # --- a state that the client hands back

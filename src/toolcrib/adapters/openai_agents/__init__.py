@@ -15,10 +15,9 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("the OpenAI Agents SDK", "openai-agents") from error
 
-from toolcrib.adapters.openai_agents._agents import member_of
 from toolcrib.adapters.openai_agents._answers import answers, approval_requests
 from toolcrib.adapters.openai_agents._guard import GuardedAgent, guard
-from toolcrib.adapters.openai_agents._members import from_tools
+from toolcrib.adapters.openai_agents._members import from_tools, member_of
 from toolcrib.adapters.openai_agents._tools import as_tools
 from toolcrib.adapters.openai_agents._usage import UsageHooks
 

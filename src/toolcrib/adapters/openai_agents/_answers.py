@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from inspect import ismethod
 from typing import Any
 
-from agents import FunctionTool, RunContextWrapper, RunState
+from agents import RunContextWrapper, RunState
 from agents.items import ToolApprovalItem
 from openai.types.responses import ResponseFunctionToolCall
 
@@ -21,12 +20,16 @@ async def approval_requests(state: RunState[Any, Any]) -> list[ApprovalRequest]:
     return [suspended.request for _, _, suspended in await _waiting(state)]
 
 
-async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> None:
-    """Give the answers of a person to a state, which goes on with `Runner.run(agent, state)`.
+async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> RunState[Any, Any]:
+    """Return the state with the answers of a person, which the agent goes on with: `Runner.run(agent, state)`.
 
     `state.approve` and `state.reject` do for a plain yes or no, too. A grant says who gave it, and may hold for other
     arguments or for later calls; a denial that is given here is in the record. A grant for a request that another one
     has replaced, as the tool has changed or the call is in doubt, leaves the call suspended.
+
+    Args:
+        state: The state of the run that stopped, which is changed.
+        given: The answers of a person.
 
     Raises:
         ApprovalError: An answer is for nothing that is asked, or a request was answered before.
@@ -36,15 +39,16 @@ async def answers(state: RunState[Any, Any], *given: Grant | Denial) -> None:
         before = each.request_id
         replaced = [one for one, request in waiting if before and before in (request.replaces, request.follows)]
         for item, invocation, suspended in replaced or meant_by(each, waiting):
-            if isinstance(each, Grant):
-                if not replaced:
-                    invocation.tools.runs.give(suspended.request, each)
-                    state.approve(item)
+            if replaced and isinstance(each, Grant):
+                continue
+            run = invocation.run_of(_context(state), suspended.request.run_id)
+            answer = suspended.request.deny(each.message, each.approver) if replaced else each
+            text = await invocation.tools.take_answer(suspended, answer, run)
+            if text is None:
+                state.approve(item)
             else:
-                run = invocation.run_of(_context(state), suspended.request.run_id)
-                denial = suspended.request.deny(each.message, each.approver) if replaced else each
-                outcome = await invocation.tools.deny(suspended, denial, run)
-                state.reject(item, rejection_message=outcome.text())
+                state.reject(item, rejection_message=text)
+    return state
 
 
 async def _waiting(state: RunState[Any, Any]) -> list[tuple[ToolApprovalItem, Invocation, Suspended]]:
@@ -67,10 +71,7 @@ async def _invocation(item: ToolApprovalItem, context: RunContextWrapper[Any]) -
     if known is None:
         found = await item.agent.get_mcp_tools(context)
         known = next((tool for tool in found if tool.name == item.tool_name), None)
-    bound = (
-        known.on_invoke_tool.__self__ if isinstance(known, FunctionTool) and ismethod(known.on_invoke_tool) else None
-    )
-    return bound if isinstance(bound, Invocation) else None
+    return Invocation.of(known)
 
 
 def _context(state: RunState[Any, Any]) -> RunContextWrapper[Any]:

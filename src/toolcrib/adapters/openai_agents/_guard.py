@@ -11,8 +11,8 @@ from agents import Agent, FunctionTool, Handoff, RunContextWrapper, Tool
 from toolcrib.adapters.openai_agents._members import member
 from toolcrib.adapters.openai_agents._tools import ENTRY, Invocation
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
-from toolcrib.toolsets import Toolset
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import GuardedTools
 
 __all__ = ["GuardedAgent", "guard"]
 
@@ -42,7 +42,7 @@ def guard(
     Raises:
         ValueError: The SDK or a provider runs one of the tools itself, and the policy does not leave it.
     """
-    gate = _Gate(policy, FrameworkRuns(ENTRY, policy.run, suspended))
+    gate = _Gate(GuardedTools(ENTRY, policy, suspended))
     return gate.agent(guarded) if isinstance(guarded, Agent) else [gate.tool(tool) for tool in guarded]
 
 
@@ -65,10 +65,10 @@ class _Gate:
         agent_itself: What stands for the agent where none of its tools is called.
     """
 
-    def __init__(self, policy: GuardPolicy, runs: FrameworkRuns) -> None:
-        self._policy, self._runs = policy, runs
+    def __init__(self, tools: GuardedTools) -> None:
+        self._tools = tools
         self._made: dict[int, tuple[Agent[Any], GuardedAgent[Any]]] = {}  # agents may hand off in a circle
-        self.agent_itself = Invocation(FrameworkTools(Toolset(), runs, policy.sinks), "")
+        self.agent_itself = Invocation(tools.none, "")
 
     def agent(self, agent: Agent[Any]) -> GuardedAgent[Any]:
         known = self._made.get(id(agent))
@@ -86,16 +86,11 @@ class _Gate:
         return made
 
     def tool(self, tool: Tool) -> Tool:
-        if tool.name in self._policy.leave:
-            return tool
         if not isinstance(tool, FunctionTool):
-            raise ValueError(
-                f"`{tool.name}` cannot be guarded: the SDK or a provider runs it itself. Take it from the agent, or "
-                f"leave it as it is: GuardPolicy(leave=[{tool.name!r}])"
-            )
-        guarded = FrameworkTools(
-            self._policy.around(Toolset([member(tool, in_agent=True)])), self._runs, self._policy.sinks
-        )
+            self._tools.refuse(tool.name, "the SDK or a provider runs it itself")
+        if self._tools.leaves(tool.name) or not isinstance(tool, FunctionTool):
+            return tool
+        guarded = self._tools.around(member(tool, in_agent=True))
         invocation = Invocation(guarded, tool.name)
         asks = invocation.needs_approval if guarded.may_ask(tool.name) else False
         return replace(tool, on_invoke_tool=invocation.invoke, needs_approval=asks)

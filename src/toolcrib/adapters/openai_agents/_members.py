@@ -1,9 +1,11 @@
-"""Function tools of the OpenAI Agents SDK as members of a toolset, with our gates around them."""
+"""Function tools of the OpenAI Agents SDK, and those of its agents, as members of a toolset, with gates of ours."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
 
@@ -23,12 +25,14 @@ from agents import (
 from agents.tool_context import ToolContext
 from pydantic import TypeAdapter, ValidationError
 
+from toolcrib.adapters.openai_agents._tools import Invocation
 from toolcrib.errors import ModelRetry
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, media_at
+from toolcrib.serving.frameworks import AgentTools, FrameworkMember, media_at, provided
 from toolcrib.tools import Tool
+from toolcrib.toolsets import Toolset
 
-__all__ = ["from_tools", "member"]
+__all__ = ["from_tools", "member", "member_of"]
 
 _CONTENT: TypeAdapter[ToolOutputText | ToolOutputImage | ToolOutputFileContent] = TypeAdapter(
     ToolOutputText | ToolOutputImage | ToolOutputFileContent
@@ -49,6 +53,32 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     if other is not None:
         raise TypeError(f"{getattr(other, 'name', other)!r} is no FunctionTool: the SDK or a provider runs it itself")
     return [member(tool) for tool in found]
+
+
+def member_of(value: object) -> Toolset | Tool[..., Any] | None:
+    """Return the tools of an agent, or a function tool, as a member for `Toolset([...])`; None for anything else.
+
+    Of an agent these are the function tools that it has itself, and those of its MCP servers, which are connected
+    while the toolset is open. A tool that has gates of ours keeps them.
+    """
+    if isinstance(value, FunctionTool):
+        return _member_of(value)
+    return Toolset([AgentTools(partial(_opened, value))]) if isinstance(value, Agent) else None
+
+
+def _member_of(tool: FunctionTool) -> Toolset | Tool[..., Any]:
+    ours = Invocation.of(tool)
+    return member(tool) if ours is None else ours.tools.only(ours.name)
+
+
+@asynccontextmanager
+async def _opened(agent: Agent[Any], ctx: RunContext[Any]) -> AsyncGenerator[list[Toolset | Tool[..., Any]]]:
+    async with AsyncExitStack() as stack:
+        for server in agent.mcp_servers:
+            await server.connect()
+            stack.push_async_callback(server.cleanup)
+        tools = await agent.get_all_tools(RunContextWrapper(ctx.deps))
+        yield [_member_of(tool) for tool in tools if isinstance(tool, FunctionTool)]
 
 
 def member(theirs: FunctionTool, *, in_agent: bool = False) -> Tool[..., Any]:
@@ -114,12 +144,8 @@ def _check(said: ToolGuardrailFunctionOutput, tripped: Exception) -> None:
 
 def _wrapper(ctx: RunContext[Any]) -> RunContextWrapper[Any]:
     """Return the SDK's context where an agent of it makes the call, or one made of ours."""
-    provided = cast("Mapping[Any, Any]", ctx.provided)
-    for kind in (ToolContext, RunContextWrapper):
-        found = provided.get(kind)
-        if isinstance(found, RunContextWrapper):
-            return cast("RunContextWrapper[Any]", found)
-    return RunContextWrapper(ctx.deps)
+    found = provided(ctx, ToolContext) or provided(ctx, RunContextWrapper)
+    return RunContextWrapper(ctx.deps) if found is None else found
 
 
 def _value_of(result: Any) -> Any:

@@ -18,12 +18,12 @@ from agents.items import ToolApprovalItem
 from agents.tool_context import ToolContext
 
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Outcome, Suspended, ToolCall, render
+from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Outcome, ToolCall, render
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun, is_as_seen
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, MediaForms, OpenFrameworkRun, is_as_seen
+from toolcrib.toolsets import ToolsetLike
 
 __all__ = ["ENTRY", "Invocation", "as_tools", "normal"]
 
@@ -50,8 +50,7 @@ def as_tools(
         sinks: Where the events of calls go.
         suspended: Where suspended calls are kept; when None, beside the approval store of the run, or in memory.
     """
-    toolset = Toolset.of(tools)
-    bridge = FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks)
+    bridge = FrameworkTools(tools, FrameworkRuns(ENTRY, run, suspended), sinks)
     return [
         FunctionTool(
             name=entry.name,
@@ -62,7 +61,7 @@ def as_tools(
             is_enabled=invocation.is_enabled,
             needs_approval=invocation.needs_approval if bridge.may_ask(entry.name) else False,
         )
-        for entry in toolset
+        for entry in bridge.entries.values()
         for invocation in [Invocation(bridge, entry.name)]
     ]
 
@@ -78,29 +77,33 @@ class Invocation:
     def __init__(self, tools: FrameworkTools, name: str) -> None:
         self.tools, self.name = tools, name
 
+    @classmethod
+    def of(cls, tool: object) -> Invocation | None:
+        """Return what makes the calls of a tool of the SDK, where it has gates of ours."""
+        owner = getattr(tool.on_invoke_tool, "__self__", None) if isinstance(tool, FunctionTool) else None
+        return owner if isinstance(owner, cls) else None
+
     async def is_enabled(self, ctx: RunContextWrapper[Any], agent: object) -> bool:
         """Return whether the model is shown the tool now."""
         return await self.tools.shows(self.name, self.run_of(ctx))
 
     async def needs_approval(self, ctx: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
-        """Take a call through the gates, and return whether a person has to answer before it goes on."""
+        """Pass a call through the gates, and return whether a person has to answer before it goes on."""
         call = ToolCall(self.name, json.dumps(arguments), call_id)
         return await self.tools.admit(call, self.run_of(ctx)) is not None
 
     async def invoke(self, ctx: ToolContext[Any], arguments: str) -> Any:
         """Make a call, or go on with one that was asked about, and return what the model is given."""
         run, call = self.run_of(ctx), ToolCall(self.name, normal(arguments), ctx.tool_call_id)
-        asked = await self.tools.find_suspended(call, run) is not None
 
         def answer(request: ApprovalRequest) -> Grant | None:
             given = self.tools.runs.answer_to(request)
             return request.grant() if given is None and self._is_approved(ctx) else given
 
-        outcome = await self.tools.call(call, run, answer=answer)
-        if isinstance(outcome, Suspended) and not asked and is_as_seen(outcome.request) and self._is_approved(ctx):
-            # they approved it where the state of the call is not known, or every call of the tool
-            outcome = await self.tools.call(call, run, answer=answer)
-        return _output(outcome)
+        def lost(request: ApprovalRequest) -> Grant | None:
+            return answer(request) if is_as_seen(request) else None  # they may have approved every call of the tool
+
+        return _output(await self.tools.call(call, run, answer=answer, lost=lost))
 
     def run_of(self, ctx: RunContextWrapper[Any], run_id: str = "") -> Run:
         """Return the run of the calls of one run of an agent, with the SDK's context for the tools.
@@ -112,11 +115,11 @@ class Invocation:
         trace_id = run_id or ("" if trace is None else trace.trace_id)
         trace_id = trace_id if trace_id.startswith("trace_") else ""  # others are none of a trace that is exported
         about = id(ctx.usage) if ctx.context is None else id(ctx.context)
-        options: dict[str, Any] = {} if ctx.context is None else {"deps": ctx.context}
-        run = self.tools.runs.find((trace_id, about), ctx, run_id=trace_id, **options)
+        provide = {RunContextWrapper: ctx, ToolContext: ctx}
+        run = self.tools.runs.find((trace_id, about), ctx, run_id=trace_id, deps=ctx.context, provide=provide)
         if run.features:
             recall_transcript(run, self.tools.pipeline.toolset, ctx.turn_input, "openai_responses")
-        return run.view(provide={**run.provide, RunContextWrapper: ctx, ToolContext: ctx})
+        return run
 
     def _is_approved(self, ctx: ToolContext[Any]) -> bool:
         if ctx.tool_call is None or ctx.agent is None:
@@ -138,15 +141,22 @@ def _output(outcome: Outcome) -> Any:
     if not isinstance(outcome, Completed):
         return outcome.text()
     shown = render(outcome)
-    return [_part(part) for part in shown.parts] if shown.parts else shown.text
+    return _CONTENT.contents(shown) if shown.parts else shown.text
 
 
-def _part(part: str | Media) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent:
-    if isinstance(part, str):
-        return ToolOutputText(text=part)
-    data = None if part.data is None else f"data:{part.mime_type};base64,{part.base64}"
-    if part.mime_type.startswith("image/"):
-        return ToolOutputImage(image_url=data or part.url)
-    if data is None:
-        return ToolOutputFileContent(file_url=part.url)
-    return ToolOutputFileContent(file_data=data, filename=part.name or "file")
+def _file(media: Media) -> ToolOutputFileContent:
+    return ToolOutputFileContent(file_data=_data_url(media), filename=media.name or "file")
+
+
+def _data_url(media: Media) -> str:
+    return f"data:{media.mime_type};base64,{media.base64}"
+
+
+_CONTENT = MediaForms(
+    text=lambda text: ToolOutputText(text=text),
+    kinds={"image": lambda media: ToolOutputImage(image_url=_data_url(media)), "": _file},
+    links={
+        "image": lambda media: ToolOutputImage(image_url=media.url),
+        "": lambda media: ToolOutputFileContent(file_url=media.url),
+    },
+)

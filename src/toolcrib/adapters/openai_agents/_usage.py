@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from inspect import ismethod
 from typing import Any
 from uuid import uuid4
 
-from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHooks, Tool
+from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool
 
 from toolcrib.adapters.openai_agents._guard import GuardedAgent
 from toolcrib.adapters.openai_agents._tools import Invocation
-from toolcrib.serving import CountedRequest
+from toolcrib.serving.frameworks import UsageNames
 
 __all__ = ["UsageHooks"]
+
+_USAGE = UsageNames(
+    "input_tokens",
+    "output_tokens",
+    "input_tokens_details.cached_tokens",
+    "input_tokens_details.cache_write_tokens",  # of newer releases of its client
+    "output_tokens_details.reasoning_tokens",
+)
 
 
 class UsageHooks(RunHooks[Any]):
@@ -30,26 +37,12 @@ class UsageHooks(RunHooks[Any]):
             found = [tools.gate.agent_itself]
         else:
             given = tools.tools if isinstance(tools, Agent) else tools
-            owners = [
-                tool.on_invoke_tool.__self__
-                for tool in given
-                if isinstance(tool, FunctionTool) and ismethod(tool.on_invoke_tool)
-            ]
-            found = [owner for owner in owners if isinstance(owner, Invocation)]
+            found = [invocation for invocation in map(Invocation.of, given) if invocation is not None]
         self._of_runs = {id(invocation.tools.runs): invocation for invocation in found}
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Record one request."""
-        usage = response.usage
-        request = CountedRequest(
-            uuid4().hex,
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.input_tokens_details.cached_tokens,
-            _model_of(agent),
-            getattr(usage.input_tokens_details, "cache_write_tokens", 0),  # of newer releases of its client
-            usage.output_tokens_details.reasoning_tokens,
-        )
+        request = _USAGE.request(uuid4().hex, response.usage, _model_of(agent))
         for invocation in self._of_runs.values():
             invocation.tools.record_usage(invocation.run_of(context), [request])
 

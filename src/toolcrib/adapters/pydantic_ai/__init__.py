@@ -22,8 +22,8 @@ from toolcrib.adapters.pydantic_ai._history import MessageHistory, decode_respon
 from toolcrib.adapters.pydantic_ai._members import member_of
 from toolcrib.adapters.pydantic_ai._messages import MESSAGES
 from toolcrib.adapters.pydantic_ai._outcomes import ToolYielded
-from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_toolset
-from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_toolset
+from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_tools
+from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, as_tools
 
 __all__ = [
     "MESSAGES",
@@ -36,11 +36,11 @@ __all__ = [
     "ToolcribToolset",
     "answers",
     "approval_requests",
-    "as_toolset",
+    "as_tools",
     "chat_model",
     "create_agent",
     "decode_response",
-    "from_toolset",
+    "from_tools",
     "guard",
     "member_of",
     "stream_agent",

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_ai import Agent
 from pydantic_ai.tools import DeferredToolRequests
 
-from toolcrib.adapters.pydantic_ai._toolset import OpenRun, as_toolset
+from toolcrib.adapters.pydantic_ai._toolset import OpenRun, as_tools
 from toolcrib.hooks import GlobalHooks
 from toolcrib.pipeline import Run
 from toolcrib.toolsets import Toolset
@@ -32,11 +32,11 @@ def create_agent(
     Args:
         model: What `pydantic_ai.Agent` takes as one.
         tools: What `Toolset` takes.
-        run: The run of the calls, or what opens it; see `as_toolset`.
+        run: The run of the calls, or what opens it; see `as_tools`.
         options: Everything else that `pydantic_ai.Agent` takes.
     """
     toolset = Toolset(tools, pre_hooks=pre_hooks, post_hooks=post_hooks, global_hooks=global_hooks)
-    toolsets = [as_toolset(toolset, run=run), *(options.pop("toolsets", None) or ())]
+    toolsets = [as_tools(toolset, run=run), *(options.pop("toolsets", None) or ())]
     output = options.pop("output_type", str)
     outputs: list[Any] = [*output] if isinstance(output, list | tuple) else [output]
     if DeferredToolRequests not in outputs:

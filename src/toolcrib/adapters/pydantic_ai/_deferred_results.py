@@ -14,7 +14,7 @@ from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant
 from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Pipeline, Run
+from toolcrib.pipeline import Channel, Pipeline, Run
 
 __all__ = ["answers", "approval_requests"]
 
@@ -37,7 +37,7 @@ async def answers(
     Args:
         requests: The output of the run that stopped.
         given: The answers of a person.
-        toolset: What `as_toolset` or `guard` returned, or the agent that has it alone. Pydantic AI does not pass a
+        toolset: What `as_tools` or `guard` returned, or the agent that has it alone. Pydantic AI does not pass a
             denial on to a toolset, so it is recorded here.
         run: The run that denials are recorded in: its sinks, its store.
 
@@ -55,7 +55,8 @@ async def answers(
                 results.approvals[call_id] = ToolApproved(override_args=override)
                 results.metadata[call_id] = replace(waiting[call_id], grant=answer).metadata()
             else:
-                await _record(waiting[call_id], answer, _toolset_of(toolset), run or Run(entry="pydantic_ai"))
+                its_run = run or Run(channel=Channel(entry="pydantic_ai"))
+                await _record(waiting[call_id], answer, _toolset_of(toolset), its_run)
                 results.approvals[call_id] = ToolDenied(answer.message or f"`{answer.tool}` was denied")
             results.answered_by[call_id] = answer.approver
     return results
@@ -74,7 +75,7 @@ def _toolset_of(toolset: ToolcribToolset[Any] | AbstractAgent[Any, Any] | None) 
         return toolset.guarded
     ours = [] if toolset is None else [one for one in toolset.toolsets if isinstance(one, ToolcribToolset)]
     if len(ours) != 1:
-        mend = "answers(..., toolset=what as_toolset returned), or the agent when it has one such toolset"
+        mend = "answers(..., toolset=what as_tools returned), or the agent when it has one such toolset"
         raise ValueError(f"a denial is recorded at the toolset: {mend}")
     return ours[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self, cast, overload
 
@@ -15,7 +16,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
 
 from toolcrib.adapters.pydantic_ai._arguments import PASS_THROUGH
-from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_toolset
+from toolcrib.adapters.pydantic_ai._source import PydanticToolset
 from toolcrib.adapters.pydantic_ai._toolset import ToolcribToolset, ToolsetRun
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.schema import RunContext
@@ -59,7 +60,7 @@ class GuardedToolset(ToolcribToolset[Any]):
     """
 
     def __init__(self, guarded: AbstractToolset[Any], policy: GuardPolicy) -> None:
-        tools = Toolset([_GuardedSource(from_toolset(guarded), policy)])
+        tools = Toolset([_GuardedSource(PydanticToolset(guarded), policy)])
         super().__init__(tools, policy.run, policy.sinks, guarded.id)
         self._guarded, self._policy = guarded, policy
 
@@ -97,7 +98,7 @@ class _GuardedRun(ToolsetRun[Any]):
     ) -> None:
         super().__init__(toolset, run, ctx, Pipeline(Toolset(), sinks=toolset.sinks))
         self._guarded, self._policy = guarded, policy
-        self._source = from_toolset(guarded)
+        self._source = PydanticToolset(guarded)
         self._step: dict[str, ToolsetTool[Any]] = {}
 
     async def __aenter__(self) -> Self:
@@ -122,10 +123,7 @@ class _GuardedRun(ToolsetRun[Any]):
         step = {name: tool for name, tool in theirs.items() if name not in self._policy.leave}
         outside = next((name for name, tool in step.items() if tool.tool_def.kind == "external"), None)
         if outside is not None:
-            raise ValueError(
-                f"`{outside}` cannot be guarded: it is executed outside of the agent. Take it from the agent, or leave "
-                f"it as it is: GuardPolicy(leave=[{outside!r}])"
-            )
+            self._policy.refuse(outside, "it is executed outside of the agent")
         if step != self._step:
             members = Toolset([self._source.member(self._guarded, tool) for tool in step.values()])
             self._toolset.tools = self._policy.around(members)
@@ -185,8 +183,35 @@ class GuardedAgent(WrapperAgent[Any, Any]):
             given["output_type"] = outputs
         elif output_type is not None:
             given["output_type"] = output_type
-        async with cast("Agent[Any, Any]", self.wrapped).iter(user_prompt, **given) as run:
+        agent = self.wrapped
+        if outputs is not None and output_type is None and _with_requests(agent) is not agent:
+            agent = _with_requests(agent)
+            given.pop("output_type")
+        async with cast("Agent[Any, Any]", agent).iter(user_prompt, **given) as run:
             yield run
+
+
+def _with_requests(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
+    """Return a copy of an agent with output validators whose runs may end with requests; any other agent itself.
+
+    Pydantic AI takes no output type for one run of such an agent, and shows no requests to its validators.
+    """
+    if isinstance(agent, WrapperAgent):
+        inner = agent.wrapped
+        wrapped = _with_requests(inner)
+        if wrapped is inner:
+            return agent
+        wrapper = copy(agent)
+        wrapper.wrapped = wrapped
+        return wrapper
+    if not isinstance(agent, Agent):
+        return agent
+    own = copy(cast("Any", agent))  # what a run may end with is set in its constructor alone
+    if not own._output_validators:
+        return agent
+    own._output_schema = copy(own._output_schema)
+    own._output_schema.allows_deferred_tools = True
+    return own
 
 
 def _asking(output: Any) -> list[Any] | None:

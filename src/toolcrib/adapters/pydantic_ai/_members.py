@@ -14,9 +14,10 @@ from pydantic_ai.capabilities import (
     WrapperCapability,
 )
 from pydantic_ai.tools import Tool
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
-from toolcrib.adapters.pydantic_ai._source import from_toolset
+from toolcrib.adapters.pydantic_ai._source import PydanticToolset, from_tools
+from toolcrib.serving.frameworks import gates_lost
 from toolcrib.toolsets import Toolset
 
 __all__ = ["member_of"]
@@ -47,15 +48,12 @@ def member_of(value: object) -> Toolset | None:
             agent = cast("Agent[Any, Any]", value)
             around = _around_tools(agent._root_capability)  # pyright: ignore[reportPrivateUsage] -- there is no other way to it
             if around is not None:
-                raise TypeError(
-                    f"the capability {type(around).__name__} around its tools would be lost; name the tools "
-                    "themselves, with gates of yours"
-                )
-            return Toolset([from_toolset(CombinedToolset(agent.toolsets))])
+                raise gates_lost(f"the capability {type(around).__name__}")
+            return Toolset([PydanticToolset(CombinedToolset(agent.toolsets))])
         case AbstractToolset():
-            return Toolset([from_toolset(cast("AbstractToolset[Any]", value))])
+            return Toolset(from_tools(cast("AbstractToolset[Any]", value)))
         case Tool():
-            return Toolset([from_toolset(FunctionToolset([cast("Tool[Any]", value)]))])
+            return Toolset(from_tools([cast("Tool[Any]", value)]))
         case _:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from inspect import isawaitable
@@ -15,8 +15,9 @@ from pydantic_ai.exceptions import ModelRetry as TheirModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturn
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.tools import Tool as TheirTool
 from pydantic_ai.tools import ToolDenied
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
 from pydantic_ai.usage import RunUsage
 from pydantic_core import to_json
 
@@ -25,34 +26,47 @@ from toolcrib.adapters.pydantic_ai._media import with_media
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
+from toolcrib.serving.frameworks import provided
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
 
-__all__ = ["PydanticToolset", "from_toolset"]
+__all__ = ["PydanticToolset", "from_tools"]
 
 _RETRIES = 3  # of a tool that does not say, as in a toolset of ours
 _STATE = "toolcrib_pydantic_ai"
 """The entry in a call's own metadata with the state that Pydantic AI needs when the call is resumed."""
 
 
-def from_toolset(
-    toolset: AbstractToolset[Any], *, model: Model | str | None = None, usage: RunUsage | None = None
-) -> PydanticToolset:
-    """Return a member for `Toolset([...])` that lists the toolset's tools when the run opens.
+def from_tools(
+    tools: AbstractToolset[Any] | Iterable[AbstractToolset[Any] | TheirTool[Any] | Callable[..., Any]],
+    *,
+    model: Model | str | None = None,
+    usage: RunUsage | None = None,
+) -> list[PydanticToolset]:
+    """Return tools, toolsets and functions as Pydantic AI takes them, as members for `Toolset([...])`.
 
-    Inside an agent of Pydantic AI its tools see the agent's run. Outside one they see one made of our `deps`, and of:
+    A toolset lists its tools when the run opens. Inside an agent of Pydantic AI they see the agent's run. Outside one
+    they see one made of our `deps`, and of:
 
     Args:
+        tools: One toolset, or several of all kinds.
         model: What they find as `ctx.model`; without one, a model that answers no request.
         usage: What they find as `ctx.usage`, and may count in.
     """
-    return PydanticToolset(toolset, model, usage)
+    given: list[Any] = [tools] if isinstance(tools, AbstractToolset) else [*tools]
+    toolsets: list[AbstractToolset[Any]] = [each for each in given if isinstance(each, AbstractToolset)]
+    alone = [each for each in given if not isinstance(each, AbstractToolset)]
+    if alone:
+        toolsets.append(FunctionToolset(alone))
+    return [PydanticToolset(toolset, model, usage) for toolset in toolsets]
 
 
 class PydanticToolset:
-    """A source of tools: a toolset of Pydantic AI. Made by `from_toolset`."""
+    """A source of tools: a toolset of Pydantic AI. Made by `from_tools`."""
 
-    def __init__(self, toolset: AbstractToolset[Any], model: Model | str | None, usage: RunUsage | None) -> None:
+    def __init__(
+        self, toolset: AbstractToolset[Any], model: Model | str | None = None, usage: RunUsage | None = None
+    ) -> None:
         self._toolset = toolset
         self._model = infer_model(model) if isinstance(model, str) else model or FunctionModel(_no_model)
         self._usage = RunUsage() if usage is None else usage
@@ -81,9 +95,9 @@ class PydanticToolset:
 
     def context(self, ctx: RunContext[Any]) -> pydantic_ai.RunContext[Any]:
         """Return their context for ours."""
-        provided = cast("Mapping[Any, Any]", ctx.provided).get(pydantic_ai.RunContext)
-        if isinstance(provided, pydantic_ai.RunContext):
-            return cast("pydantic_ai.RunContext[Any]", provided)
+        found = provided(ctx, pydantic_ai.RunContext)
+        if found is not None:
+            return cast("pydantic_ai.RunContext[Any]", found)
         run: dict[str, Any] = {"run_id": ctx.run_id or None, "max_retries": _RETRIES}
         return pydantic_ai.RunContext(deps=ctx.deps, model=self._model, usage=self._usage, **run)
 
@@ -161,7 +175,7 @@ class _Member(BaseTool):
 
 
 async def _no_model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    raise RuntimeError("these tools run outside an agent and have no model: from_toolset(..., model=...)")
+    raise RuntimeError("these tools run outside an agent and have no model: from_tools(..., model=...)")
 
 
 def _asked(ctx: RunContext[Any], arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> ApprovalRequired:

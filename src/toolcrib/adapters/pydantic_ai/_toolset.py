@@ -22,16 +22,25 @@ from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.provenance import provenance_of
 from toolcrib.record import Sink
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, record_usage, run_reporting, shown_entries
+from toolcrib.serving import run_reporting, shown_entries
+from toolcrib.serving.frameworks import CountedRequest, UsageNames, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["OpenRun", "ToolcribToolset", "ToolsetRun", "as_toolset"]
+__all__ = ["OpenRun", "ToolcribToolset", "ToolsetRun", "as_tools"]
+
+_USAGE = UsageNames(
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_reasoning_tokens",  # of newer releases
+)
 
 OpenRun: TypeAlias = Callable[[pydantic_ai.RunContext[Any]], Run]
 """Opens the run that the calls of one agent run belong to: its limits, approver, store, principal."""
 
 
-def as_toolset(
+def as_tools(
     tools: ToolsetLike, *, run: Run | OpenRun | None = None, sinks: Iterable[Sink] = (), id: str | None = None
 ) -> ToolcribToolset[Any]:
     """Return the tools as a toolset for `pydantic_ai.Agent(toolsets=[...])`; every call goes over the pipeline.
@@ -46,7 +55,7 @@ def as_toolset(
 
 
 class ToolcribToolset(AbstractToolset[AgentDepsT]):
-    """A toolset of Pydantic AI whose tools are ours. Made by `as_toolset`.
+    """A toolset of Pydantic AI whose tools are ours. Made by `as_tools`.
 
     Attributes:
         tools: Our toolset.
@@ -199,7 +208,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         record_usage(self._agent_run, map(_counted, said), self._toolset.sinks)
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
-        """Have the run know what the messages say since the call before: also results of other toolsets' tools."""
+        """Read what the messages say since the call before into the run: also results of other toolsets' tools."""
         if (provenance := provenance_of(run)) is not None:
             provenance.memory.expect_result(call.id, call.name)
         size = len(self._recalled)
@@ -221,7 +230,5 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
 
 
 def _counted(response: ModelResponse) -> CountedRequest:
-    used, id = response.usage, f"{response.provider_response_id or ''} {response.timestamp.isoformat()}"
-    counts = used.input_tokens, used.output_tokens, used.cache_read_tokens
-    thoughts = getattr(used, "output_reasoning_tokens", 0)  # of newer releases
-    return CountedRequest(id, *counts, response.model_name, used.cache_write_tokens, thoughts)
+    id = f"{response.provider_response_id or ''} {response.timestamp.isoformat()}"
+    return _USAGE.request(id, response.usage, response.model_name)

@@ -19,13 +19,13 @@ from toolcrib.adapters.smolagents._answers import answers, approval_requests, ru
 from toolcrib.adapters.smolagents._executor import SandboxExecutor
 from toolcrib.adapters.smolagents._guard import guard
 from toolcrib.adapters.smolagents._members import from_tools, member_of
-from toolcrib.adapters.smolagents._tools import add_tools
+from toolcrib.adapters.smolagents._tools import as_tools
 
 __all__ = [
     "SandboxExecutor",
-    "add_tools",
     "answers",
     "approval_requests",
+    "as_tools",
     "from_tools",
     "guard",
     "member_of",

@@ -55,7 +55,7 @@ class CallLoop:
 
     @contextmanager
     def hosted(self, loop: asyncio.AbstractEventLoop) -> Generator[None]:
-        """Have the calls run in this loop."""
+        """Run the calls in this loop while the body runs."""
         before, self._host = self._host, loop
         try:
             yield

@@ -27,7 +27,8 @@ from toolcrib.errors import ToolcribError
 from toolcrib.pipeline import Run
 from toolcrib.record import wants_activities
 from toolcrib.rounds import recall_transcript
-from toolcrib.serving import CountedRequest, FrameworkRuns, FrameworkTools, OriginalResults
+from toolcrib.serving import OriginalResults
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, UsageNames
 
 __all__ = ["ANSWERED", "ENTRY", "FINAL_ANSWER", "AgentCalls", "CallNotMade", "managed_by", "tools_of"]
 
@@ -38,6 +39,8 @@ ANSWERED = "A person has decided on the calls that waited:"
 
 FINAL_ANSWER = "final_answer"
 """The tool by which an agent of smolagents ends its run."""
+
+_USAGE = UsageNames("input_tokens", "output_tokens")
 
 _PROGRAM = ResultReader(value_chars=10_000_000)
 """A program of a CodeAgent, which is given values."""
@@ -124,7 +127,7 @@ class AgentCalls:
         return shown.text
 
     def settle(self, request: ApprovalRequest, outcome: Outcome) -> None:
-        """Note what came of a call that was suspended."""
+        """Record what came of a call that was suspended."""
         self.waiting.pop(request.id, None)
         if isinstance(outcome, Suspended):
             self.waiting[outcome.request.id] = outcome.request
@@ -176,8 +179,7 @@ class AgentCalls:
         task = self._last_task()
         if task is not self._task:
             self._task, self._tasks = task, self._tasks + 1
-        options: dict[str, Any] = {"deps": agent.state} if agent.state else {}
-        run = self.runs.find((id(self), self._tasks), agent, **options)
+        run = self.runs.find((id(self), self._tasks), agent, deps=agent.state or None)
         if run.features:
             recall_transcript(run, tools.pipeline.toolset, [*self._messages()])
         return run
@@ -226,8 +228,7 @@ class AgentCalls:
         ours = next((tool.tools for tool in self.tools.values()), None)
         if used is not None and ours is not None:
             of_step = f"{id(step)} {step.timing.start_time}"
-            request = CountedRequest(of_step, used.input_tokens, used.output_tokens, model=model)
-            ours.record_usage(self.run_of(ours), [request])
+            ours.record_usage(self.run_of(ours), [_USAGE.request(of_step, used, model)])
 
 
 def tools_of(agent: MultiStepAgent) -> dict[str, Any]:

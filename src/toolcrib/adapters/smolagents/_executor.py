@@ -23,7 +23,7 @@ __all__ = ["SandboxExecutor"]
 class SandboxExecutor(PythonExecutor):
     """Our sandbox for the programs of an agent: `CodeAgent(executor=SandboxExecutor(), ...)`.
 
-    Names stay from one program to the next. The agent's tools run outside, where the agent runs; those of `add_tools`
+    Names stay from one program to the next. The agent's tools run outside, where the agent runs; those of `as_tools`
     and `guard` with their gates.
 
     Args:
@@ -43,13 +43,13 @@ class SandboxExecutor(PythonExecutor):
         self._answers: list[Any] = []
 
     def send_tools(self, tools: Mapping[str, Any]) -> None:
-        """Have programs call these tools; the names that programs left are gone when they are others than before."""
+        """Replace the tools that programs call; where others are given, names that programs left are gone."""
         if self._session is None or dict(tools) != self._tools:
             self.cleanup()
             self._tools = dict(tools)
 
     def send_variables(self, variables: Mapping[str, Any]) -> None:
-        """Give the next program variables.
+        """Set variables for the next program.
 
         Raises:
             TypeError: One of them has no JSON form.

@@ -11,8 +11,8 @@ from toolcrib.adapters.smolagents._executor import SandboxExecutor
 from toolcrib.adapters.smolagents._members import Member
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.approvals import SuspendedCallStore
-from toolcrib.serving import FrameworkRuns, FrameworkTools, GuardPolicy
-from toolcrib.toolsets import Toolset
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import GuardedTools
 
 __all__ = ["guard"]
 
@@ -32,13 +32,13 @@ def guard(agent: A, policy: GuardPolicy, *, suspended: SuspendedCallStore | None
         ValueError: The programs of an agent run where its tools cannot be guarded, or a tool has gates already and
             the policy does not leave it.
     """
-    runs = FrameworkRuns(ENTRY, policy.run, suspended)
-    _check(agent, policy)
-    _put(agent, policy, runs, None)
+    guarded = GuardedTools(ENTRY, policy, suspended)
+    _check(agent, guarded)
+    _put(agent, guarded, None)
     return agent
 
 
-def _check(agent: MultiStepAgent, policy: GuardPolicy) -> None:
+def _check(agent: MultiStepAgent, guarded: GuardedTools) -> None:
     """Refuse what cannot be guarded, before anything is changed."""
     if isinstance(agent, CodeAgent) and not isinstance(agent.python_executor, LocalPythonExecutor | SandboxExecutor):
         raise ValueError(
@@ -46,22 +46,21 @@ def _check(agent: MultiStepAgent, policy: GuardPolicy) -> None:
             "CodeAgent(executor=SandboxExecutor()) runs its programs in our sandbox"
         )
     for name, tool in tools_of(agent).items():
-        if isinstance(tool, AgentTool) and name not in policy.leave:
+        if isinstance(tool, AgentTool) and not guarded.leaves(name):
             raise ValueError(
                 f"`{name}` has gates already. Put those of the policy on its toolset, or leave it as it is: "
                 f"GuardPolicy(leave=[{name!r}])"
             )
     for each in managed_by(agent):
-        _check(each, policy)
+        _check(each, guarded)
 
 
-def _put(agent: MultiStepAgent, policy: GuardPolicy, runs: FrameworkRuns, above: AgentCalls | None) -> None:
-    calls = AgentCalls(agent, runs, above)
-    theirs = {name: tool for name, tool in tools_of(agent).items() if name != FINAL_ANSWER and name not in policy.leave}
-    guarded = policy.around(Toolset([Member(tool).tool() for tool in theirs.values()]))
-    bridge = FrameworkTools(guarded, runs, policy.sinks)
+def _put(agent: MultiStepAgent, guarded: GuardedTools, above: AgentCalls | None) -> None:
+    calls = AgentCalls(agent, guarded.runs, above)
+    theirs = {name: tool for name, tool in tools_of(agent).items() if name != FINAL_ANSWER and not guarded.leaves(name)}
+    bridge = guarded.around(*(Member(tool).tool() for tool in theirs.values()))
     for name, tool in theirs.items():
         described = {key: getattr(tool, key) for key in ("description", "inputs", "output_type", "output_schema")}
         AgentTool(calls, bridge, name, **described)
     for each in managed_by(agent):
-        _put(each, policy, runs, calls)
+        _put(each, guarded, calls)

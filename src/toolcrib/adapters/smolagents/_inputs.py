@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
+
+from toolcrib.jsonschema import (
+    CHOICES,
+    SchemaWalk,
+    alternatives,
+    kind_of,
+    kinds_of,
+    properties_of,
+    values_of,
+    written_out,
+)
 
 __all__ = ["inputs_of", "output_type_of", "parameters_of"]
 
 _TYPES = frozenset({"string", "boolean", "integer", "number", "array", "object", "null"})
-_DEEPEST = 8  # of a schema that names itself
 
 
 def inputs_of(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the `inputs` of a tool whose parameters are this JSON schema."""
-    named = cast("Mapping[str, Any]", parameters.get("$defs", {}))
-    required = parameters.get("required", ())
+    required, walk = parameters.get("required", ()), SchemaWalk(parameters)
     return {
-        name: _input(_inlined(schema, named), name in required)
-        for name, schema in parameters.get("properties", {}).items()
+        name: _input(written_out(schema, walk) if isinstance(schema, Mapping) else {}, name in required)
+        for name, schema in properties_of(parameters).items()
     }
 
 
@@ -45,7 +54,8 @@ def output_type_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _input(schema: dict[str, Any], required: bool) -> dict[str, Any]:
-    several = [*schema.pop("anyOf", ()), *schema.pop("oneOf", ())]
+    several: list[dict[str, Any]] = [part if isinstance(part, dict) else {} for part in alternatives(schema)]
+    schema = {key: value for key, value in schema.items() if key not in CHOICES}
     kinds = [kind for part in (schema, *several) for kind in _kinds(part)]
     types = [*dict.fromkeys(kinds)] if all(map(_kinds, several)) else []
     text = str(schema.get("description", ""))
@@ -57,35 +67,4 @@ def _input(schema: dict[str, Any], required: bool) -> dict[str, Any]:
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    if "enum" in schema and "type" not in schema:
-        return [*dict.fromkeys(_kind(value) for value in schema["enum"])]
-    if "const" in schema and "type" not in schema:
-        return [_kind(schema["const"])]
-    kind: Any = schema.get("type", ())
-    return [kind] if isinstance(kind, str) else [*kind]
-
-
-def _kind(value: object) -> str:
-    names: dict[type, str] = {
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-        str: "string",
-        list: "array",
-        dict: "object",
-    }
-    return names.get(type(value), "null")
-
-
-def _inlined(schema: Any, named: Mapping[str, Any], deep: int = 0) -> Any:
-    """Return a schema with what it names in the place of the names: smolagents shows no definitions."""
-    match schema:
-        case {"$ref": str() as ref, **rest}:
-            found: Any = named.get(ref.rpartition("/")[2]) if deep < _DEEPEST else None
-            return {**_inlined(found or {}, named, deep + 1), **rest}
-        case dict():
-            return {key: _inlined(part, named, deep) for key, part in cast("dict[str, Any]", schema).items()}
-        case list():
-            return [_inlined(part, named, deep) for part in cast("list[Any]", schema)]
-        case _:
-            return schema
+    return kinds_of(schema) or [*dict.fromkeys(kind_of(value) for value in values_of(schema) or ())]

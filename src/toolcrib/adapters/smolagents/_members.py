@@ -17,7 +17,8 @@ from toolcrib.adapters.smolagents._inputs import parameters_of
 from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.calls import Media
 from toolcrib.schema import RunContext
-from toolcrib.serving import FrameworkMember, OriginalResults
+from toolcrib.serving import OriginalResults
+from toolcrib.serving.frameworks import FrameworkMember, provided
 from toolcrib.tools import Tool
 from toolcrib.toolsets import Toolset
 
@@ -61,8 +62,8 @@ class Member(FrameworkMember):
     async def make(self, ctx: RunContext[Any], arguments: dict[str, Any]) -> Any:
         result = await self.run(arguments)
         value = _value_of(result)
-        originals = cast("Mapping[Any, Any]", ctx.provided).get(OriginalResults)
-        if isinstance(originals, OriginalResults):
+        originals = provided(ctx, OriginalResults)
+        if originals is not None:
             originals.keep(ctx.call_id, value, result)
         return value
 

@@ -12,31 +12,31 @@ from toolcrib.adapters.smolagents._inputs import inputs_of, output_type_of
 from toolcrib.approvals import SuspendedCallStore
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink
-from toolcrib.serving import FrameworkRuns, FrameworkTools, OpenFrameworkRun
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.serving.frameworks import FrameworkRuns, FrameworkTools, OpenFrameworkRun
+from toolcrib.toolsets import ToolsetLike
 
-__all__ = ["AgentTool", "add_tools"]
+__all__ = ["AgentTool", "as_tools"]
 
 A = TypeVar("A", bound=MultiStepAgent)
 
 
-def add_tools(
-    agent: A,
+def as_tools(
     tools: ToolsetLike,
+    agent: A,
     *,
     run: Run | OpenFrameworkRun | None = None,
     sinks: Iterable[Sink] = (),
     suspended: SuspendedCallStore | None = None,
 ) -> A:
-    """Give tools to an agent, and return it; every call goes over the pipeline.
+    """Add tools to an agent, and return it; every call goes over the pipeline.
 
     A call that needs approval, and has no approver, ends the run of the agent after the step, with smolagents' own
     `AgentError`: `approval_requests` says what a person is asked, and `answers` makes the task that the agent goes on
     with.
 
     Args:
-        agent: The agent: tools of smolagents know nothing of theirs by themselves.
         tools: The tools; members that list themselves have to be known: `async with toolset.open() as opened`.
+        agent: The agent: tools of smolagents know nothing of theirs by themselves.
         run: The run of the calls, or a function that opens one for each task, given the agent; without it, the run of
             the tool that the agent runs in, or a new one. `deps` are the agent's `state`, which holds
             `additional_args`, where the run has none.
@@ -46,13 +46,12 @@ def add_tools(
     Raises:
         ValueError: The agent has a tool of that name, or runs its programs where the tools cannot be.
     """
-    toolset = Toolset.of(tools)
-    bridge = FrameworkTools(toolset, FrameworkRuns(ENTRY, run, suspended), sinks)
+    bridge = FrameworkTools(tools, FrameworkRuns(ENTRY, run, suspended), sinks)
     calls = AgentCalls(agent, bridge.runs)
-    taken = next((name for name in toolset.entries if name in tools_of(agent)), None)
+    taken = next((name for name in bridge.entries if name in tools_of(agent)), None)
     if taken is not None:
         raise ValueError(f"the agent has a tool `{taken}` already; give one of them another name: toolset.renamed(...)")
-    for entry in toolset:
+    for entry in bridge.entries.values():
         returns = entry.return_schema
         AgentTool(
             calls,

@@ -65,7 +65,7 @@ class _Commands(Requests):
         return worker
 
     def _run_command(self, command: list[str], channel: int, starter: int) -> None:
-        """Be a command. Does not return."""
+        """Run a command; never returns."""
         try:
             os.setsid()
             with suppress(OSError, AttributeError):

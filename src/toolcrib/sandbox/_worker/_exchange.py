@@ -119,7 +119,7 @@ class Exchange:
             self._send(encoded({"t": "next", "id": call, "wait": wait}), more=not wait)
 
     def drop(self, call: int) -> None:
-        """Take no more values of a streaming call; may be called from anywhere, a destructor included."""
+        """Stop a streaming call; may be called from anywhere, a destructor included."""
         self._dropped.append(call)
 
     def answer(self, call: int, *, asked: bool = False) -> Frame:
@@ -165,7 +165,7 @@ class Exchange:
             return False
 
     def stop_reading(self) -> None:
-        """Let another thread read."""
+        """Stop reading, so that another thread reads."""
         with self._turn:
             self._read_by = None
             self._turn.notify_all()

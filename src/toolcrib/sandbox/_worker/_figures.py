@@ -13,7 +13,7 @@ _DPI: Final = 100
 
 
 def prepare() -> None:
-    """Have figures saved where a program shows them, and have matplotlib know the fonts that it brings alone."""
+    """Save figures where a program shows them, and limit matplotlib to the fonts that it brings."""
     plot, fonts = _plot(), sys.modules.get("matplotlib.font_manager")
     if plot is None or fonts is None:
         return

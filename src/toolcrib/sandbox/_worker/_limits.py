@@ -47,13 +47,13 @@ class Limits:
 
 
 def end_first() -> None:
-    """Have the kernel end this process, or one that it forks, before any other when memory runs out."""
+    """Ask the kernel to end this process, or one that it forks, before any other when memory runs out."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
 
 def limit_threads() -> None:
-    """Have Python start no more than so many threads at a time in this process.
+    """Limit the threads that Python starts at a time in this process.
 
     It gives a program an error that says so. What goes round Python is held back by the kernel where it can count the
     threads of one worker, and seen by the host elsewhere.
@@ -76,7 +76,7 @@ def _limited(start: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def limit_recursion() -> None:
-    """Have a program that sets a higher limit of recursion get the highest that there is room for."""
+    """Limit the recursion that a program may set to the highest that there is room for."""
     real = sys.setrecursionlimit
 
     def setrecursionlimit(limit: int, /) -> None:

@@ -40,7 +40,7 @@ _COUNTS_IN_NAMESPACES: Final = [5, 14]  # the first kernel that counts the threa
 
 
 def set_dumpable(allowed: bool) -> None:
-    """Let other processes of the same user look into this one, or not."""
+    """Allow other processes of the same user to look into this one, or not."""
     prctl(4, int(allowed))
 
 
@@ -102,7 +102,7 @@ def separate(*, processes: bool) -> bool:
 
 
 def _lend_to_nobody() -> bool:
-    """Take on a user that owns nothing, and keep the way back to root; False where there is no such user."""
+    """Switch to a user that owns nothing, and keep the way back to root; False where there is no such user."""
     try:
         os.setgroups([])
         os.setegid(NOBODY)
@@ -143,7 +143,7 @@ def empty_root(shown: Sequence[str] = ()) -> None:
 
 
 def become_nobody() -> None:
-    """Give up root for good, and any way back to it; a user who is not root stays the same.
+    """Drop root for good, and any way back to it; a user who is not root stays the same.
 
     Raises:
         OSError: There is no other user here, as in some user namespaces.
@@ -172,7 +172,7 @@ def _kernel() -> list[int]:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, and any way of getting one.
+    """Drop every capability, and any way of getting one.
 
     Raises:
         OSError: The kernel refused.

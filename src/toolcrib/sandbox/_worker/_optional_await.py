@@ -71,7 +71,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def install() -> None:
-    """Have asyncio take values where it takes awaitables."""
+    """Patch asyncio to accept values where it accepts awaitables."""
     tasks: Any = asyncio.tasks
     if tasks.ensure_future is ensure_future:
         return

@@ -143,7 +143,7 @@ class PackageMissing(Exception):
 
 @contextlib.contextmanager
 def room_for_caches() -> Generator[None]:
-    """Give packages a folder for their caches while they are loaded, and no settings of the user's."""
+    """Set a folder for the caches of packages while they are loaded, and none of the user's settings."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # nothing can be written here
             os.environ["MPLCONFIGDIR"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-"))

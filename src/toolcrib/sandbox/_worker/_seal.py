@@ -119,19 +119,19 @@ class Seal:
             os._exit(1)
 
     def count_threads_apart(self) -> None:
-        """Have the kernel count the threads of this process apart from all others, where it can."""
+        """Ask the kernel to count the threads of this process apart from all others, where it can."""
         with contextlib.suppress(OSError):
             _namespaces.count_threads_apart()
             self._counts_apart = True
 
     def restrict(self, channel: int) -> None:
-        """Take files, ports and signals away, and every descriptor but the channel, which becomes number 3."""
+        """Remove files, ports and signals, and every descriptor but the channel, which becomes number 3."""
         if channel != CHANNEL:
             os.dup2(channel, CHANNEL)
         self.restrict_to(CHANNEL)
 
     def restrict_to(self, *kept: int) -> None:
-        """Take files, ports and signals away, and every descriptor but those kept, in order."""
+        """Remove files, ports and signals, and every descriptor but those kept, in order."""
         if self._ruleset is not None:
             _landlock.restrict(self._ruleset)
         if self.on("closed_descriptors"):
@@ -147,7 +147,7 @@ class Seal:
             limit(limits, mapped, counts_apart=self._counts_apart)
 
     def filter(self) -> None:
-        """Take away the system calls; the last layer, since it forbids to put on any other."""
+        """Forbid system calls; the last layer, since it forbids to put on any other."""
         if self._filter is not None:
             self._filter.load()
 

@@ -143,7 +143,7 @@ class _Server:
             os.close(handle)
 
     def _fork(self, limits: tuple[int, int], channel: socket.socket) -> int:
-        """Have a worker forked, and return a descriptor of its process."""
+        """Fork a worker, and return a descriptor of its process."""
         try:
             socket.send_fds(self._control, [REQUEST.pack(FORK, *limits)], [channel.fileno()])
             data, handles, _, _ = socket.recv_fds(self._control, ANSWER.size, 1)

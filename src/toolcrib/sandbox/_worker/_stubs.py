@@ -90,13 +90,13 @@ class ValueStream:
         return True
 
     def close(self) -> None:
-        """Take no more values."""
+        """Stop the stream."""
         if not self._over:
             self._over = True
             self._exchange.drop(self._call)
 
     async def aclose(self) -> None:
-        """Take no more values."""
+        """Stop the stream."""
         self.close()
 
     def __del__(self) -> None:

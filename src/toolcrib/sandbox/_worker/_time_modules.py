@@ -29,7 +29,7 @@ _zones: dict[str, bytes] = {}
 
 
 def on_sleep(pause: Callable[[float], None]) -> None:
-    """Have `time.sleep` call this in a program without threads; a thread sleeps by itself."""
+    """Set what `time.sleep` calls in a program without threads; a thread sleeps by itself."""
     global _pause
     _pause = pause
 
@@ -52,7 +52,7 @@ def install() -> None:
 
 
 def sleep(seconds: float, /) -> None:
-    """Let that much time pass."""
+    """Wait for that much time."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):  # pyright: ignore[reportUnnecessaryIsInstance] -- a program passes anything
         seconds = operator.index(seconds)
     if seconds != seconds:

@@ -130,7 +130,7 @@ def _wait_for_inner(channel: socket.socket, *, is_inner: bool = False) -> None:
 
 
 def _wake_up(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing: having a handler is what makes the signal write to the wakeup descriptor."""
+    """Return at once: having a handler is what makes the signal write to the wakeup descriptor."""
 
 
 class Requests:
@@ -258,7 +258,7 @@ class _Zygote(Requests):
         return -signal.SIGXCPU if is_late else code
 
     def _run_worker(self, limits: Limits, channel: int, mapped: int) -> None:
-        """Be a worker. Does not return."""
+        """Run the worker; never returns."""
         try:
             self._seal.detach(self._number)
             self._seal.restrict(channel)

@@ -33,7 +33,7 @@ def is_loopback(host: str) -> bool:
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Have the kernel end a connection half a minute after the other machine is gone."""
+    """Ask the kernel to end a connection half a minute after the other machine is gone."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

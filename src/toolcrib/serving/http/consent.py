@@ -121,7 +121,7 @@ class _Pages:
         return response
 
     async def agree(self, request: Request) -> Response:
-        """Take a yes: keep the key that was entered, or send the browser to the authorization server."""
+        """Accept a yes: keep the key that was entered, or send the browser to the authorization server."""
         ticket, browser = request.path_params["ticket"], request.cookies.get(_COOKIE, "")
         try:
             form = await _form(request)
@@ -139,7 +139,7 @@ class _Pages:
         return _done(about)
 
     async def back(self, request: Request) -> Response:
-        """Take the answer of an authorization server."""
+        """Accept the answer of an authorization server."""
         answer = dict(request.query_params)
         try:
             if len(answer) != len(request.query_params.multi_items()):

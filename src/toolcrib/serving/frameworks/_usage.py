@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink, trace_activity, wants_activities
 from toolcrib.rounds import Usage
 
-__all__ = ["CountedRequest", "record_usage"]
+__all__ = ["CountedRequest", "UsageNames", "record_usage"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageNames:
+    """The framework's own names for what a request took: keys or attributes, with dots where one is inside another.
+
+    Several names, separated by spaces, are added. An empty one is a count that the framework does not have.
+
+    Attributes:
+        input: What the model read, with what came from a cache.
+        output: What it wrote, with its thoughts.
+        cached: How many of the input came from a cache.
+        cache_written: How many of the input were written into one.
+        reasoning: How much of the output were thoughts.
+    """
+
+    input: str
+    output: str
+    cached: str = ""
+    cache_written: str = ""
+    reasoning: str = ""
+
+    def request(self, id: str, usage: object, model: str | None) -> CountedRequest:
+        """Return a request with the counts of its usage, as the framework has it.
+
+        Args:
+            id: Names the request among those of its run, in every process.
+            model: The name of the model that answered.
+        """
+        names = self.input, self.output, self.cached, self.cache_written, self.reasoning
+        read, written, cached, cache_written, reasoning = [_total(usage, name) for name in names]
+        return CountedRequest(id, read, written, cached, model, cache_written, reasoning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +95,17 @@ def record_usage(run: Run, requests: Iterable[CountedRequest], sinks: tuple[Sink
         )
         if trace is not None:
             trace.closed("completed", usage=usage.to_dict(), model=one.model or "", duration_ms=None)
+
+
+def _total(usage: object, names: str) -> int | None:
+    """Return the sum of what these names say; None where none of them is known."""
+    counts = [count for name in names.split() if isinstance(count := _count(usage, name), int)]
+    return sum(counts) if counts else None
+
+
+def _count(usage: object, name: str) -> object:
+    value: Any = usage
+    for part in name.split("."):
+        fields: Any = value
+        value = fields.get(part) if isinstance(value, Mapping) else getattr(fields, part, None)
+    return value

@@ -5,21 +5,18 @@ What fits the schema that is shown fits the one that arguments are checked again
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from toolcrib.schema._json_schema import map_subschemas, subschemas
-from toolcrib.schema._merge import ABOUT, both_of, merged
-from toolcrib.schema._patterns import is_portable
-from toolcrib.schema._prose import described, in_prose
-from toolcrib.schema._repair import as_one
-from toolcrib.schema._schema_walk import SchemaWalk, ref_of
+from toolcrib.jsonschema._composition import as_one, both_of, merged
+from toolcrib.jsonschema._patterns import is_portable
+from toolcrib.jsonschema._visitor import ABOUT, CHOICES, definitions_in, kind_of, ref_of, rewrite, values_of
+from toolcrib.jsonschema._walk import SchemaWalk
+from toolcrib.jsonschema._words import described, in_prose
 
-__all__ = ["references_in", "shown_arguments"]
+__all__ = ["shown_arguments"]
 
-_CHOICES = ("anyOf", "oneOf")
 _AT_ROOT = ("enum", "const", "not", "allOf")  # what no provider takes at the root
-_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 _OF_KIND = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"),
@@ -45,25 +42,13 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     definitions = cast("Mapping[str, Any]", parameters.get("$defs") or {})
     shown = _Shown(walk)
     made, used = shown.of(made), dict[str, Any]()
-    waiting = list(references_in(made)) if definitions else []
+    waiting = list(definitions_in(made)) if definitions else []
     while waiting:
-        name = waiting.pop().removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
+        name = waiting.pop()
         if name in definitions and name not in used:
             used[name] = shown.of(definitions[name])
-            waiting += references_in(used[name])
+            waiting += definitions_in(used[name])
     return {**made, "$defs": {name: used[name] for name in definitions if name in used}} if used else made
-
-
-def references_in(part: Any) -> Iterator[str]:
-    """Yield the references in a schema; its definitions are not looked into."""
-    waiting = [part]
-    while waiting:
-        one = waiting.pop()
-        ref = ref_of(one)
-        if ref is not None:
-            yield ref
-        if isinstance(one, Mapping):
-            waiting += [inner for keys, inner in subschemas(cast("Mapping[str, Any]", one)) if keys[0] != "$defs"]
 
 
 # --- the root
@@ -76,7 +61,7 @@ def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
         made["type"] = "object"
     made = as_one({"type": "object", **made}, walk)
     words: list[str] = []
-    for key in _CHOICES:
+    for key in CHOICES:
         if isinstance(choices := made.pop(key, None), list):
             made, text = _united(made, cast("list[Any]", choices), walk)
             words.append(text)
@@ -93,7 +78,7 @@ def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> 
         choice = waiting.pop()
         walk.count()
         named = as_one(walk.resolved(choice), walk)
-        inner = [one for key in _CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
+        inner = [one for key in CHOICES for one in cast("list[Any]", named.pop(key, None) or ())]
         if inner:
             waiting += [merged(walk.resolved(one), named) for one in reversed(inner)]
         elif named.get("type", "object") in ("object", ["object"]):
@@ -125,12 +110,8 @@ def _any_of(parts: Sequence[Any]) -> Any:
 
 
 def _constant(part: Any) -> tuple[Any] | None:
-    if not isinstance(part, Mapping):
-        return None
-    named = cast("Mapping[str, Any]", part)
-    values = [named["const"]] if "const" in named else named.get("enum")
-    listed = cast("list[Any]", values) if isinstance(values, list) else []
-    return (listed[0],) if len(listed) == 1 else None
+    values = values_of(part) or ()
+    return (values[0],) if len(values) == 1 else None
 
 
 def _sets(objects: Sequence[Mapping[str, Any]], outer: Mapping[str, Any]) -> str:
@@ -190,7 +171,7 @@ class _Shown:
         kept = {
             key: made.pop(key) for key in ("not", "if") if key in made
         }  # a narrower one would say more than it does
-        return {**map_subschemas(made, self.of), **kept}
+        return {**rewrite(made, self.of), **kept}
 
     def _one(self, made: dict[str, Any]) -> dict[str, Any]:
         """Return what has to fit several schemas at once as one schema, where that can be written."""
@@ -229,17 +210,13 @@ def _is_impossible(part: Any) -> bool:
     return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
 
 
-def _kind_of(value: object) -> str:
-    return next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "null")
-
-
 def _infer_type(made: dict[str, Any]) -> None:
-    """Give a schema that says something of one type alone that type."""
+    """Add the type to a schema that says something of one type alone."""
     if made.keys() & set(_TYPED):
         return
-    values: Any = [made["const"]] if "const" in made else made.get("enum")
-    if isinstance(values, list):
-        kinds = list(dict.fromkeys(_kind_of(value) for value in cast("list[object]", values)))
+    values = values_of(made)
+    if values is not None:
+        kinds = list(dict.fromkeys(map(kind_of, values)))
         if kinds:
             made["type"] = kinds[0] if len(kinds) == 1 else kinds
         return

@@ -3,104 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.approvals import (
-    MemorySuspendedCalls,
-    ReviewableApprovalStore,
-    SuspendedCall,
-    SuspendedCallStore,
-    digest,
-    suspended_calls_beside,
-)
+from toolcrib.approvals import MemorySuspendedCalls, ReviewableApprovalStore, SuspendedCall, digest
 from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Outcome, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ApprovalError
-from toolcrib.pipeline import Call, Pipeline, Run, is_call, run_for
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
 from toolcrib.record import Sink
 from toolcrib.serving._entries import is_shown, run_reporting
-from toolcrib.serving._framework_usage import CountedRequest, record_usage
+from toolcrib.serving.frameworks._runs import FrameworkRuns, RecentValues
+from toolcrib.serving.frameworks._usage import CountedRequest, record_usage
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-__all__ = ["Answer", "FrameworkRuns", "FrameworkTools", "OpenFrameworkRun"]
-
-_MOST = 1_000
-"""Runs, admitted calls and outcomes that are kept of each; of more, the oldest are forgotten."""
-
-OpenFrameworkRun: TypeAlias = Callable[[Any], Run]
-"""Opens the run that the calls of one run of an agent belong to, given the framework's own context."""
+__all__ = ["Answer", "FrameworkTools"]
 
 Answer: TypeAlias = Callable[[ApprovalRequest], Grant | Denial | None]
 """Returns the answer to the request of a suspended call, as the framework has it; None when it has none."""
-
-
-class FrameworkRuns:
-    """The runs of agents of one framework, each opened when its first call comes, and where suspended calls are kept.
-
-    Args:
-        entry: Which way the calls come, for the record.
-        run: The run of all calls, or a function that opens one for each run of an agent; without it, the run of the
-            tool that the agent runs in, or a new one for each run of an agent.
-        suspended: Where suspended calls are kept; when None, beside the approval store of their run, or in memory.
-    """
-
-    def __init__(self, entry: str, run: Run | OpenFrameworkRun | None, suspended: SuspendedCallStore | None) -> None:
-        self.entry = entry
-        self._given, self._suspended = run, suspended
-        self._memory = MemorySuspendedCalls()
-        self._opened: OrderedDict[Hashable, tuple[Run, object]] = OrderedDict()
-        self._stores: OrderedDict[int, tuple[object, SuspendedCallStore]] = OrderedDict()
-        self._given_answers: OrderedDict[str, Grant] = OrderedDict()
-
-    def find(self, key: Hashable, context: Any, *, run_id: str = "", **options: Any) -> Run:
-        """Return the run of the calls of one run of an agent.
-
-        Args:
-            key: What only this run of the agent has.
-            context: The framework's context, for the host's function; it is kept as long as the run.
-            run_id: The id of a new run: the framework's own, where it has one.
-            options: Options of the run; `deps` are those of the host's run, where it has some.
-        """
-        known = self._opened.get(key)
-        if known is None:
-            given = self._given(context) if callable(self._given) else self._given
-            if given is not None and given.deps is not None:
-                options.pop("deps", None)
-            known = self._opened[key] = run_for(given, self.entry, run_id=run_id, **options), context
-            if len(self._opened) > _MOST:
-                self._opened.popitem(last=False)
-        self._opened.move_to_end(key)
-        return known[0]
-
-    @property
-    def may_ask(self) -> bool:
-        """Whether a run itself may ask for approval: by its features and gates, or by its `deps`."""
-        given = self._given
-        if isinstance(given, Run):
-            return bool(given.features or given.gates) or given.has_asking_deps
-        return given is not None
-
-    def give(self, request: ApprovalRequest, grant: Grant) -> None:
-        """Keep the answer to a request until the framework makes its call again."""
-        self._given_answers[request.id] = grant
-        if len(self._given_answers) > _MOST:
-            self._given_answers.popitem(last=False)
-
-    def answer_to(self, request: ApprovalRequest) -> Grant | None:
-        """Return the answer that was given to a request in this process."""
-        return self._given_answers.get(request.id)
-
-    def store_of(self, run: Run) -> SuspendedCallStore:
-        """Return where the suspended calls of a run are kept."""
-        if self._suspended is not None or run.approvals is None:
-            return self._suspended or self._memory
-        known = self._stores.get(id(run.approvals))
-        if known is None:
-            known = self._stores[id(run.approvals)] = run.approvals, suspended_calls_beside(run.approvals)
-            if len(self._stores) > _MOST:
-                self._stores.popitem(last=False)
-        return known[1]
 
 
 class FrameworkTools:
@@ -118,8 +37,8 @@ class FrameworkTools:
     def __init__(self, tools: ToolsetLike, runs: FrameworkRuns, sinks: Iterable[Sink] = ()) -> None:
         self.pipeline = Pipeline(tools, sinks=sinks)
         self.runs = runs
-        self._admitted: OrderedDict[str, Call | Outcome] = OrderedDict()
-        self._ended: OrderedDict[str, Outcome] = OrderedDict()
+        self._admitted: RecentValues[str, Call | Outcome] = RecentValues()
+        self._ended: RecentValues[str, Outcome] = RecentValues()
 
     @property
     def entries(self) -> Mapping[str, ToolEntry]:
@@ -176,7 +95,7 @@ class FrameworkTools:
         return made
 
     async def admit(self, call: ToolCall, run: Run, *, answer: Answer | None = None) -> Suspended | None:
-        """Take a call through every gate before its tool, for a framework that asks first whether a person has to.
+        """Pass a call through every gate before its tool, for a framework that asks first whether a person has to.
 
         Args:
             answer: Gives the answer to a suspended call, for a framework that asks again when it goes on; the run's
@@ -196,11 +115,9 @@ class FrameworkTools:
         if isinstance(made, Suspended):
             await self._keep(key, made, run)
             return made
-        self._admitted[key] = made
-        if len(self._admitted) > _MOST:
-            left = self._admitted.popitem(last=False)[1]
-            if is_call(left):
-                self.pipeline.discard(left)
+        forgotten = self._admitted.keep(key, made)
+        if forgotten is not None and is_call(forgotten):
+            self.pipeline.discard(forgotten)
         return None
 
     def take(self, call: ToolCall, run: Run) -> Call | Outcome | None:
@@ -213,23 +130,27 @@ class FrameworkTools:
         run: Run,
         *,
         answer: Answer | None = None,
+        lost: Answer | None = None,
         report: Callable[[Any], Awaitable[object]] | None = None,
     ) -> Outcome:
         """Make a call, or go on with the equal one that was admitted or suspended, and return the outcome.
 
         Args:
             answer: Gives the answer to a suspended call; without one, the run's store and approver are asked.
+            lost: Gives the answer to a call that is not known to be suspended, when it has to wait for a person: they
+                were asked by the framework itself, or by a process whose calls are not known here.
             report: Receives the values that the tool yields.
         """
         made = self._admitted.pop(self._key(call, run), None) if self._admitted else None
         if made is not None:
-            outcome = await self._go_on(made)
-        else:
-            suspended = await self.find_suspended(call, run)
-            grant = None if suspended is None or answer is None else answer(suspended.request)
-            outcome = await self._run(suspended or call, run, grant, report)
-        if isinstance(outcome, Suspended):
-            await self._keep(self._key(call, run), outcome, run)
+            return await self._kept(await self._go_on(made), call, run)
+        suspended = await self.find_suspended(call, run)
+        grant = None if suspended is None or answer is None else answer(suspended.request)
+        outcome = await self._kept(await self._run(suspended or call, run, grant, report), call, run)
+        if suspended is None and lost is not None and isinstance(outcome, Suspended):
+            grant = lost(outcome.request)
+            if grant is not None:
+                return await self._kept(await self._run(outcome, run, grant, report), call, run)
         return outcome
 
     async def call_once(
@@ -247,9 +168,7 @@ class FrameworkTools:
             return ended
         outcome = await self.call(call, run, answer=answer, report=report)
         if not isinstance(outcome, Suspended):
-            self._ended[key] = outcome
-            if len(self._ended) > _MOST:
-                self._ended.popitem(last=False)
+            self._ended.keep(key, outcome)
         return outcome
 
     def forget(self, call: ToolCall, run: Run) -> None:
@@ -270,14 +189,28 @@ class FrameworkTools:
         Raises:
             ApprovalError: The answer is for another call, or the request was answered before.
         """
-        kept = await self.runs.store_of(run).find_request(run.principal or "", request_id)
-        suspended = None if kept is None else outcome_from_dict(kept.state)
-        if kept is None or not isinstance(suspended, Suspended) or suspended.tool not in self.entries:
+        found = await self.runs.find_request(request_id, run)
+        if found is None or found[1].tool not in self.entries:
             return None
+        key, suspended = found
         outcome = await self._settled(suspended, answer, run)
         if isinstance(outcome, Suspended):
-            await self._keep(kept.key, outcome, run)
+            await self._keep(key, outcome, run)
         return suspended.request, outcome
+
+    async def take_answer(self, suspended: Suspended, answer: Grant | Denial, run: Run) -> str | None:
+        """Keep a grant until the framework makes the call again, or end the call with a denial.
+
+        Returns:
+            The text for the model, of a call that was denied.
+
+        Raises:
+            ApprovalError: The denial is for another call, or the request was answered before.
+        """
+        if isinstance(answer, Grant):
+            self.runs.give(suspended.request, answer)
+            return None
+        return (await self.deny(suspended, answer, run)).text()
 
     async def deny(self, suspended: Suspended, denial: Denial, run: Run) -> Outcome:
         """End a suspended call with a denial, for a framework that does not make the call again then.
@@ -315,6 +248,12 @@ class FrameworkTools:
         executed = await self.pipeline.execute(made)
         return await self.pipeline.finish(executed) if is_call(executed) else executed
 
+    async def _kept(self, outcome: Outcome, call: ToolCall, run: Run) -> Outcome:
+        """Return an outcome, and keep it where it is a suspended call."""
+        if isinstance(outcome, Suspended):
+            await self._keep(self._key(call, run), outcome, run)
+        return outcome
+
     async def _keep(self, key: str, suspended: Suspended, run: Run) -> None:
         state = json.loads(json.dumps(suspended.to_dict()))
         kept = SuspendedCall(key, run.principal or "", suspended.tool, (suspended.request.id,), state)
@@ -326,7 +265,7 @@ class FrameworkTools:
             raw = json.dumps(dict(raw), default=str)
         text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
         about = {"entry": self.runs.entry, "id": call.id, "arguments": text}
-        return digest(call.name, {**about, "principal": run.principal, "conversation": run.conversation_id})
+        return digest(call.name, {**about, "principal": run.principal, "conversation": run.channel.conversation_id})
 
 
 async def _has_begun(suspended: Suspended, run: Run) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
-from urllib.parse import unquote
 
 from toolcrib.errors import SchemaTooLarge
+from toolcrib.jsonschema._visitor import pointed_at, properties_of, ref_of, rewrite
 
-__all__ = ["SchemaWalk", "check_nesting", "check_size", "pointed_at", "ref_of"]
+__all__ = ["SchemaWalk", "check_nesting", "check_size", "written_out"]
 
 _MOST_PARTS = 10_000  # a schema of 3 kB may come to a billion of them when its references are written out
 _MOST_CHARACTERS = 1_000_000  # of what references lead to, written out
@@ -102,7 +102,7 @@ class SchemaWalk:
     def _size(self, ref: str) -> int:
         """Return how many characters what a reference leads to has, the references in it not followed."""
         if ref not in self._sizes:
-            self._sizes[ref] = sum(len(text) for text in _texts(self._target(ref)))
+            self._sizes[ref] = sum(_characters_of(part) for part, _ in _values_in(self._target(ref)))
         return self._sizes[ref]
 
     def _lookup(self, ref: str) -> Mapping[str, Any]:
@@ -123,52 +123,81 @@ class SchemaWalk:
             yield named
             waiting += reversed([choice for key in _CHOICES for choice in named.get(key) or ()])
 
+    def properties(self, schema: Any) -> dict[str, Any]:
+        """Return the properties that an object schema declares, in any of its choices."""
+        found: dict[str, Any] = {}
+        for choice in self.choices(schema):
+            for name, part in properties_of(choice).items():
+                found.setdefault(name, part)
+        return found
 
-def pointed_at(root: Any, pointer: str) -> Any:
-    """Return what a JSON pointer in a reference leads to, from `/` on; None where there is nothing."""
-    target = root
-    for part in pointer.split("/")[1:]:
-        step = unquote(part).replace("~1", "/").replace("~0", "~")
-        if isinstance(target, list) and step.isdecimal():
-            items = cast("list[Any]", target)
-            target = items[int(step)] if int(step) < len(items) else None
-        else:
-            target = cast("Mapping[str, Any]", target).get(step) if isinstance(target, Mapping) else None
-    return target
+    def at(self, path: Sequence[int | str]) -> dict[str, Any]:
+        """Return the schema of the value at `path`, empty where it is not declared."""
+        schema: Any = self.root
+        for part in path:
+            schema = self._key(schema, part) if isinstance(part, str) else self.item(schema, part)
+        return self.resolved(schema)
+
+    def _key(self, schema: Any, name: str) -> Any:
+        found = self.properties(schema)
+        rest = (one["additionalProperties"] for one in self.choices(schema) if "additionalProperties" in one)
+        return found[name] if name in found else next(rest, None)
+
+    def item(self, schema: Any, place: int) -> Any:
+        """Return the schema of an item of an array; None where it is not declared."""
+        for choice in self.choices(schema):
+            prefix: list[Any] = choice.get("prefixItems") or []
+            if place < len(prefix):
+                return prefix[place]
+            if "items" in choice:
+                return choice["items"]
+        return None
 
 
-def ref_of(schema: Any) -> str | None:
-    """Return the reference that a schema is; None for one that is none."""
-    ref: Any = cast("Mapping[str, Any]", schema).get("$ref") if isinstance(schema, Mapping) else None
-    return ref if isinstance(ref, str) else None
+def written_out(schema: Any, walk: SchemaWalk) -> Any:
+    """Return a schema with what its references lead to in their place; of a type inside itself, its `type` alone.
+
+    Args:
+        schema: The schema, or a part of it.
+        walk: The walk over the schema in which references are looked up.
+
+    Raises:
+        SchemaTooLarge: It comes to too much.
+    """
+    if not isinstance(schema, Mapping):
+        return schema
+    named = cast("Mapping[str, Any]", schema)
+    ref = ref_of(named)
+    found = {key: value for key, value in walk.resolved(named).items() if key != "$defs"}
+    if ref is not None and ref in walk.open:
+        return {key: found[key] for key in ("type", "description") if key in found}
+    with walk.part(ref):
+        return rewrite(found, lambda part: written_out(part, walk))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in JSON shapes, and every key."""
-    waiting = [value]
+def _values_in(*roots: Any) -> Iterator[tuple[Any, int]]:
+    """Yield every value in JSON shapes with its depth, the roots themselves first."""
+    waiting = [(root, 0) for root in roots]
     while waiting:
-        part = waiting.pop()
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, Mapping):
-            named = cast("Mapping[Any, Any]", part)
-            yield from map(str, named)
-            waiting += named.values()
+        part, depth = waiting.pop()
+        yield part, depth
+        if isinstance(part, Mapping):
+            waiting += [(inner, depth + 1) for inner in cast("Mapping[Any, Any]", part).values()]
         elif isinstance(part, list):
-            waiting += cast("list[Any]", part)
+            waiting += [(inner, depth + 1) for inner in cast("list[Any]", part)]
+
+
+def _characters_of(part: Any) -> int:
+    """Return the characters of a value, of an object those of its keys."""
+    if isinstance(part, Mapping):
+        return sum(len(str(key)) for key in cast("Mapping[Any, Any]", part))
+    return 0 if isinstance(part, list) else len(str(part))
 
 
 def check_nesting(tool: str, schema: Any) -> None:
     """Raise SchemaTooLarge for a schema that is nested deeper than a walk goes, its references not followed."""
-    waiting: list[tuple[Any, int]] = [(schema, 0)]
-    while waiting:
-        part, depth = waiting.pop()
-        if depth > 2 * _DEEPEST:  # each schema is in a keyword of another
-            raise SchemaTooLarge(tool)
-        if isinstance(part, Mapping):
-            waiting += [(inner, depth + 1) for inner in cast("Mapping[str, Any]", part).values()]
-        elif isinstance(part, list):
-            waiting += [(inner, depth + 1) for inner in cast("list[Any]", part)]
+    if any(depth > 2 * _DEEPEST for _, depth in _values_in(schema)):  # each schema is in a keyword of another
+        raise SchemaTooLarge(tool)
 
 
 def check_size(tool: str, *schemas: Any) -> int:
@@ -177,20 +206,10 @@ def check_size(tool: str, *schemas: Any) -> int:
     Raises:
         SchemaTooLarge: They are nested deeper, or come to more parts or characters than a walk takes.
     """
-    parts, characters = 0, 0
-    waiting: list[tuple[Any, int]] = [(schema, 0) for schema in schemas]
-    while waiting:
-        part, depth = waiting.pop()
-        if isinstance(part, Mapping):
-            named = cast("Mapping[str, Any]", part)
-            characters += sum(map(len, named))
-            waiting += [(inner, depth + 1) for inner in named.values()]
-        elif isinstance(part, list):
-            waiting += [(inner, depth + 1) for inner in cast("list[Any]", part)]
-        else:
-            characters += len(str(part))
+    parts = characters = 0
+    for part, depth in _values_in(*schemas):
         parts += isinstance(part, Mapping | list)
-        too_long = characters + len(waiting) > _MOST_CHARACTERS
-        if parts > _MOST_PARTS or too_long or depth > 2 * _DEEPEST:
+        characters += _characters_of(part) + 1
+        if parts > _MOST_PARTS or characters > _MOST_CHARACTERS or depth > 2 * _DEEPEST:
             raise SchemaTooLarge(tool)
     return parts

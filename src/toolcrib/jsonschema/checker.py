@@ -26,17 +26,16 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from toolcrib.errors import FieldProblem, InvalidSchema
-from toolcrib.schema._patterns import is_pattern, pattern_of
-from toolcrib.schema._problems import brief, path_of
-from toolcrib.schema._references import dangling
-from toolcrib.schema._repair import satisfiable
-from toolcrib.schema._schema_walk import check_nesting, check_size
+from toolcrib.jsonschema._patterns import is_pattern, pattern_of
+from toolcrib.jsonschema._references import dangling
+from toolcrib.jsonschema._repair import satisfiable
+from toolcrib.jsonschema._walk import check_nesting
+from toolcrib.jsonschema._words import brief, path_of
 
 __all__ = [
     "SMALL",
     "Checker",
     "Misfit",
-    "check_size",
     "checker_of",
     "checks_of",
     "misfits",
@@ -304,10 +303,13 @@ _WORDS = {
 }
 
 
+_NO_VALUE = "must be left out, as the schema allows it no value"
+
+
 def _misfits_of(error: Any) -> list[Misfit]:
     choices: dict[Any, list[Any]] = {}
     for inner in error.context if error.validator in ("anyOf", "oneOf") else ():
-        choices.setdefault(inner.schema_path[0], []).append(inner)
+        choices.setdefault(next(iter(inner.schema_path), None), []).append(inner)  # `false` has no path
     tried = [[misfit for inner in inside for misfit in _misfits_of(inner)] for inside in choices.values()]
     place = tuple(error.absolute_path)
     entered = [found for found in tried if any(len(misfit.place) > len(place) for misfit in found)]
@@ -315,18 +317,20 @@ def _misfits_of(error: Any) -> list[Misfit]:
         return min(entered, key=len)
     texts = dict.fromkeys(misfit.text for found in tried for misfit in found) or [_expectation(error)]
     rest = [text.removeprefix("must be ") for text in [*texts][1:]]
-    return [Misfit(place, error.validator, " or ".join([next(iter(texts)), *rest])[:_WIDE], error.instance)]
+    return [Misfit(place, error.validator or "false", " or ".join([next(iter(texts)), *rest])[:_WIDE], error.instance)]
 
 
 def _expectation(error: Any) -> str:
-    keyword, rule = cast("str", error.validator), error.validator_value
+    keyword, rule = cast("str | None", error.validator), error.validator_value
+    if keyword is None:  # the schema is `false`
+        return _NO_VALUE
     if keyword == "type":
         kinds: list[str] = [rule] if isinstance(rule, str) else rule
         return f"must be {' or '.join(_TYPES.get(kind, kind) for kind in kinds)}"
     if keyword in ("const", "enum"):
         values: Sequence[Any] = rule if keyword == "enum" else [rule]
         if not values:
-            return "must be left out, as the schema allows it no value"
+            return _NO_VALUE
         return f"must be {' or '.join(json.dumps(value, ensure_ascii=False) for value in values[:_MOST])}"
     return _WORDS[keyword].format(rule) if keyword in _WORDS else error.message
 
@@ -359,7 +363,7 @@ class _Budget:
         self._deep += 1
 
     def leave(self) -> None:
-        """Come back from a keyword."""
+        """Return from a keyword."""
         self._deep -= 1
 
 

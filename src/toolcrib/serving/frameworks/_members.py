@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from toolcrib.errors import ToolcribError
 from toolcrib.hooks import ambient_context
@@ -13,7 +13,20 @@ from toolcrib.schema import RunContext, ToolSpec
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
 
-__all__ = ["AgentTools", "FrameworkMember"]
+__all__ = ["AgentTools", "FrameworkMember", "gates_lost", "provided"]
+
+T = TypeVar("T")
+
+
+def provided(ctx: RunContext[Any], kind: type[T]) -> T | None:
+    """Return what the run of a call provides of a kind, such as the framework's own context."""
+    found = cast("Mapping[Any, Any]", ctx.provided).get(kind)
+    return found if isinstance(found, kind) else None
+
+
+def gates_lost(around: str) -> TypeError:
+    """Return the error of an agent whose tools cannot be members, for what is around them there."""
+    return TypeError(f"{around} around its tools would be lost; name the tools themselves, with gates of yours")
 
 
 class FrameworkMember(BaseTool):

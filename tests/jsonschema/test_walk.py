@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 
-from tests.schema.bombs import KINDS, bomb
+from tests.jsonschema.bombs import KINDS, bomb
 from toolcrib.errors import InvalidArguments, SchemaTooLarge
-from toolcrib.schema import SchemaWalk, StubTypes, ToolSpec, describe_shape
+from toolcrib.jsonschema import SchemaWalk, describe_shape
+from toolcrib.schema import StubTypes, ToolSpec
 
 
 async def call(**arguments: Any) -> Any:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote, urljoin
 
-from toolcrib.schema._json_schema import map_subschemas, subschemas
-from toolcrib.schema._repair import as_one
-from toolcrib.schema._schema_walk import SchemaWalk, pointed_at, ref_of
+from toolcrib.jsonschema._composition import as_one
+from toolcrib.jsonschema._visitor import children, pointed_at, ref_of, rewrite
+from toolcrib.jsonschema._walk import SchemaWalk
 
 __all__ = ["arguments_schema", "dangling", "with_definitions"]
 
@@ -99,7 +99,7 @@ class _Index:
             if isinstance(part, Mapping) and id(cast("object", part)) not in self._bases:
                 named = cast("Mapping[str, Any]", part)
                 base = self._note(place, named, base)
-                waiting += [((*place, *keys), inner, base) for keys, inner in subschemas(named)]
+                waiting += [((*place, *keys), inner, base) for keys, inner in children(named)]
 
     def _note(self, place: _Path, part: Mapping[str, Any], base: str) -> str:
         """Keep the addresses and the reference of one schema, and return its base address."""
@@ -176,7 +176,7 @@ class _Rewriting:
         self._once.add(id(named))
         base = self._index.base_of(named, base)
         kept = {key: value for key, value in named.items() if key not in _RESOLVED}
-        made = map_subschemas(kept, partial(self._written, base=base))
+        made = rewrite(kept, partial(self._written, base=base))
         ref = ref_of(named)
         if ref is not None:
             del made["$ref"]

@@ -1,14 +1,49 @@
-"""Answers to requests, as another framework hands back what a person said."""
+"""Requests in what a framework asks its user, and answers as it hands back what a person said."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar, cast
 
+from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
-__all__ = ["answer_of", "is_as_seen"]
+__all__ = ["answer_of", "answered", "is_as_seen", "request_in", "request_payload"]
+
+T = TypeVar("T")
+
+_KEY = "toolcrib"
+"""The entry of ours in what a framework carries for us: a payload, metadata, additional properties."""
+
+
+def request_payload(request: ApprovalRequest) -> dict[str, Any]:
+    """Return a request as an entry of what a framework carries to its user."""
+    return {_KEY: request.to_dict()}
+
+
+def request_in(payload: object) -> ApprovalRequest | None:
+    """Return the request that a payload carries; None where it carries none of ours."""
+    carried = cast("Mapping[str, Any]", payload).get(_KEY) if isinstance(payload, Mapping) else None
+    return ApprovalRequest.from_dict(cast("Mapping[str, Any]", carried)) if isinstance(carried, Mapping) else None
+
+
+def answered(
+    asked: Iterable[tuple[T, ApprovalRequest]], given: Iterable[Grant | Denial]
+) -> Iterator[tuple[T, Grant | Denial]]:
+    """Yield each of what is asked that an answer is meant for, with the answer.
+
+    Args:
+        asked: What the framework asks, in its own shape, each with the request.
+        given: The answers of a person.
+
+    Raises:
+        ApprovalError: An answer is for nothing that is asked.
+    """
+    waiting = [*asked]
+    for answer in given:
+        for one in meant_by(answer, waiting):
+            yield one, answer
 
 
 def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from toolcrib.schema._repair import as_one
-from toolcrib.schema._schema_walk import SchemaWalk, ref_of
+from toolcrib.jsonschema._composition import as_one
+from toolcrib.jsonschema._visitor import alternatives, kinds_of, properties_of, ref_of, values_of
+from toolcrib.jsonschema._walk import SchemaWalk
 
 __all__ = ["PYTHON_TYPES", "describe_shape"]
 
@@ -17,6 +18,7 @@ PYTHON_TYPES: Mapping[str, str] = {
     "boolean": "bool",
     "null": "None",
 }
+"""Types of JSON without parts, with those of Python."""
 
 
 def describe_shape(schema: Mapping[str, Any] | bool, tool: str = "", walk: SchemaWalk | None = None) -> str:
@@ -51,27 +53,20 @@ class _Shape:
             return self._of_resolved(as_one(self.walk.resolved(schema), self.walk))
 
     def _of_resolved(self, schema: Mapping[str, Any]) -> str:
-        if "const" in schema:
-            return repr(schema["const"])
-        if isinstance(schema.get("enum"), list):
-            return " | ".join(repr(value) for value in schema["enum"])
-        for key in ("anyOf", "oneOf"):
-            if isinstance(schema.get(key), list):
-                return " | ".join(dict.fromkeys(self.of(choice) for choice in schema[key]))
-        kind = schema.get("type")
-        if isinstance(kind, list):
-            kinds = cast("list[str]", kind)
-            return " | ".join(self._of_type(each, schema) for each in kinds)
-        if kind is None and "properties" in schema:
-            kind = "object"
-        return self._of_type(kind, schema)
+        values, choices = values_of(schema), alternatives(schema)
+        if values is not None:
+            return " | ".join(map(repr, values))
+        if choices:
+            return " | ".join(dict.fromkeys(map(self.of, choices)))
+        kinds = kinds_of(schema) or ["object" if "properties" in schema else ""]
+        return " | ".join(self._of_type(kind, schema) for kind in kinds)
 
-    def _of_type(self, kind: Any, schema: Mapping[str, Any]) -> str:
+    def _of_type(self, kind: str, schema: Mapping[str, Any]) -> str:
         if kind == "array":
             return self._of_array(schema)
         if kind == "object":
             return self._of_object(schema)
-        return PYTHON_TYPES.get(str(kind), "Any")
+        return PYTHON_TYPES.get(kind, "Any")
 
     def _of_array(self, schema: Mapping[str, Any]) -> str:
         if isinstance(schema.get("prefixItems"), list):
@@ -79,7 +74,7 @@ class _Shape:
         return f"list[{self.of(schema['items'])}]" if "items" in schema else "list"
 
     def _of_object(self, schema: Mapping[str, Any]) -> str:
-        properties: Mapping[str, Any] = schema.get("properties") or {}
+        properties = properties_of(schema)
         if not properties:
             values = schema.get("additionalProperties")
             return f"dict[str, {self.of(values)}]" if isinstance(values, Mapping) else "dict"

@@ -11,15 +11,10 @@ from collections.abc import Mapping, Sequence
 from math import lcm
 from typing import Any, cast
 
-from toolcrib.schema._schema_walk import ref_of
+from toolcrib.jsonschema._visitor import ABOUT, properties_of, ref_of, values_of
+from toolcrib.jsonschema._walk import SchemaWalk
 
 __all__ = ["ABOUT", "both_of", "merged"]
-
-ABOUT = frozenset(
-    {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly"}
-    | {"$comment", "$schema", "$defs", "discriminator"}
-)
-"""Keywords that say something about a value, and not what fits."""
 
 _LARGEST = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
 _SMALLEST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
@@ -112,10 +107,10 @@ def _kinds_of_both(one: Any, other: Any) -> Any:
 
 def _merge_values(made: dict[str, Any], other: Mapping[str, Any]) -> bool:
     """Put the values that two schemas allow into the first; False where no value is allowed by both."""
-    theirs = _values_of(other)
+    theirs = values_of(other)
     if theirs is None:
         return True
-    mine = _values_of(made)
+    mine = values_of(made)
     if mine is None:
         made |= {key: other[key] for key in _VALUES if key in other}
         return True
@@ -128,20 +123,13 @@ def _merge_values(made: dict[str, Any], other: Mapping[str, Any]) -> bool:
     return True
 
 
-def _values_of(schema: Mapping[str, Any]) -> list[Any] | None:
-    if "const" in schema:
-        return [schema["const"]]
-    values = schema.get("enum")
-    return cast("list[Any]", values) if isinstance(values, list) else None
-
-
 def _merge_objects(made: dict[str, Any], other: Mapping[str, Any]) -> None:
     """Put what another schema says of an object into the first."""
     rest, theirs = made.get("additionalProperties", True), other.get("additionalProperties", True)
-    names = [*dict.fromkeys([*_table(made, "properties"), *_table(other, "properties")])]
+    names = [*dict.fromkeys([*properties_of(made), *properties_of(other)])]
     properties = {name: _property(name, made, other) for name in names}
-    patterns: dict[str, Any] = {**_table(made, "patternProperties")}
-    for pattern, part in _table(other, "patternProperties").items():
+    patterns: dict[str, Any] = {**properties_of(made, "patternProperties")}
+    for pattern, part in properties_of(other, "patternProperties").items():
         patterns[pattern] = both_of(patterns[pattern], part) if pattern in patterns else part
     required = [*dict.fromkeys([*_names(made), *_names(other)])]
     made |= {"properties": properties} if properties else {}
@@ -152,7 +140,7 @@ def _merge_objects(made: dict[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def _property(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
-    found = [(_table(schema, "properties").get(name), schema) for schema in (one, other)]
+    found = [(properties_of(schema).get(name), schema) for schema in (one, other)]
     made: Any = True
     for part, schema in found:
         rest = schema.get("additionalProperties", True)
@@ -163,11 +151,41 @@ def _property(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> An
     return {} if made is True else made
 
 
-def _table(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    table = schema.get(key)
-    return cast("Mapping[str, Any]", table) if isinstance(table, Mapping) else {}
-
-
 def _names(schema: Mapping[str, Any]) -> Sequence[str]:
     names = schema.get("required")
     return cast("list[str]", names) if isinstance(names, list) else ()
+
+
+def as_one(schema: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
+    """Return a schema with what it has to fit at once (`allOf`) as part of it, as far as that can be written."""
+    parts = conjunction(schema["allOf"], walk) if isinstance(schema.get("allOf"), list) else None
+    if parts is None:
+        return schema
+    return merged({key: value for key, value in schema.items() if key != "allOf"}, *parts)
+
+
+def conjunction(parts: Any, walk: SchemaWalk) -> list[dict[str, Any]] | None:
+    """Return the schemas of an `allOf`, and those of their own, each resolved and once; None where that has no end."""
+    found: list[dict[str, Any]] = []
+    waiting, followed = list(reversed(parts)), set[str]()
+    while waiting:
+        part = waiting.pop()
+        walk.count()
+        ref = ref_of(part)
+        if part is True or ref in followed:
+            continue
+        if not isinstance(part, Mapping) or ref in walk.open:
+            return None
+        followed |= set() if ref is None else {ref}
+        named = _resolved(cast("Mapping[str, Any]", part), walk)
+        waiting += reversed(named.pop("allOf", None) or ())
+        found.append({key: value for key, value in named.items() if key != "$defs"})
+    return found
+
+
+def _resolved(part: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
+    if ref_of(part) is None:
+        return dict(part)
+    beside = {key: value for key, value in part.items() if key != "$ref"}
+    target = walk.resolved({"$ref": part["$ref"]})
+    return merged(beside, target) if beside.keys() - ABOUT else {**target, **beside}

@@ -8,8 +8,9 @@ import pytest
 
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.formats import PROVIDERS
+from toolcrib.jsonschema import arguments_schema, with_definitions
+from toolcrib.jsonschema._references import dangling
 from toolcrib.schema import ToolSpec
-from toolcrib.schema._references import arguments_schema, dangling, with_definitions
 from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 

@@ -5,7 +5,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from toolcrib.schema import ToolSpec, describe_shape
+from toolcrib.jsonschema import describe_shape
+from toolcrib.schema import ToolSpec
 
 
 class Weather(BaseModel):

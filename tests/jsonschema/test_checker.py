@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolcrib.errors import SchemaTooLarge
-from toolcrib.schema.checker import Checker, check_size, misfits
+from toolcrib.jsonschema import check_size
+from toolcrib.jsonschema.checker import Checker, misfits
 from toolcrib.tools import ez_tool
 
 
@@ -107,6 +108,13 @@ def test_many_patterns_for_many_names_have_an_end() -> None:
 
 def test_a_value_of_a_schema_that_allows_none_is_to_be_left_out() -> None:
     (misfit,) = misfits({"properties": {"w": {"enum": []}}}, {"w": 1})
+
+    assert str(misfit) == "w: must be left out, as the schema allows it no value; got 1"
+
+
+@pytest.mark.parametrize("schema", [{"anyOf": [False]}, {"oneOf": [False, False]}])
+def test_a_value_of_no_choice_but_false_is_to_be_left_out(schema: Any) -> None:
+    (misfit,) = misfits({"properties": {"w": schema}}, {"w": 1})
 
     assert str(misfit) == "w: must be left out, as the schema allows it no value; got 1"
 

@@ -1,0 +1,49 @@
+"""Clock by which code of this package waits: the seconds that have passed, and a pause.
+
+What polls, tries again, or ends something idle takes a `Clock` and reads no other one, so that a test can pass
+`toolcrib.testing.FakeClock`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final, Protocol
+
+__all__ = ["SYSTEM_CLOCK", "Clock", "wait_until_set"]
+
+
+class Clock(Protocol):
+    """A clock that never goes back."""
+
+    def monotonic(self) -> float:
+        """Return the seconds since a moment in the past."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after this number of seconds."""
+        ...
+
+
+class _SystemClock:
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+SYSTEM_CLOCK: Final[Clock] = _SystemClock()
+"""The clock of this computer, which is the default wherever a `Clock` is taken."""
+
+
+async def wait_until_set(event: asyncio.Event, seconds: float, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Return whether an event is set within this number of seconds, as soon as it is."""
+    waiting, pause = asyncio.create_task(event.wait()), asyncio.create_task(clock.sleep(seconds))
+    try:
+        await asyncio.wait((waiting, pause), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        pause.cancel()
+        await asyncio.wait((waiting, pause))
+    return event.is_set()

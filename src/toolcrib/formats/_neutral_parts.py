@@ -1,0 +1,156 @@
+"""Neutral parts: what stands in a message of any format, as text, media, or something that only its provider takes."""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from toolcrib.calls import Media, value_class
+from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
+
+__all__ = ["ForeignPart", "NeutralPart", "media_at", "parts_in"]
+
+_ANSWERED = frozenset(  # calls of the client's and their results, which the format's own rules read
+    {"tool_use", "tool_result", "functionCall", "functionResponse", "toolUse", "toolResult", "function_call"}
+    | {"custom_tool_call", "function_call_output", "custom_tool_call_output"}
+)
+_UNSAID = frozenset({"cachePoint", "thoughtSignature"})  # marks that say nothing to a model
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "reasoning_text"})
+_THOUGHT_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "tool_plan")
+_NOTES = ("citations", "annotations")
+
+
+@value_class
+class ForeignPart:
+    """A part that another provider does not take.
+
+    Attributes:
+        what: What it is, in the words of its own provider.
+        is_mark: Whether the words that the model wrote and read are all there without it: a thought, a citation.
+    """
+
+    what: str
+    is_mark: bool = False
+
+
+NeutralPart: TypeAlias = str | Media | ForeignPart
+_Reader: TypeAlias = Callable[[Mapping[str, Any]], Media | None]
+
+
+def parts_in(item: Mapping[str, Any]) -> Iterator[NeutralPart]:
+    """Yield what stands in an item of a transcript, or in a result, without calls of the client's and their results."""
+    if "role" not in item and text_or_empty(item.get("type")) not in {"", "tool_result", "message"}:
+        yield from _read(item)
+    for key in ("content", "parts", "output"):
+        held = item.get(key)
+        if isinstance(held, str):
+            yield from [held] if held else []
+        elif is_object(held):
+            yield from _read(held)
+        elif isinstance(held, list | tuple):
+            for part in cast("Sequence[object]", held):
+                yield from [part] if isinstance(part, str) else _read(object_or_empty(part))
+    yield from filter(None, [text_or_empty(item.get("refusal"))])
+    for image in item.get("images") or ():
+        yield Media("image/png", b64decode(image)) if isinstance(image, str) else ForeignPart("an image")
+    yield from (ForeignPart("reasoning", is_mark=True) for key in _THOUGHT_KEYS if item.get(key))
+    if item.get("audio"):
+        yield ForeignPart("audio that only its provider knows")
+
+
+def _read(part: Mapping[str, Any]) -> Iterator[NeutralPart]:
+    kind = text_or_empty(part.get("type")) or next((key for key in part if key not in _UNSAID), "")
+    if kind in _ANSWERED or not kind or kind in _UNSAID:
+        return
+    if kind in _THOUGHTS or part.get("thought"):
+        yield ForeignPart("reasoning", is_mark=True)
+    elif kind in _TEXTS:
+        yield from filter(None, [text_or_empty(part.get("text"))])
+    elif kind == "refusal":
+        yield from filter(None, [text_or_empty(part.get("refusal"))])
+    elif kind == "json":
+        yield json.dumps(part["json"], ensure_ascii=False, default=str)
+    elif kind == "citationsContent":
+        cited = object_or_empty(part[kind])
+        yield from (text_or_empty(one.get("text")) for one in objects_in(cited.get("content")))
+        yield ForeignPart("citations", is_mark=True)
+    else:
+        reader = _MEDIA.get(kind)
+        media = None if reader is None else reader(part)
+        yield ForeignPart(f"a part of the type `{kind}`") if media is None else media
+    yield from (ForeignPart(key, is_mark=True) for key in _NOTES if part.get(key))
+
+
+def media_at(link: object, kind: str, name: str = "") -> Media | None:
+    """Return the media at a `data:` URL or an address of the web; None for anything else.
+
+    Args:
+        link: The URL.
+        kind: The MIME type of media whose address does not say it.
+        name: Their name.
+    """
+    url = text_or_empty(link)
+    if url.startswith("data:"):
+        head, _, body = url[5:].partition(",")
+        mime_type, *options = head.split(";")
+        data = b64decode(body) if "base64" in options else unquote_to_bytes(body)
+        return Media(mime_type or kind, data, name=name)
+    if not url.startswith(("https://", "http://")):
+        return None
+    return Media(mimetypes.guess_type(urlsplit(url).path)[0] or kind, url=url, name=name)
+
+
+def _data(data: object, kind: str, name: str = "") -> Media | None:
+    if isinstance(data, str):
+        data = b64decode(data, altchars=b"-_" if set(data) & {"-", "_"} else None)
+    return Media(kind, data, name=name) if isinstance(data, bytes) and kind else None
+
+
+def _source(part: Mapping[str, Any], kind: str) -> Media | None:
+    """Return an image or a file: of Anthropic in `source`, of Bedrock by its format."""
+    inner = object_or_empty(part.get(kind)) or part
+    source, name = object_or_empty(inner.get("source")), text_or_empty(inner.get("name") or inner.get("title"))
+    if "bytes" in source:
+        ending = text_or_empty(inner.get("format"))
+        mime_type = f"image/{ending}" if kind == "image" else mimetypes.guess_type(f"file.{ending}")[0] or "text/plain"
+        return _data(source["bytes"], mime_type, name)
+    if source.get("type") == "url":
+        return media_at(source.get("url"), "image/jpeg" if kind == "image" else "application/pdf", name)
+    return _data(source.get("data"), text_or_empty(source.get("media_type")), name)
+
+
+def _image(part: Mapping[str, Any]) -> Media | None:
+    held = part.get("image_url")
+    return media_at(object_or_empty(held).get("url") if is_object(held) else held, "image/jpeg")
+
+
+def _file(part: Mapping[str, Any]) -> Media | None:
+    held = object_or_empty(part.get("file")) or part
+    link = held.get("file_data") or held.get("file_url") or held.get("document_url")
+    return media_at(link, "application/pdf", text_or_empty(held.get("filename") or held.get("document_name")))
+
+
+def _sound(part: Mapping[str, Any]) -> Media | None:
+    held = object_or_empty(part.get("input_audio"))
+    return _data(held.get("data"), {"mp3": "audio/mpeg", "wav": "audio/wav"}.get(text_or_empty(held.get("format")), ""))
+
+
+def _blob(part: Mapping[str, Any]) -> Media | None:
+    held = object_or_empty(part.get("inlineData") or part.get("inline_data"))
+    names = [held.get("mimeType") or held.get("mime_type"), held.get("displayName") or held.get("display_name")]
+    return _data(held.get("data"), text_or_empty(names[0]), text_or_empty(names[1]))
+
+
+_MEDIA: Mapping[str, _Reader] = {
+    "image": lambda part: _source(part, "image"),
+    "document": lambda part: _source(part, "document"),
+    **dict.fromkeys(("image_url", "input_image"), _image),
+    **dict.fromkeys(("input_file", "file", "document_url"), _file),
+    "input_audio": _sound,
+    **dict.fromkeys(("inlineData", "inline_data"), _blob),
+}

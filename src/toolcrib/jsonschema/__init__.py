@@ -1,0 +1,88 @@
+"""JSON schemas of other parties, and for providers: one visitor, references, composition, bounds, shapes.
+
+Nothing here knows a tool, a signature or a provider. The checker of values needs an extra, and is a module of its own:
+`toolcrib.jsonschema.checker`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.jsonschema._composition import as_one
+    from toolcrib.jsonschema._references import arguments_schema, with_definitions
+    from toolcrib.jsonschema._repair import satisfiable
+    from toolcrib.jsonschema._shape import PYTHON_TYPES, describe_shape
+    from toolcrib.jsonschema._shown import shown_arguments
+    from toolcrib.jsonschema._visitor import (
+        ABOUT,
+        CHOICES,
+        HOLDERS,
+        alternatives,
+        children,
+        definitions_in,
+        kind_of,
+        kinds_of,
+        properties_of,
+        ref_of,
+        rewrite,
+        subschemas,
+        values_of,
+        wrapped,
+    )
+    from toolcrib.jsonschema._walk import SchemaWalk, check_nesting, check_size, written_out
+    from toolcrib.jsonschema._words import PROSE, brief, described, in_prose, path_of, schema_texts, type_words
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._composition": "as_one",
+            "._references": "arguments_schema with_definitions",
+            "._repair": "satisfiable",
+            "._shape": "PYTHON_TYPES describe_shape",
+            "._shown": "shown_arguments",
+            "._visitor": (
+                "ABOUT CHOICES HOLDERS alternatives children definitions_in kind_of kinds_of properties_of "
+                "ref_of rewrite subschemas values_of wrapped"
+            ),
+            "._walk": "SchemaWalk check_nesting check_size written_out",
+            "._words": "PROSE brief described in_prose path_of schema_texts type_words",
+        },
+    )
+
+__all__ = [
+    "ABOUT",
+    "CHOICES",
+    "HOLDERS",
+    "PROSE",
+    "PYTHON_TYPES",
+    "SchemaWalk",
+    "alternatives",
+    "arguments_schema",
+    "as_one",
+    "brief",
+    "check_nesting",
+    "check_size",
+    "children",
+    "definitions_in",
+    "describe_shape",
+    "described",
+    "in_prose",
+    "kind_of",
+    "kinds_of",
+    "path_of",
+    "properties_of",
+    "ref_of",
+    "rewrite",
+    "satisfiable",
+    "schema_texts",
+    "shown_arguments",
+    "subschemas",
+    "type_words",
+    "values_of",
+    "with_definitions",
+    "wrapped",
+    "written_out",
+]

@@ -1,0 +1,56 @@
+"""Base of the adapters of other frameworks: members, calls, answers, gates, media and usage.
+
+An adapter keeps what is the framework's own: the shapes of its calls, of what it asks, and of what its model is given.
+No framework is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.serving.frameworks._answers import answer_of, answered, is_as_seen, request_in, request_payload
+    from toolcrib.serving.frameworks._guarded import GuardedTools
+    from toolcrib.serving.frameworks._media import MediaForms, media_at
+    from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided
+    from toolcrib.serving.frameworks._runs import FrameworkRuns, OpenFrameworkRun, RecentValues
+    from toolcrib.serving.frameworks._tools import Answer, FrameworkTools
+    from toolcrib.serving.frameworks._usage import CountedRequest, UsageNames, record_usage
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._answers": "answer_of answered is_as_seen request_in request_payload",
+            "._guarded": "GuardedTools",
+            "._media": "MediaForms media_at",
+            "._members": "AgentTools FrameworkMember gates_lost provided",
+            "._runs": "FrameworkRuns OpenFrameworkRun RecentValues",
+            "._tools": "Answer FrameworkTools",
+            "._usage": "CountedRequest UsageNames record_usage",
+        },
+    )
+
+__all__ = [
+    "AgentTools",
+    "Answer",
+    "CountedRequest",
+    "FrameworkMember",
+    "FrameworkRuns",
+    "FrameworkTools",
+    "GuardedTools",
+    "MediaForms",
+    "OpenFrameworkRun",
+    "RecentValues",
+    "UsageNames",
+    "answer_of",
+    "answered",
+    "gates_lost",
+    "is_as_seen",
+    "media_at",
+    "provided",
+    "record_usage",
+    "request_in",
+    "request_payload",
+]

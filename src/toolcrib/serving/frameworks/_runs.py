@@ -1,0 +1,117 @@
+"""Runs of agents of another framework, and where their suspended calls are kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+
+from toolcrib.approvals import MemorySuspendedCalls, SuspendedCallStore, suspended_calls_beside
+from toolcrib.calls import ApprovalRequest, Grant, Suspended, outcome_from_dict
+from toolcrib.pipeline import Run, run_for
+
+__all__ = ["FrameworkRuns", "OpenFrameworkRun", "RecentValues"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_MOST = 1_000
+"""Values that are kept of each kind, such as runs and admitted calls."""
+
+OpenFrameworkRun: TypeAlias = Callable[[Any], Run]
+"""Opens the run that the calls of one run of an agent belong to, given the framework's own context."""
+
+
+class RecentValues(OrderedDict[K, V]):
+    """Values by their keys; of too many, the oldest are forgotten."""
+
+    def keep(self, key: K, value: V) -> V | None:
+        """Keep a value, and return the one that is forgotten for it, if any."""
+        self[key] = value
+        return self.popitem(last=False)[1] if len(self) > _MOST else None
+
+
+class FrameworkRuns:
+    """The runs of agents of one framework, each opened when its first call comes, and where suspended calls are kept.
+
+    Args:
+        entry: Which way the calls come, for the record.
+        run: The run of all calls, or a function that opens one for each run of an agent; without it, the run of the
+            tool that the agent runs in, or a new one for each run of an agent.
+        suspended: Where suspended calls are kept; when None, beside the approval store of their run, or in memory.
+    """
+
+    def __init__(self, entry: str, run: Run | OpenFrameworkRun | None, suspended: SuspendedCallStore | None) -> None:
+        self.entry = entry
+        self._given, self._suspended = run, suspended
+        self._memory = MemorySuspendedCalls()
+        self._opened: RecentValues[Hashable, tuple[Run, object]] = RecentValues()
+        self._stores: RecentValues[int, tuple[object, SuspendedCallStore]] = RecentValues()
+        self._given_answers: RecentValues[str, Grant] = RecentValues()
+
+    def find(
+        self,
+        key: Hashable,
+        context: Any,
+        *,
+        run_id: str = "",
+        deps: Any = None,
+        provide: Mapping[Any, Any] = MappingProxyType({}),
+        **defaults: Any,
+    ) -> Run:
+        """Return the run of the calls of one run of an agent.
+
+        Args:
+            key: What only this run of the agent has.
+            context: The framework's context, for the host's function; it is kept as long as the run.
+            run_id: The id of a new run: the framework's own, where it has one.
+            deps: The run's `deps` where the host's run has none.
+            provide: More that the run provides for these calls.
+            defaults: Other options, such as `conversation_id`, where the run has none.
+        """
+        known = self._opened.get(key)
+        if known is None:
+            given = self._given(context) if callable(self._given) else self._given
+            own = {} if deps is None or (given is not None and given.deps is not None) else {"deps": deps}
+            known = run_for(given, self.entry, run_id=run_id, **own), context
+            self._opened.keep(key, known)
+        self._opened.move_to_end(key)
+        run = known[0]
+        lacking = {name for name in defaults if getattr(run if hasattr(run, name) else run.channel, name) is None}
+        options = {name: value for name, value in defaults.items() if value and name in lacking}
+        if provide:
+            options["provide"] = {**run.provide, **provide}
+        return run.view(**options) if options else run
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a run itself may ask for approval: by its features and gates, or by its `deps`."""
+        given = self._given
+        if isinstance(given, Run):
+            return bool(given.features or given.gates) or given.has_asking_deps
+        return given is not None
+
+    def give(self, request: ApprovalRequest, grant: Grant) -> None:
+        """Keep the answer to a request until the framework makes its call again."""
+        self._given_answers.keep(request.id, grant)
+
+    def answer_to(self, request: ApprovalRequest) -> Grant | None:
+        """Return the answer that was given to a request in this process."""
+        return self._given_answers.get(request.id)
+
+    def store_of(self, run: Run) -> SuspendedCallStore:
+        """Return where the suspended calls of a run are kept."""
+        if self._suspended is not None or run.approvals is None:
+            return self._suspended or self._memory
+        known = self._stores.get(id(run.approvals))
+        if known is None:
+            known = run.approvals, suspended_calls_beside(run.approvals)
+            self._stores.keep(id(run.approvals), known)
+        return known[1]
+
+    async def find_request(self, request_id: str, run: Run) -> tuple[str, Suspended] | None:
+        """Return the suspended call that waits for a request, with the key that it is kept under."""
+        kept = await self.store_of(run).find_request(run.principal or "", request_id)
+        suspended = None if kept is None else outcome_from_dict(kept.state)
+        return (kept.key, suspended) if kept is not None and isinstance(suspended, Suspended) else None

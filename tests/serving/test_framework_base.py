@@ -1,0 +1,110 @@
+"""What the adapters of all frameworks share: answers, lost calls, guarded tools, content and counts."""
+
+from typing import Any
+
+import pytest
+
+from toolcrib.calls import ApprovalRequest, Completed, Grant, Media, Suspended, ToolCall, render
+from toolcrib.errors import ApprovalError
+from toolcrib.pipeline import Pipeline, Run
+from toolcrib.serving import GuardPolicy
+from toolcrib.serving.frameworks import (
+    FrameworkRuns,
+    FrameworkTools,
+    GuardedTools,
+    MediaForms,
+    UsageNames,
+    answered,
+    request_in,
+    request_payload,
+)
+from toolcrib.tools import Tool, ez_tool
+
+OSLO, ROME = [ToolCall("book", {"city": city}, f"c {city}") for city in ("Oslo", "Rome")]
+
+
+@ez_tool(requires_approval=True)
+async def book(city: str) -> str:
+    """Book a room."""
+    return f"booked {city}"
+
+
+async def asked(call: ToolCall) -> ApprovalRequest:
+    """Return what a person is asked about a call."""
+    waiting = await Pipeline([book]).run(call, Run())
+    assert isinstance(waiting, Suspended)
+    return waiting.request
+
+
+async def test_an_answer_is_for_what_it_is_meant_for() -> None:
+    oslo, rome = await asked(OSLO), await asked(ROME)
+    grant = rome.grant("ann")
+
+    found = [*answered([("first", oslo), ("second", rome)], [grant])]
+
+    assert found == [("second", grant)]
+    with pytest.raises(ApprovalError):
+        [*answered([("first", oslo)], [grant])]
+
+
+async def test_a_request_is_found_in_what_carries_it() -> None:
+    request = await asked(OSLO)
+
+    assert request_in({"other": 1, **request_payload(request)}) == request
+    assert [request_in(payload) for payload in ({}, None, {"toolcrib": 1})] == [None] * 3
+
+
+@pytest.mark.parametrize("counts", [True, False])
+async def test_an_answer_to_a_lost_call_is_asked_for_when_the_call_waits(counts: bool) -> None:
+    inside = FrameworkTools([book], FrameworkRuns("test", None, None))
+
+    def lost(request: ApprovalRequest) -> Grant | None:
+        return request.grant("ann") if counts else None
+
+    outcome = await inside.call(OSLO, Run(), lost=lost)
+
+    assert isinstance(outcome, Completed if counts else Suspended)
+
+
+def test_a_tool_is_guarded_once_and_one_that_cannot_be_is_refused_until_it_is_left() -> None:
+    guarded = GuardedTools("test", GuardPolicy(approve=True, leave=["search"]), None)
+    made: list[Tool[..., Any]] = []
+
+    def member() -> Tool[..., Any]:
+        made.append(book)
+        return book
+
+    first, again = [guarded.guard("book", book, member) for _ in range(2)]
+
+    assert first is again is guarded.find("book")
+    assert (len(made), first.may_ask("book"), guarded.find("other")) == (1, True, None)
+    guarded.refuse("search")
+    with pytest.raises(ValueError, match=r"`web` cannot be guarded: .*leave=\['web'\]"):
+        guarded.refuse("web")
+
+
+def test_the_options_of_a_run_that_has_none_are_the_frameworks() -> None:
+    runs = FrameworkRuns("test", Run(principal="ann"), None)
+
+    run = runs.find("key", None, principal="ben", conversation_id="c1", provide={str: "theirs"})
+
+    assert (run.principal, run.channel.conversation_id, run.provide[str]) == ("ann", "c1", "theirs")
+
+
+def test_parts_of_a_result_are_the_frameworks_content() -> None:
+    forms = MediaForms(text=str.upper, kinds={"image": lambda media: "image", "": lambda media: "file"})
+    linked = MediaForms(text=str, kinds=forms.kinds, links={"": lambda media: str(media.url)})
+    link = Media("image/png", url="https://example.com/a.png")
+
+    assert [forms.of(part) for part in ("a", Media("image/png", b"x"), Media("a/b", b"x"))] == ["A", "image", "file"]
+    assert (forms.of(link), linked.of(link)) == ("image", "https://example.com/a.png")
+    assert forms.contents(render(Completed("t", "c", "text"))) == ["TEXT"]
+
+
+def test_counts_are_read_by_the_frameworks_names() -> None:
+    names = UsageNames("read cached", "written", "about.cached", reasoning="absent")
+
+    request = names.request("r1", {"read": 3, "cached": 2, "written": None, "about": {"cached": 2}}, "m")
+
+    assert (request.input_tokens, request.output_tokens, request.cached_tokens) == (5, None, 2)
+    assert (request.reasoning_tokens, request.cache_written_tokens, request.model) == (None, None, "m")

@@ -1,0 +1,54 @@
+"""Event loop whose time passes only while nothing is to be done: a pause takes no time, and a busy machine takes none.
+
+For tests of deadlines, in which what is in time and what is late has to be the same on any machine. Nothing of such a
+test may happen in a thread or in another process: the loop does not wait for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
+
+__all__ = ["VirtualTimeLoop", "in_virtual_time"]
+
+P = ParamSpec("P")
+
+
+class _Selector(selectors.SelectSelector):
+    """Moves the time of its loop on by the seconds for which the loop would wait."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            return super().select(None)
+        found = super().select(0)
+        if not found:
+            self.now += max(0.0, timeout)
+        return found
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop with a time of its own."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        """Return the seconds that have passed on this loop."""
+        return self._virtual.now
+
+
+def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Have a test run on an event loop with a time of its own."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run
