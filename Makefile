@@ -38,6 +38,8 @@ BENCH_PYTHON = $(or $(shell for python in python3.12 $(wildcard $(HOME)/.pyenv/v
 LOCKED := pyproject.toml constraints.txt
 # MCP servers and clients from npm, which the tests talk to. One folder for every VENV.
 NPM := tests/npm/node_modules/.installed
+# A block of code on the site has 84 columns in a window of 1280 pixels.
+FORMAT_DOCS = $(BIN)/ruff format --isolated --preview --line-length 84 --target-version py311 README.md docs
 AXE := docsite/node_modules/.installed
 UV = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
@@ -89,6 +91,7 @@ check: lint $(NPM) packages ## run all there is: format, lint, types, import row
 
 lint: $(VENV)/.dev ## the part of check that runs no test
 	$(BIN)/ruff format --check .
+	$(FORMAT_DOCS) --check
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/mypy --no-error-summary
@@ -183,6 +186,7 @@ coverage: $(VENV)/.dev $(NPM) ## run the tests and report the branches that none
 fmt: $(VENV)/.dev ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
+	$(FORMAT_DOCS)
 
 api: $(VENV)/.dev ## record the public names and signatures in tests/public_api.txt
 	$(BIN)/python -m tests.public_api

@@ -15,6 +15,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus, urlsplit
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -33,6 +34,20 @@ PAGES = {
     "references": "reference/",
     "reference": "reference/toolcrib.pipeline/",
     "example": "examples/support/",
+}
+# What somebody from another library types, and the page that has it: the first that the search shows.
+SEARCHED = {
+    "standing grant": "saying-yes-less-often/",
+    "human in the loop": "approvals/",
+    "interrupt": "approvals/",
+    "structured output": "session/",
+    "agent loop": "session/",
+    "guardrails": "gates/",
+    "MCP gateway": "gateway/",
+    "code mode": "code/",
+    "durable": "durable-agents/",
+    "prompt injection": "provenance/",
+    "LangGraph": "langchain/",
 }
 
 
@@ -87,19 +102,23 @@ def look(site: Path, pictures: Path) -> list[str]:
                         problems.append(f"{place}: {one['id']}: {one['help']}: {json.dumps(nodes)}")
                 outside = {url for url in requested if not url.startswith((address, "data:", "blob:"))}
                 problems += [f"({width}, {scheme}): it asked {url}" for url in sorted(outside)]
-                problems += searched(page, address, width)
                 context.close()
+        problems += searched(browser.new_page(viewport={"width": WIDTHS["desk"], "height": 900}), address)
     return problems
 
 
-def searched(page: Page, address: str, width: str) -> list[str]:
-    """Return that the search finds nothing, if so."""
-    page.goto(f"{address}?q=standing+grant", wait_until="networkidle")
-    if width == "desk":
+def searched(page: Page, address: str) -> list[str]:
+    """Return the words for which the search does not show their page first."""
+    problems: list[str] = []
+    for words, path in SEARCHED.items():
+        page.goto(f"{address}?q={quote_plus(words)}", wait_until="networkidle")
         page.get_by_placeholder("Search").click()
-    page.locator(".md-search-result__link").first.wait_for(state="attached", timeout=60_000)
-    text = page.locator(".md-search-result__list").text_content() or ""
-    return [] if "grant" in text.lower() else ["the search does not find a standing grant"]
+        first = page.locator(".md-search-result__link").first
+        first.wait_for(state="attached", timeout=60_000)
+        found = urlsplit(first.get_attribute("href") or "").path.lstrip("/")
+        if found != path:
+            problems.append(f"the search for `{words}` shows /{found} first, and not /{path}")
+    return problems
 
 
 if __name__ == "__main__":

@@ -88,3 +88,10 @@ def test_actions_of_workflows_are_pinned_to_a_commit() -> None:
     loose = {action for action, at in used if not re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", at)}
     assert len(used) > 10
     assert loose == {"pypa/gh-action-pypi-publish"}  # whose page says to follow this branch
+
+
+def test_what_a_version_changed_is_read_in_minutes() -> None:
+    """A merge that takes both sides of the file brings back what was folded."""
+    newest = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1]
+
+    assert len(newest.split()) < 2_000, "fold it: what a user gains, changes, and no longer meets"

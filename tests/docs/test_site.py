@@ -27,6 +27,13 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert len(shown) == len(set(shown))
 
 
+def test_every_page_has_words_that_the_search_finds_it_by() -> None:
+    tagged = re.compile(r"---\n(.+\n)*tags: \[.+\]\n---\n")
+    pages = [path.name for path in DOCS.glob("*.md") if not tagged.match(path.read_text("utf-8"))]
+
+    assert pages == [], "write in the front matter what people from elsewhere look for"
+
+
 @pytest.mark.parametrize("page", [*manual_pages(), *framework_pages()], ids=lambda page: page.name)
 def test_page_with_await_outside_of_a_function_says_first_how_to_run_it(page: Page) -> None:
     lines = page.path.read_text(encoding="utf-8").splitlines()
