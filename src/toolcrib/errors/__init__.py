@@ -33,6 +33,7 @@ from toolcrib.errors._calls import (
     exception_of,
     message_of,
     register_signal,
+    signal_of_newer_form,
 )
 from toolcrib.errors._code import CodeError, SandboxError, SandboxLost, SandboxUnavailable
 from toolcrib.errors._code import PausedProgramError as PausedProgramError
@@ -140,6 +141,7 @@ __all__ = [
     "message_of",
     "nearest",
     "register_signal",
+    "signal_of_newer_form",
 ]
 
 for _class in [item for item in globals().values() if isinstance(item, type)]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import cast
 
 from toolcrib.errors._base import ToolcribError
+from toolcrib.errors._turns import NewerForm
 
 __all__ = [
     "CallStateError",
@@ -24,7 +27,13 @@ __all__ = [
     "exception_of",
     "message_of",
     "register_signal",
+    "signal_of_newer_form",
 ]
+
+signal_of_newer_form: ContextVar[Callable[[NewerForm], BaseException] | None] = ContextVar(
+    "toolcrib_signal_of_newer_form", default=None
+)
+"""The signal of an engine that leaves a call with a newer form to another process; None where there is none."""
 
 _signals: tuple[type[BaseException], ...] = (
     *(asyncio.CancelledError, KeyboardInterrupt, GeneratorExit),
@@ -138,9 +147,12 @@ def exception_of(error: BaseException) -> Exception:
 
     Raises:
         BaseException: The error itself, where it is to end more than the call: a cancellation, Ctrl-C, the close of a
-            generator, or a signal of an engine (see `register_signal`).
+            generator, or a signal of an engine (see `register_signal`), also in the place of a `NewerForm`.
     """
     if isinstance(error, Exception):
+        signal = signal_of_newer_form.get()
+        if signal is not None and isinstance(error, NewerForm):
+            raise signal(error) from error
         return error
     if isinstance(error, _signals) or (
         isinstance(error, BaseExceptionGroup)
@@ -158,7 +170,7 @@ def message_of(error: BaseException) -> str:
     """Return an exception's message, also when its class makes none."""
     try:
         text = str(error)
-    except Exception as broken:  # the exception is the user's class, and so is its __str__
+    except (Exception, SystemExit) as broken:  # the exception is the user's class, and so is its __str__
         return f"{type(error).__name__}, whose message cannot be shown ({type(broken).__name__})"
     return text or type(error).__name__
 

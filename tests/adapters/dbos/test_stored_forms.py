@@ -17,6 +17,7 @@ from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._program import DurableProgram
 from toolcrib.adapters.dbos._program_journal import program_run
 from toolcrib.calls import FORM_VERSIONS, ApprovalRequest, Completed
+from toolcrib.credentials._settings import Endpoints, OAuthClient, Token
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import ContextItem, ContextQueue, Turn
 
@@ -84,7 +85,15 @@ async def left_by(engine: Engine) -> str | None:
     return why[0]
 
 
-NEWER = "waits for a worker that has a newer version of toolcrib, since the stored {} is of version 2"
+def make_newer(patch: pytest.MonkeyPatch, form: str) -> None:
+    """Write a form in the version after the one that is written here, as a newer process does."""
+    patch.setitem(FORM_VERSIONS, form, FORM_VERSIONS[form] + 1)
+
+
+def waits_for_newer(form: str) -> str:
+    """Return why work waits that holds a form which was made newer."""
+    version = FORM_VERSIONS[form]
+    return f"waits for a worker that has a newer version of toolcrib, since the stored {form} is of version {version}"
 
 
 @pytest.mark.parametrize(("kind", "form"), [("turn", "TurnWork"), ("turn", "Turn"), ("program", "ProgramWork")])
@@ -94,14 +103,14 @@ async def test_work_that_a_newer_process_enqueued_waits_for_a_newer_worker(
     work = Work(kind, Step(count))
     async with engine_of(file, work.worker, worker_id="old") as engine:
         with monkeypatch.context() as newer:
-            newer.setitem(FORM_VERSIONS, form, 2)
+            make_newer(newer, form)
             work_id = await work.put(delay=0.2)
         left = await left_by(engine)
-    monkeypatch.setitem(FORM_VERSIONS, form, 2)
+    make_newer(monkeypatch, form)
     async with engine_of(file, work.worker, worker_id="new") as engine:
         outcome = await outcome_of(work, engine, work_id)
 
-    assert (left, outcome) == (NEWER.format(form), "completed" if kind == "turn" else True)
+    assert (left, outcome) == (waits_for_newer(form), "completed" if kind == "turn" else True)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +132,7 @@ async def test_what_a_newer_worker_paused_is_resumed_by_a_newer_worker(
 
     work = Work(kind, Step(settle, cents=5))
     with monkeypatch.context() as newer:
-        newer.setitem(FORM_VERSIONS, form, 2)
+        make_newer(newer, form)
         async with engine_of(file, work.worker, worker_id="new_1") as engine:
             work_id = await work.put()
             await work.asked(engine, work_id)
@@ -131,11 +140,11 @@ async def test_what_a_newer_worker_paused_is_resumed_by_a_newer_worker(
         await engine.client.approvals.answer((await engine.client.approvals.list())[0].request.grant("ann"))
         left = await left_by(engine)
         before = list(paid)
-    monkeypatch.setitem(FORM_VERSIONS, form, 2)
+    make_newer(monkeypatch, form)
     async with engine_of(file, work.worker, worker_id="new_2") as engine:
         outcome = await outcome_of(work, engine, work_id)
 
-    assert (left, before) == (NEWER.format(form), [])
+    assert (left, before) == (waits_for_newer(form), [])
     assert (outcome, paid) == ("completed" if kind == "turn" else True, [5])
 
 
@@ -148,15 +157,17 @@ async def test_what_a_newer_process_answered_is_used_by_a_newer_worker(
 ) -> None:
     work = Work(kind, Step(pay, cents=5))
     with monkeypatch.context() as newer:
-        newer.setitem(FORM_VERSIONS, form, 2)
+        make_newer(newer, form)
         async with engine_of(file, work.worker, worker_id="new_1", answers=600.0) as engine:
             work_id = await work.put()
             asked = await work.asked(engine, work_id)
-            await engine.client.approvals.answer(asked.grant("ann"))
+            # a grant without bounds is written as in version 1
+            answer = asked.always("ann", uses=9) if form == "Grant" else asked.grant("ann")
+            await engine.client.approvals.answer(answer)
     async with engine_of(file, work.worker, worker_id="old") as engine:
         made = await continue_approved(engine.client, engine.client.approvals)
         waiting = list_work(engine.client, state="waiting")
-    monkeypatch.setitem(FORM_VERSIONS, form, 2)
+    make_newer(monkeypatch, form)
     async with engine_of(file, work.worker, worker_id="new_2") as engine:
         outcome = await outcome_of(work, engine, work_id)
 
@@ -173,19 +184,19 @@ async def test_a_call_that_a_newer_standing_grant_may_allow_waits_for_a_newer_wo
     async with engine_of(file, work.worker, worker_id="old") as engine:
         await engine.client.approvals.put(request)
         with monkeypatch.context() as newer:
-            newer.setitem(FORM_VERSIONS, "Grant", 2)
-            await engine.client.approvals.answer(request.always("ann"))
+            make_newer(newer, "Grant")
+            await engine.client.approvals.answer(request.always("ann", uses=9))
         work_id = await work.put()
         left = await left_by(engine)
         asked = [entry.request.id for entry in await engine.client.approvals.list() if entry.answer is None]
-    monkeypatch.setitem(FORM_VERSIONS, "Grant", 2)
+    make_newer(monkeypatch, "Grant")
     async with engine_of(file, work.worker, worker_id="new") as engine:
         if kind == "turn":
             outcome = await outcome_of(work, engine, work_id)
         else:  # the journal of a program has a call before its gates are asked
             outcome = (await work.asked(engine, work_id)).in_doubt
 
-    assert (left, asked) == (NEWER.format("Grant"), [])
+    assert (left, asked) == (waits_for_newer("Grant"), [])
     assert outcome == ("completed" if kind == "turn" else True)
 
 
@@ -203,18 +214,18 @@ async def test_a_turn_that_a_newer_worker_began_goes_on_with_a_newer_worker(
 
     agent = durable(slow)
     with monkeypatch.context() as newer:
-        newer.setitem(FORM_VERSIONS, form, 2)
+        make_newer(newer, form)
         async with engine_of(file, agent, worker_id="new_1", grace=0.0) as engine:
             handle = await agent.put(Turn(slow))
             await begun.wait()
     may_end.set()
     async with engine_of(file, agent, worker_id="old") as engine:
         left = await left_by(engine)
-    monkeypatch.setitem(FORM_VERSIONS, form, 2)
+    make_newer(monkeypatch, form)
     async with engine_of(file, agent, worker_id="new_2") as engine:
         outcome = await handle.outcome()
 
-    assert left == NEWER.format(form)
+    assert left == waits_for_newer(form)
     assert outcome == Completed("slow", handle.id, "done")
 
 
@@ -223,7 +234,7 @@ async def test_a_turn_waits_for_a_worker_that_reads_what_its_agent_remembers(
 ) -> None:
     agent = durable(note)
     with monkeypatch.context() as newer:
-        newer.setitem(FORM_VERSIONS, "AgentContext", 2)
+        make_newer(newer, "AgentContext")
         async with engine_of(file, agent, worker_id="new_1") as engine:
             await (await agent.put(Turn(note))).outcome()
     again = durable(note, queue=agent.queue)
@@ -232,9 +243,38 @@ async def test_a_turn_waits_for_a_worker_that_reads_what_its_agent_remembers(
             connection.execute(sa.update(tables.contexts).values(agent=again.name, version=3))
         handle = await again.put(Turn(note))
         left = await left_by(engine)
-    monkeypatch.setitem(FORM_VERSIONS, "AgentContext", 2)
+    make_newer(monkeypatch, "AgentContext")
     async with engine_of(file, again, worker_id="new_2") as engine:
         outcome = await again.handle(handle.id).outcome()
 
-    assert left == NEWER.format("AgentContext")
+    assert left == waits_for_newer("AgentContext")
     assert outcome == Completed("note", handle.id, 1)
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
+@pytest.mark.parametrize("place", ["gate", "body"])
+async def test_a_call_whose_credentials_are_in_a_newer_form_waits_for_a_newer_worker(
+    file: str, monkeypatch: pytest.MonkeyPatch, kind: str, place: str
+) -> None:
+    endpoints = Endpoints("https://auth.test", "https://auth.test/a", "https://auth.test/t")
+    with monkeypatch.context() as newer:
+        make_newer(newer, "Token")
+        stored = Token("a", "r", 0.0, endpoints, OAuthClient("toolcrib")).to_dict()
+
+    def asks(arguments: Any, ctx: Any) -> bool:
+        return place == "gate" and not Token.from_dict(stored)
+
+    @ez_tool(requires_approval=asks, idempotent=True)
+    async def mailbox() -> str:
+        return Token.from_dict(stored).access
+
+    work = Work(kind, Step(mailbox))
+    async with engine_of(file, work.worker, worker_id="old") as engine:
+        work_id = await work.put()
+        left = await left_by(engine)
+    make_newer(monkeypatch, "Token")
+    async with engine_of(file, work.worker, worker_id="new") as engine:
+        outcome = await outcome_of(work, engine, work_id)
+
+    assert left == waits_for_newer("Token")
+    assert outcome == ("completed" if kind == "turn" else True)

@@ -19,7 +19,7 @@ from toolcrib.adapters.dbos._client import TIMEOUT, Client
 from toolcrib.adapters.dbos._engine import WorkTimeoutError, current_engine
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.database import is_outage
-from toolcrib.errors import NewerForm, register_signal
+from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
 __all__ = ["UnknownHereError", "holding", "readable", "require_held", "step", "unless_cancelled", "workflow"]
 
@@ -72,6 +72,7 @@ async def _run_here(body: Body[R], data: dict[str, Any]) -> R:
     engine, task = current_engine(), asyncio.current_task()
     if not engine.takes_work:
         raise asyncio.CancelledError
+    token = signal_of_newer_form.set(lambda error: UnknownHereError(_newer_version(error)))
     try:
         return await body(data)
     except (UnknownHereError, NewerForm) as error:
@@ -82,6 +83,8 @@ async def _run_here(body: Body[R], data: dict[str, Any]) -> R:
         if is_outage(error) or (task is not None and task.cancelling()):
             raise asyncio.CancelledError from error
         raise
+    finally:
+        signal_of_newer_form.reset(token)
 
 
 async def readable(ask: Callable[[], Awaitable[R]]) -> R:
