@@ -84,10 +84,12 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
         assert [version.store for version in found] == [
             "approvals",
             "journals",
+            "grant uses",
             "suspended calls",
             "events",
             "words",
             "results",
+            "usage",
             "work",
             "program requests",
             "dbos",
