@@ -22,7 +22,7 @@ BUY = ["buy", '{"item": "tea", "price": 3}']
 
 def test_yes(tools: str) -> None:
     with terminal("call", tools, *BUY) as screen:
-        screen.wait_for("approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool: ")
+        screen.wait_for("approve? [y]es, [n]o, [e]dit the arguments, [a]lways for this tool, [w]ithin bounds")
         assert 'buy needs approval\n  item = "tea"\n  price = 3.0\n' in screen.text
 
         screen.type("y")
