@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import numbers
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -44,6 +44,8 @@ Tables: TypeAlias = Callable[[Any], Any]
 
 _REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it serialises
 _ONLY_FACTS: dict[str, Any] = {**_REDACT, WITH_MEDIA: deque[Media](maxlen=0)}  # of media, which are kept nowhere
+_TEXT = frozenset({str})
+_WITHOUT_KEYS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})  # types of most parts of results
 _NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
 _written = json_writer(allow_nan=False)
 
@@ -158,12 +160,19 @@ def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[st
 
 def _has_other_keys(value: Any) -> bool:
     """Return whether keys that are no text are in a value, at any depth: another one may be the same in JSON."""
+    parts: Iterable[Any]
     if isinstance(value, dict):
         named = cast("dict[Any, Any]", value)
-        return any(type(key) is not str for key in named) or any(map(_has_other_keys, named.values()))
-    if isinstance(value, list | tuple):
-        return any(map(_has_other_keys, cast("list[Any]", value)))
-    return _has_parts(value) and any(map(_has_other_keys, _parts_of(value).values()))
+        if not _TEXT.issuperset(map(type, named)):
+            return True
+        parts = named.values()
+    elif isinstance(value, list | tuple):
+        parts = cast("list[Any]", value)
+    else:
+        parts = _parts_of(value).values() if _has_parts(value) else ()
+    if _WITHOUT_KEYS.issuperset(map(type, parts)):
+        return False
+    return any(_has_other_keys(part) for part in parts if type(part) not in _WITHOUT_KEYS)
 
 
 def _with_valid_keys(value: Any) -> Any:
