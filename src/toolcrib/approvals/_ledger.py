@@ -612,9 +612,10 @@ def _count_use(ledger: Ledger, grant: Grant | None, request: ApprovalRequest) ->
     """Count a call that begins by a standing grant; raises ApprovalError where that covers no more of them."""
     if grant is None or not grant.is_limited or grant.request_id is None:
         return
-    if why := _used_up(ledger, grant, request):
+    use = ledger.grant_use(grant.request_id)
+    if why := grant.limit_reached(request, use):
         raise ApprovalError(request.tool, f"{why}. Ask again")
-    ledger.write_grant_use(grant.request_id, grant.used_by(request, ledger.grant_use(grant.request_id)))
+    ledger.write_grant_use(grant.request_id, grant.used_by(request, use))
 
 
 def _same(one: Grant | Denial | None, other: Grant | Denial) -> bool:

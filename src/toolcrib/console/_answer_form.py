@@ -127,9 +127,9 @@ def _always(request: ApprovalRequest, sent: Mapping[str, Any], by: str, message:
     scope, uses = _scope(request, sent), sent.get("uses")
     if uses is not None and (isinstance(uses, bool) or not isinstance(uses, int) or uses < 1):
         raise AnswerError("uses", ["It is a number of calls, 1 or more, or null for any number."])
-    total, typed = _total(sent), _typed_bounds(sent) if scope == "within" else {}
+    total, typed = _total(sent), _typed_bounds(sent) if scope == "within" else None
     try:
-        bounds = typed_bounds(request, dict.fromkeys(request.arguments, "") | typed) if scope == "within" else None
+        bounds = None if typed is None else typed_bounds(request, typed)
         limits: dict[str, Any] = {"within": bounds, "uses": uses, "total": total}
         return request.always(by, scope=scope, expires=_expiry(sent), message=message, **limits)
     except ValueError as error:

@@ -63,13 +63,16 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
         TargetError: The file cannot be read, or an entry is wrong: the error names the server, the field and the mend.
     """
     document, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
-    options, servers, apis = _parts(path, document, texts)
-    several = len(_servers_in(path, document)) + len(_apis_in(path, document)) > 1
+    options = _options(path, document)
+    servers, apis = _entries(path, document, texts)
+    several = len(servers) + len(apis) > 1
     vault = Vault(_credential_place(path, document, texts))
 
     def members() -> Iterator[Toolset]:
         for place, entry in (servers | apis).items():
             prefix = f"{_NOT_A_NAME.sub('_', place.server)}_" if several else ""
+            if entry.disabled or not getattr(entry, "enabled", True):
+                continue
             if isinstance(entry, ApiEntry):
                 yield api_toolset(place, entry, prefix, vault)
             elif entry.is_sse and several and not entry.toolcrib.required:
@@ -100,40 +103,49 @@ def read_gateway(path: Path, environment: Mapping[str, str] | None = None) -> Ga
         TargetError: The file cannot be read, or an option is wrong: the error names the field and the mend.
     """
     document, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
-    _, servers, apis = _parts(path, document)
+    options = _options(path, document, texts)
+    servers, apis = _entries(path, document)
     signed = [entry.toolcrib.credentials for entry in servers.values()]
     signed += [given for api in apis.values() for given in api.toolcrib.credentials.values()]
     is_kept = any(given is not None and given.is_kept for given in signed)
     return GatewayFile(
-        read_part(FilePlace(path), GatewayOptions, document.get("toolcrib", {}), "toolcrib.", texts),
+        options,
         _credential_place(path, document, texts) if is_kept else None,
         frozenset(place.server for place, entry in servers.items() if not entry.toolcrib.record),
         frozenset(place.server for place, entry in servers.items() if not entry.toolcrib.telemetry),
     )
 
 
-def _parts(
+def _options(path: Path, document: Mapping[str, Any], texts: FileTexts | None = None) -> GatewayOptions:
+    """Return a file's own section; without `texts` as it is written."""
+    return read_part(FilePlace(path), GatewayOptions, document.get("toolcrib", {}), "toolcrib.", texts)
+
+
+def _entries(
     path: Path, document: Mapping[str, Any], texts: FileTexts | None = None
-) -> tuple[GatewayOptions, dict[FilePlace, ServerEntry], dict[FilePlace, ApiEntry]]:
-    """Return a file's own section as it is written, and its servers and APIs; where `texts` are given, those in use."""
-    given: Any = document.get("toolcrib", {})
-    options = read_part(FilePlace(path), GatewayOptions, given, "toolcrib.")
-    defaults: Any = given.get("defaults") or {}
+) -> tuple[dict[FilePlace, ServerEntry], dict[FilePlace, ApiEntry]]:
+    """Return the servers and APIs of a file, whose own section is in order; those that are off as they are written."""
+    defaults: Any = document.get("toolcrib", {}).get("defaults") or {}
     servers, apis = _servers_in(path, document), _apis_in(path, document)
     if same := servers.keys() & apis.keys():
         raise FilePlace(path, min(same), "API").wrong("openapi", "a server has the same name; give one another")
 
     def read(kind: str, model: Any, section: type[BaseModel], entries: Mapping[str, Any]) -> dict[FilePlace, Any]:
-        found: dict[FilePlace, Any] = {}
-        for name, entry in entries.items():
-            place, said = FilePlace(path, name, kind), _with_defaults(entry, defaults, section)
-            read = read_part(place, model, said)
-            is_off = read.disabled or not getattr(read, "enabled", True)
-            if texts is None or not is_off:
-                found[place] = read if texts is None else read_part(place, model, said, texts=texts)
-        return found
+        places = {FilePlace(path, name, kind): entry for name, entry in entries.items()}
+        return {
+            place: read_part(
+                place, model, _with_defaults(entry, defaults, section), texts=None if _is_off(entry) else texts
+            )
+            for place, entry in places.items()
+        }
 
-    return options, read("server", ServerEntry, ServerSection, servers), read("API", ApiEntry, ApiSection, apis)
+    return read("server", ServerEntry, ServerSection, servers), read("API", ApiEntry, ApiSection, apis)
+
+
+def _is_off(entry: Any) -> bool:
+    """Return whether a server or an API is switched off."""
+    given = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    return given.get("disabled") is True or given.get("enabled") is False
 
 
 def _credential_place(path: Path, document: Mapping[str, Any], texts: FileTexts) -> CredentialPlace:
