@@ -146,7 +146,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate("counts of a paused program's run", _RUNS, "if before and not run.calls:", "if False:", _OF_RESUME),
     Gate("bound of what is kept of results", _REPLAY, "return self._size > _JOURNAL_CHARS", "return False", _OF_RESUME),
     # --- the answers
-    Gate("answer to nothing", "approvals/_ledger.py", "    if not found:\n", "    if False:\n", _OF_RESUME),
+    Gate("answer to nothing", "approvals/_fit.py", "    if not found:\n", "    if False:\n", _OF_RESUME),
     Gate(
         "answer that does not fit",
         _PAUSED,

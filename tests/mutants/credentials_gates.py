@@ -61,7 +61,7 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "no standing grant for consents",
-        "approvals/_ledger.py",
+        "approvals/_fit.py",
         "if request.consent is not None and (grant.standing or grant.override_args is not None):",
         "if False:",
         _OF_PIPELINE,

@@ -126,7 +126,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "result that is typed for a call in doubt only",
-        "approvals/_ledger.py",
+        "approvals/_fit.py",
         "if grant.done is not None and not request.in_doubt:",
         "if False:",
         ("tests/pipeline/test_recover.py",),
@@ -406,7 +406,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "standing answer to a turn in doubt",
-        "approvals/_ledger.py",
+        "approvals/_fit.py",
         "    if request.in_doubt and grant.standing:\n",
         "    if False:\n",
         ("tests/pipeline/test_recover.py", "tests/adapters/dbos/test_console.py"),

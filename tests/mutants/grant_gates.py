@@ -39,14 +39,14 @@ GRANT_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "the fit of a grant within bounds",
-        _LEDGER,
+        "approvals/_fit.py",
         'if grant.scope == "within" and (why :=',
         "if False and (why :=",
         _OF_BOUNDS,
     ),
     Gate(
         "values of others in a grant within bounds",
-        _LEDGER,
+        "approvals/_fit.py",
         'each.get("mark") in grant.values for each',
         "True for each",
         _OF_BOUNDS,

@@ -325,7 +325,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     # --- what was approved
     Gate(
         "what a tool was said to be when it was approved",
-        "approvals/_ledger.py",
+        "approvals/_fit.py",
         "if grant.definition is not None and grant.definition != request.definition:",
         "if False:",
         _OF_HOSTILE,

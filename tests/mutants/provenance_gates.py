@@ -44,7 +44,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a standing grant for the tool does not answer for values of others",
-        "approvals/_ledger.py",
+        "approvals/_fit.py",
         '    if request.origins and grant.scope in ("tool", "within") and grant.request_id != request.id:\n',
         "    if False:\n",
         _PIPELINE,
@@ -226,14 +226,14 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a standing grant for values is for no other values",
-        "approvals/_ledger.py",
+        "approvals/_fit.py",
         '    if not all(each.get("mark") and each["mark"] in grant.values for each in request.origins):\n',
         "    if False:\n",
         _GRANTS,
     ),
     Gate(
         "a standing grant for values does not answer for more than these",
-        "approvals/_ledger.py",
+        "approvals/_fit.py",
         "    if not request.values_alone:\n",
         "    if False:\n",
         _GRANTS,

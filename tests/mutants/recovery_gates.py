@@ -602,10 +602,16 @@ RECOVERY_GATES: tuple[Gate, ...] = (
         'if result.action == "accept" and',
         ("tests/adapters/mcp_server/test_elicit.py",),
     ),
-    Gate("principal of a grant", _LEDGER, "if not _serves(grant, request.principal):", "if False:", _OF_APPROVALS),
+    Gate(
+        "principal of a grant",
+        "approvals/_fit.py",
+        "if not _serves(grant, request.principal):",
+        "if False:",
+        _OF_APPROVALS,
+    ),
     Gate(
         "definition of the tool in a grant",
-        _LEDGER,
+        "approvals/_fit.py",
         "if grant.definition is not None and grant.definition != request.definition:",
         "if False:",
         ("tests/pipeline/test_approve.py", "tests/approvals"),

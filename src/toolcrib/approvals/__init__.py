@@ -13,7 +13,8 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
     from toolcrib.approvals._executions import Execution, ExecutionState
-    from toolcrib.approvals._ledger import EVERYBODY, ApprovalEntry, is_answer_to, meant_by, misfit
+    from toolcrib.approvals._fit import EVERYBODY, is_answer_to, meant_by, misfit
+    from toolcrib.approvals._ledger import ApprovalEntry
     from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
     from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
     from toolcrib.approvals._policy import (
@@ -64,7 +65,8 @@ else:
             "._used_answers": "used_answers",
             "._answers": "answered_fields field_choices field_value typed_bounds",
             "._executions": "Execution ExecutionState",
-            "._ledger": "EVERYBODY ApprovalEntry is_answer_to meant_by misfit",
+            "._fit": "EVERYBODY is_answer_to meant_by misfit",
+            "._ledger": "ApprovalEntry",
             "._ledger_store": "LedgerStore MemoryApprovalStore",
             "._pins": "TOOL_PIN_TABLES PinEntry PinKind ToolPins",
             "._policy": (

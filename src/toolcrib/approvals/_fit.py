@@ -1,0 +1,104 @@
+"""Fit of answers: which request a grant or a denial is meant for, and why a grant does not fit one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TypeVar
+
+from toolcrib.approvals._people import people_of
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
+from toolcrib.errors import ApprovalError
+
+__all__ = ["EVERYBODY", "expiry_problem", "is_answer_to", "meant_by", "misfit"]
+
+T = TypeVar("T")
+
+EVERYBODY = "*"
+"""The principal of a standing grant that serves all of them."""
+
+
+def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -> str:
+    """Return why a grant does not fit a request, in words for a person; empty when it fits."""
+    if grant.tool != request.tool:
+        return f"it was given for `{grant.tool}`"
+    if why := expiry_problem(grant, at or now()):
+        return why
+    if not _serves(grant, request.principal):
+        given, asked = (principal or "no principal" for principal in (grant.principal, request.principal))
+        return f"it was given on behalf of {given}, and this call is of {asked}"
+    if grant.definition is not None and grant.definition != request.definition:
+        return _other_definition(grant.definition, request.definition or "")
+    if request.consent is not None and (grant.standing or grant.override_args is not None):
+        return "the principal's consent is needed, which is for one call as it is"
+    if request.in_doubt and grant.standing:
+        return "it was not given for a call in doubt, which may have been done; answer its own request"
+    if grant.scope == "values" and grant.request_id != request.id and (why := _other_values(grant, request)):
+        return why
+    if request.origins and grant.scope in ("tool", "within") and grant.request_id != request.id:
+        known = grant.scope == "within" and all(each.get("mark") in grant.values for each in request.origins)
+        if not known:
+            return "it was given for the tool, and not for values that others wrote; answer the call's own request"
+    if grant.scope == "within" and (why := grant.limit_reached(request, GrantUse())):
+        return why
+    if grant.done is not None and not request.in_doubt:
+        return "it says what the call came to, and the call is not in doubt: it was not executed"
+    if grant.done is None and len(people_of(grant.approver, *grant.also)) < request.approvers:
+        return f"it needs {request.approvers} approvers, each of whom approves it as it is"
+    if grant.scope == "once" and grant.call_id != request.call_id:
+        return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
+    is_bound = grant.scope in ("once", "arguments")
+    if is_bound and grant.override_args is None and grant.digest != request.digest:
+        shown = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
+        return f"the arguments changed after it was given; they are now {shown or 'none'}. Ask again"
+    return ""
+
+
+def expiry_problem(grant: Grant, at: datetime) -> str:
+    """Return that a grant has expired at a time, in words for a person; empty where it has not."""
+    until = grant.expires_at
+    return "" if until is None or until > at else f"it expired at {until.isoformat(timespec='seconds')}; ask again"
+
+
+def _other_definition(given: str, now: str) -> str:
+    """Return why a grant for one definition does not fit another; the server's identity follows the tool's."""
+    if given.partition("@")[2] != now.partition("@")[2]:
+        return "the server or object behind the tool is another one than that it was given for. Ask again"
+    return "the tool has changed after it was given: what it takes, or says that it does, is something else. Ask again"
+
+
+def _other_values(grant: Grant, request: ApprovalRequest) -> str:
+    """Return why a grant for values does not answer a later request."""
+    if not request.values_alone:
+        return "it was given for values of others, and the call needs approval for more than these"
+    if not all(each.get("mark") and each["mark"] in grant.values for each in request.origins):
+        return "it was given for other values, or for values that come from elsewhere"
+    return ""
+
+
+def is_answer_to(answer: Grant | Denial, request: ApprovalRequest) -> bool:
+    """Return whether an answer is meant for a request: it names the request or its call, or names neither and fits."""
+    if answer.request_id is not None:
+        return answer.request_id == request.id
+    if answer.call_id is not None:
+        return answer.call_id == request.call_id
+    if isinstance(answer, Grant):
+        return answer.standing and not misfit(answer, request)
+    return answer.tool == request.tool
+
+
+def meant_by(answer: Grant | Denial, asked: Iterable[tuple[T, ApprovalRequest]]) -> list[T]:
+    """Return what an answer is meant for, of what is asked, each with its request.
+
+    Raises:
+        ApprovalError: It is meant for nothing of it.
+    """
+    found = [one for one, request in asked if is_answer_to(answer, request)]
+    if not found:
+        raise ApprovalError(answer.tool, f"no call that waits is meant by it ({answer.request_id or answer.call_id})")
+    return found
+
+
+def _serves(grant: Grant, principal: str | None) -> bool:
+    """Return whether a grant is for a principal; one for a single call is bound to that call in any case."""
+    return grant.principal in (principal, EVERYBODY) or (grant.principal is None and not grant.standing)
