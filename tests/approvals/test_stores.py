@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from toolcrib.approvals import (
     SqliteApprovalStore,
     WrappedApprovalStore,
 )
-from toolcrib.calls import ApprovalRequest, Denial, Failed, Grant, Suspended, ToolCall
+from toolcrib.calls import ApprovalRequest, Bound, Denial, Failed, Grant, GrantUse, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import ez_tool
@@ -785,3 +786,36 @@ async def test_a_call_that_asks_something_else_has_a_request_of_its_own(store: S
     found = await store.take(asked("ask_2", **{"conversation_id": "c1", "run_id": "run_2", **other}))
 
     assert found is None
+
+
+async def test_a_grant_that_counts_its_calls_covers_no_more_of_them(store: Store) -> None:
+    first = asked()
+    grant = first.always("ann", within={"cents": Bound.between(high=9)}, uses=4, total=("cents", 20))
+    await store.put(first)
+    await store.answer(grant)
+    later = [asked(f"ask_{n}", call_id=f"call_{n}", digest=f"d{n}", arguments={"cents": n}) for n in (8, 7, 6, 2)]
+
+    begun = list[int]()
+    for request in (first, *later):
+        if await store.take(request) == grant:
+            await store.begin(request, grant)
+            begun.append(request.arguments["cents"])
+
+    assert begun == [5, 8, 7]  # 6 and 2 would be more than 20 in all
+    assert await store.grant_use(grant) == GrantUse(3, Decimal(20))
+    with pytest.raises(ApprovalError, match="would come to 22 in all"):
+        await store.begin(later[-1], grant)
+    assert await store.revoke(grant)
+
+
+async def test_of_calls_that_begin_at_once_a_grant_covers_as_many_as_it_says(store: Store) -> None:
+    first = asked()
+    grant = first.always("ann", within={"cents": Bound.any()}, uses=3)
+    await store.put(first)
+    await store.answer(grant)
+    requests = [first, *(asked(f"ask_{n}", call_id=f"call_{n}", digest=f"d{n}") for n in range(2, 9))]
+
+    ended = await asyncio.gather(*(store.begin(request, grant) for request in requests), return_exceptions=True)
+
+    assert sum(outcome is None for outcome in ended) == 3
+    assert sum(isinstance(outcome, ApprovalError) for outcome in ended) == 5
