@@ -20,7 +20,8 @@ __all__ = ["ASKING", "AskingCalls", "call_asked_for"]
 ASKING = "asking"
 """The kind of open calls whose client comes back with a state."""
 
-_TURNS = 5  # of the event loop in which a tool may ask for more, so that it goes out in one reply
+_QUIET_SECONDS = 0.03  # after a question: what a tool asks within them goes out in the same reply
+_MAX_CHANGES = 50  # of a call, until its reply goes out though it asks for more
 _GIVES_WAY = 0.1  # of the time that a call may wait: from then on it ends for a later one of its principal
 
 
@@ -135,7 +136,11 @@ def _meta_of(asked: Mapping[str, types.InputRequest]) -> dict[str, Any] | None:
 
 
 async def _let_run(call: OpenCall) -> None:
-    for _ in range(_TURNS):
+    """Wait until a call has ended, or has asked nothing for a moment."""
+    for _ in range(_MAX_CHANGES):
         if call.state == "ended":
             return
-        await asyncio.sleep(0)
+        try:
+            await asyncio.wait_for(call.changed.wait(), _QUIET_SECONDS)
+        except TimeoutError:
+            return
