@@ -44,15 +44,17 @@ def work_page(work: Any, more: Mapping[str, Any]) -> str:
 
 def printed_result(work: Any, more: Mapping[str, Any]) -> str:
     """Return what ended work printed, if it is a program, and its value, in lines."""
-    printed = str((more.get("result") or {}).get("output") or "") if work.kind == "program" else ""
+    program: Mapping[str, Any] = more.get("result") or {}
+    printed = str(program.get("output") or "") if work.kind == "program" else ""
     value = value_of(work, more)
     return "".join(f"{text.rstrip()}\n" for text in (printed, "" if value is None else result_text(value)) if text)
 
 
 def value_of(work: Any, more: Mapping[str, Any]) -> Any:
     """Return what a program returned; what a turn gave, a value or the list of several; None before it has ended."""
+    program: Mapping[str, Any] = more.get("result") or {}
     if work.kind == "program":
-        return (more.get("result") or {}).get("return_value")
+        return program.get("return_value")
     output = more.get("output")
     if not isinstance(output, Mapping):
         return None

@@ -229,10 +229,10 @@ def _parts(client: Client, work_id: str) -> list[tuple[WorkflowStatus, Work]]:
     """Return the workflows of a piece of work, the first one first, each with the work as it tells it."""
     given = _found(client, work_id)
     status = client.find(_first(given)) or given
-    parts = [(status, *_works(client, [status]))]
+    parts = [(status, _works(client, [status])[0])]
     while parts[-1][1].state == _CONTINUED:
         status = _found(client, _after(status))
-        parts.append((status, *_works(client, [status])))
+        parts.append((status, _works(client, [status])[0]))
     return parts
 
 
