@@ -61,6 +61,7 @@ def list_workflows(
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = 50,
+    start: Annotated[int, typer.Option("--start", metavar="N", min=0, help="Leave out the latest N.")] = 0,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,7 +70,7 @@ def list_workflows(
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
             raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
-        found = module.list_work(client, state=state, queue=queue, limit=limit)
+        found = module.list_work(client, state=state, queue=queue, limit=limit, start=start)
     if as_json:
         print_json([work.to_dict() for work in found])
     elif found:

@@ -50,6 +50,22 @@ async def test_a_turn_that_waited_is_one_piece_of_work_under_one_id(tmp_path: Pa
     assert more["output"]["outcome"]["kind"] == "completed"
 
 
+async def test_the_list_is_read_in_pages_that_leave_out_nothing(tmp_path: Path) -> None:
+    agent = durable(pay, count)
+
+    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+        asked = await agent.put(Turn(pay, kwargs={"cents": 3}))
+        delayed = [await agent.put(Turn(count), delay=3600) for _ in range(3)]
+        outcome = await asked.outcome()
+        assert isinstance(outcome, Suspended)
+        await agent.approve(outcome.request)
+        await asked.outcome(through=True)
+        pages = [list_work(engine.client, limit=2, start=start) for start in (0, 2, 4)]
+
+    assert [len(page) for page in pages] == [2, 2, 0]
+    assert {work.id for page in pages for work in page} == {asked.id, *(handle.id for handle in delayed)}
+
+
 async def test_a_program_that_waited_is_one_piece_of_work_as_well(tmp_path: Path) -> None:
     queue = Queue("admin", polling=QUICK)
     toolkit = DurableToolkit(Toolkit([pay]), queue, name="admin")

@@ -99,12 +99,18 @@ class Work:
         return {name: getattr(self, name) for name in Work.__slots__}
 
 
-def list_work(client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Work]:
-    """Return work, the latest first; what has gone on after a pause is as late as that."""
-    page = limit if state is None else _PAGE
+def list_work(
+    client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+) -> list[Work]:
+    """Return work, the latest first; what has gone on after a pause is as late as that.
+
+    Args:
+        start: How many are left out before the first.
+    """
+    page = _PAGE if state is not None or start else limit
     latest = (work for work in _latest(client, state, queue, page) if work.state != _CONTINUED)
     found = (work for work in latest if state in (None, work.state))
-    return list(islice(found, limit))
+    return list(islice(found, start, start + limit))
 
 
 def _latest(client: Client, state: str | None, queue: str | None, page: int) -> Iterator[Work]:
