@@ -806,7 +806,7 @@ class Desk:
     def queues(self) -> list[Any]:
         return [{"name": "mail", "waiting": 1, "running": 0, "oldest_at": time.time() - 60}]
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Any]:
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
         mine = "cancelled" if "t1" in self.done else "waiting"
         about = {"kind": "turn", "what": "support: refund", "queue": "mail", "worker": "w1", "attempts": 2}
         one = {**about, "id": "t1", "state": mine, "created_at": time.time() - 60, "error": None}
@@ -859,8 +859,35 @@ class Paused(Desk):
 
     asked: tuple[str, ...] = ()
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Any]:
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
         return [{**one, "kind": "program", "state": "paused", "waits_for": self.asked} for one in super().works()]
+
+
+@dataclass
+class Crowd(Desk):
+    """A thousand turns that wait for a person."""
+
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
+        (one,) = super().works()
+        ids = range(1_000)[start : start + limit]
+        return [{**one, "state": "paused", "id": f"t{n}", "what": f"number {n}", "waits_for": (f"a{n}",)} for n in ids]
+
+
+def test_a_thousand_pieces_of_work_are_turned_over_to_the_last(path: Path, visit: Callable[..., Page]) -> None:
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), Crowd())
+    with serve_app(app) as port:
+        page = visit(f"http://127.0.0.1:{port}/#/work")
+        view = page.get_by_role("region", name="Durable work")
+        expect(view.get_by_text("number 0", exact=True)).to_be_visible()
+        expect(view.get_by_role("button", name="Newer")).to_have_count(0)
+        for first in range(50, 1_000, 50):
+            view.get_by_role("button", name="Older").click()
+            expect(view.get_by_text(f"number {first}", exact=True)).to_be_visible()
+        expect(view.get_by_text("number 999", exact=True)).to_be_visible()
+        expect(view.get_by_role("button", name="Older")).to_have_count(0)
+        view.get_by_role("button", name="Newer").click()
+
+        expect(view.get_by_text("number 900", exact=True)).to_be_visible()
 
 
 def test_a_program_is_shown_with_every_request_that_it_waits_for(path: Path, visit: Callable[..., Page]) -> None:

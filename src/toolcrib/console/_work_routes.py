@@ -84,9 +84,9 @@ class WorkRoutes:
         start, limit = number(request, "start") or 0, min(number(request, "limit") or 50, _MAX_ROWS)
 
         def read() -> dict[str, Any]:
-            found = work.works(state, queue, limit, start)
+            found = work.works(state, queue, limit + 1, start)
             about = {"workers": work.workers(), "queues": work.queues(), "states": list(work.states)}
-            return {**about, "work": found, "more": len(found) == limit}
+            return {**about, "work": found[:limit], "more": len(found) > limit}
 
         return JsonReply(await asyncio.to_thread(read))
 
