@@ -30,16 +30,16 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt
 from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
-from toolcrib.pipeline._compiled_tool import CompiledTool
+from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import failure, stored_error
 from toolcrib.pipeline._gates import ask_gates, decide, gates_of, reasons_for, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 
 __all__ = [
-    "admit_at_once",
     "ids_of",
     "load_call",
+    "pass_at_once",
     "pass_edited",
     "pass_gates",
     "pass_more",
@@ -47,6 +47,27 @@ __all__ = [
     "recover_in_doubt",
     "restored_call",
 ]
+
+
+def pass_at_once(call: LiveCall, *, read: bool = False) -> Outcome | None:
+    """Admit a call that no gate is asked about, or return the outcome where its arguments do not fit.
+
+    A call with a gate stays `received`: `pass_gates` asks it.
+
+    Args:
+        call: The call, `received`.
+        read: The arguments were read before.
+    """
+    gates = gates_of(call)
+    if not gates.is_empty or call.approval.reasons or call.run.durability.store is not None:
+        return None
+    if call.plan.wants_ctx or call.run.wants_ctx:
+        call.enter()
+    refused = _read(call, gates, read=read)
+    if refused is not None:
+        return call.close(refused)
+    call.admit(gated=gates.read_host_arguments)
+    return None
 
 
 async def pass_gates(
@@ -59,52 +80,42 @@ async def pass_gates(
         read: The arguments were read before.
         ask: Ask for approval too.
     """
-    plan, run = call.plan, call.run
-    refused: Outcome | None = None
-    try:
-        gates = gates_of(call)
-        _enter(call)
+    gates, refused = gates_of(call), None
+    with call:
+        if call.plan.wants_ctx or call.run.wants_ctx:
+            call.enter()
         if gates.before:
             refused = await ask_gates(call, gates.before)
+            if refused is not None and call.trace is not None:
+                call.trace.received(call.shown_mismatch(), came=describe_arrival(call))
         if refused is None:
-            try:
-                if not read:
-                    call.read(gated=gates.read_host_arguments)
-            except (InvalidArguments, SchemaError) as error:
-                refused = failure(plan, call.id, run, error)
-            if call.trace is not None and refused is None:
-                _note_arrival(call.trace, call)
-        if refused is not None and call.trace is not None:
-            call.trace.received(call.shown_mismatch(), came=describe_arrival(call))
+            refused = _read(call, gates, read=read)
         if refused is None and gates.after:
             with call.activate():
                 refused = await ask_gates(call, gates.after)
-        if refused is None and ask and (gates.approve or call.approval.reasons or run.durability.store is not None):
+        has_reasons = gates.approve or call.approval.reasons or call.run.durability.store is not None
+        if refused is None and ask and has_reasons:
             refused = await approve(call, grant)
-    except BaseException as error:  # quicker than `with call:`, on the way of every call
-        call.close_cancelled()
-        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
-    if refused is None and call.state == "received":
-        call.admit(gated=gates.read_host_arguments)
-        return None
     return _admitted(call, refused)
 
 
-def admit_at_once(call: LiveCall) -> bool:
-    """Admit a call that was read and of which no sink hears, where no gate is asked about it; return whether it is."""
-    gates, store = gates_of(call), call.run.durability.store
-    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:
-        return False
-    _enter(call)
-    call.admit(gated=gates.read_host_arguments)
-    return True
-
-
-def _enter(call: LiveCall) -> None:
-    """Make the context of a call, where its gates or its tool are given one."""
-    run = call.run
-    if call.plan.wants_ctx or run.deps is not None or run.provide or run.gate_steps:
-        call.enter()
+def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
+    """Read the arguments of a call and emit its arrival; return the outcome where they do not fit."""
+    try:
+        try:
+            if not read:
+                call.read(gated=gates.read_host_arguments)
+        except (InvalidArguments, SchemaError) as error:
+            refused = failure(call.plan, call.id, call.run, error)
+            if call.trace is not None:
+                call.trace.received(call.shown_mismatch(), came=describe_arrival(call))
+            return refused
+        if call.trace is not None:
+            _note_arrival(call.trace, call)
+    except BaseException as error:  # quicker than `with call:`, on the way of every call
+        call.close_cancelled()
+        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+    return None
 
 
 async def pass_edited(call: LiveCall) -> Outcome | None:

@@ -21,11 +21,12 @@ from toolcrib.calls import (
     Outcome,
     Suspended,
     ToolCall,
+    charge_time,
     jsonable,
     lenient,
     versioned,
 )
-from toolcrib.errors import CallStateError, SchemaError, message_of
+from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments, SchemaError, message_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
@@ -44,7 +45,7 @@ _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
 
 
 class LiveCall:
-    """The call itself. What most calls do not need is a default of the class: one is made for every request.
+    """The call itself: one is made for every request.
 
     Attributes:
         trace: Emits the call's events; None when there is no sink.
@@ -54,24 +55,28 @@ class LiveCall:
         extra_hooks: Decision hooks that were given for this call alone.
     """
 
-    ctx: RunContext[Any] | None = None
-    args: Arguments = NOT_READ
-    state: CallState = "received"
-    begun: bool = False
-    value: Any = None
-    error: Exception | None = None
-    outcome: Outcome | None = None
-    notes: tuple[calls.DecisionNote, ...] = ()
-    approval: Approval = NOT_ASKED
-    history: History = NO_HISTORY
-    execution: Execution = NOT_BEGUN
-    extra_hooks: tuple[HookSet, ...] = ()
+    __slots__ = (
+        "approval", "args", "begun", "ctx", "error", "execution", "extra_hooks", "history", "notes", "outcome", "plan",
+        "received", "run", "state", "trace", "value",
+    )  # fmt: skip
 
     def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: record.Trace | None = None) -> None:
         self.received = received
         self.plan = plan
         self.run = run
         self.trace = trace
+        self.ctx: RunContext[Any] | None = None
+        self.args: Arguments = NOT_READ
+        self.state: CallState = "received"
+        self.begun = False
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.outcome: Outcome | None = None
+        self.notes: tuple[calls.DecisionNote, ...] = ()
+        self.approval: Approval = NOT_ASKED
+        self.history: History = NO_HISTORY
+        self.execution: Execution = NOT_BEGUN
+        self.extra_hooks: tuple[HookSet, ...] = ()
 
     # --- what it is
 
@@ -283,14 +288,31 @@ class LiveCall:
     # --- its arguments
 
     def read(self, *, gated: bool = True) -> None:
-        """Read the arguments as they came; raises what `CompiledTool.read` does.
+        """Read the arguments as they came.
 
         Args:
-            gated: Whether a gate looks at a host's own.
+            gated: Whether a gate looks at a host's own: they are left as they are where nothing does.
+
+        Raises:
+            InvalidArguments: They do not fit.
+            SchemaError: The tool has no schema to check a model's arguments against.
         """
-        received, plan, is_host = self.received, self.plan, self.received.origin == "host"
-        unread = is_host and not gated and self.trace is None and self.run.durability.journal is None
-        self.args = Arguments(plan, received.arguments, plan.read(received, by_reference=unread), is_host, unread)
+        received, plan = self.received, self.plan
+        raw, spec = received.arguments, plan.spec
+        if received.fault:
+            text = calls.fault_text(received.fault, raw, quoted=not spec.has_secrets)
+            raise InvalidArguments(plan.name, (FieldProblem("", text),))
+        if received.origin == "model":
+            values = spec.read(raw) if charge_time.get() is None else calls.charged(spec.read, raw)
+            self.args = Arguments(plan, raw, values)
+            return
+        unread = not gated and self.trace is None and self.run.durability.journal is None
+        if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
+            values = plan.tool.bind((), spec.arguments(spec.validate_json(raw)))
+        else:
+            values = plan.tool.bind((), raw)
+            values = values if unread else plan.validated(values)
+        self.args = Arguments(plan, raw, values, is_host=True, is_unread=unread)
 
     def revise(self, arguments: Mapping[str, Any]) -> None:
         """Replace the arguments by edited ones, validated again.

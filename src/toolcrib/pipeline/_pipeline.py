@@ -20,9 +20,9 @@ from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Ou
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._admit import (
-    admit_at_once,
     ids_of,
     load_call,
+    pass_at_once,
     pass_edited,
     pass_gates,
     pass_more,
@@ -117,7 +117,10 @@ class Pipeline:
         if type(call) is ToolCall:
             made: Any = self._arrived(call, Run() if run is None else run)
             if type(made) is LiveCall:
-                made = await pass_gates(made, grant) or made
+                refused = pass_at_once(made)
+                if made.state == "received":
+                    refused = await pass_gates(made, grant)
+                made = made if refused is None else refused
         else:
             made = await self.admit(call, run, grant=grant)
         if type(made) is not LiveCall:
@@ -269,7 +272,8 @@ class Pipeline:
         if live.state == "received":
             if read:
                 live.trace = self._trace(live.received, live.run, live.plan)
-            return await pass_gates(live, grant, read=read) or live
+            refused = pass_at_once(live, read=read)
+            return refused or (await pass_gates(live, grant, read=read) if live.state == "received" else None) or live
         if arguments is not None:
             return await pass_edited(live) or live
         return live if hooks is None else await pass_more(live, hooks) or live
@@ -281,8 +285,10 @@ class Pipeline:
             Whether it is admitted; else it is as it was, and `admit` asks its gates.
         """
         live = _live(call)
-        is_heard = self._trace(live.received, live.run, live.plan) is not None
-        return live.state == "received" and not is_heard and admit_at_once(live)
+        if live.state == "received" and self._trace(live.received, live.run, live.plan) is None:
+            pass_at_once(live, read=True)
+            return live.state == "admitted"
+        return False
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.

@@ -150,7 +150,7 @@ class Run:
     __slots__ = (
         "_state", "approvals", "approver", "available", "begin_steps", "channel", "compiled_gates", "deliveries",
         "delivery_steps", "deps", "durability", "feature_parts", "features", "gate_steps", "gates", "id", "limits",
-        "principal", "provide", "sinks", "wrappers",
+        "principal", "provide", "sinks", "wants_ctx", "wrappers",
     )  # fmt: skip
     id: str
     deps: Any
@@ -168,6 +168,7 @@ class Run:
     durability: Durability
     compiled_gates: tuple[GateStep, ...] | None
     begin_steps: tuple[BeginStep, ...] | None
+    wants_ctx: bool
     wrappers: tuple[BodyWrapper, ...]
     gate_steps: tuple[GateStep, ...]
     delivery_steps: tuple[DeliveryStep, ...]
@@ -212,6 +213,7 @@ class Run:
         self.delivery_steps = delivery_steps("Run", deliveries) if deliveries else ()
         self.feature_parts = ()
         self.wrappers = ()
+        self.wants_ctx = deps is not None or bool(provide or self.gate_steps)
         has_begin_steps = gates or features or not (approvals is None and durability is DEFAULT_DURABILITY)
         self.begin_steps = None if has_begin_steps else ()
         has_gates = gates or features or not (deps is None and available is None and limits is None)
@@ -564,6 +566,7 @@ class RunView(_MadeRun):
         write(self, "_of", run.run)
         for name, value in _grouped(options, run.channel, run.durability).items():
             write(self, name, value)
+        write(self, "wants_ctx", self.deps is not None or bool(self.provide or self.gate_steps))
         if not _GATE_OPTIONS.isdisjoint(options):
             write(self, "compiled_gates", None)
         if not _BEGIN_OPTIONS.isdisjoint(options):
