@@ -180,7 +180,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "decision hooks",
         "pipeline/_gates.py",
-        "(*first, *plan.decisions())",
+        "(*first, *of_tool)",
         "tuple(first)",
     ),
     Gate(

@@ -108,15 +108,11 @@ class CompiledTool:
         self.has_wrappers = bool(self.wrappers)
         self.calls_body_directly = not self.streaming and not self.has_wrappers and self.execution is not None
         self.streams_through = self.streaming and not (self.buffered_post_hooks or self.has_wrappers)
-        self.set_steps(steps)
-
-    def set_steps(self, steps: tuple[GateStep, ...]) -> None:
-        """Set the gates of the tool itself."""
         self.steps = steps
         self.begin_gates = tuple(step for step in steps if step.begin is not None)
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
         self.wants_ctx = bool(
-            steps or self.streaming or self.entry.post or self.deliveries or self.entry.runners or self._injects()
+            steps or self.streaming or entry.post or self.deliveries or entry.runners or self._injects()
         )
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:

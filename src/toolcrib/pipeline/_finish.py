@@ -14,7 +14,7 @@ from toolcrib.errors import HookError, exception_of
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import described
+from toolcrib.pipeline._failures import described, tool_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -24,6 +24,7 @@ __all__ = [
     "apply_post",
     "apply_post_value",
     "completed_outcome",
+    "conclude",
     "context_of",
     "deliver",
     "deliver_reports",
@@ -157,6 +158,21 @@ def shown_limit(plan: CompiledTool, run: Run) -> int | None:
     """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
     whole = plan.shortener is not None and run.channel.reader.value_chars is not None
     return None if whole else plan.max_result_chars
+
+
+def conclude(call: LiveCall) -> Outcome:
+    """Return what an executed call came to, and close its record."""
+    if call.outcome is not None and call.state == "closed":
+        return call.outcome
+    plan, call_id, run = call.plan, call.received.id, call.run
+    if call.error is None:
+        most = plan.max_result_chars if plan.shortener is None else shown_limit(plan, run)
+        outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
+        if run.limits is not None and run.limits.requirements:
+            run.completed.add(plan.name)
+    else:
+        outcome = tool_failure(plan, call_id, run, call.error)
+    return call.close(outcome)
 
 
 async def completed_outcome(call: LiveCall, value: Any) -> Completed | Failed:

@@ -18,7 +18,7 @@ from toolcrib import tools as _tools
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
-from toolcrib.hooks import HookSet, ModelInput
+from toolcrib.hooks import GateStep, HookSet, ModelInput
 from toolcrib.pipeline._admit import (
     ids_of,
     load_call,
@@ -33,14 +33,14 @@ from toolcrib.pipeline._admit import (
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
-from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, tool_failure, unknown
+from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
 from toolcrib.pipeline._finish import (
     LateValues,
     apply_post,
     completed_outcome,
+    conclude,
     deliver_result,
     shorten,
-    shown_limit,
 )
 from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
@@ -95,6 +95,15 @@ class Pipeline:
         """Where the events of every call go."""
         return self._sinks
 
+    def sinks_for(self, run: Run) -> tuple[record.Sink, ...]:
+        """Return where the events of a run's calls go, with the log where that wants them."""
+        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
+        return (*sinks, record.LogSink()) if _logs_calls(logging.INFO) else sinks
+
+    def gates_for(self, entry: ToolEntry) -> tuple[GateStep, ...]:
+        """Return the gates of a tool, asked for once: a subclass that executes nothing may leave some out."""
+        return tool_steps(entry, self._hooks)
+
     def renewed(self) -> None:
         """Forget what is known of the tools: a source of the toolset has others now."""
         self._plans.clear()
@@ -130,7 +139,7 @@ class Pipeline:
             return outcome
         if made.plan.finish_is_async or made.run.delivery_steps or (made.run.approvals is not None and made.is_noted):
             return await self.finish(made)
-        return self._concluded(made)
+        return conclude(made)
 
     def run_sync(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
@@ -285,10 +294,8 @@ class Pipeline:
             Whether it is admitted; else it is as it was, and `admit` asks its gates.
         """
         live = _live(call)
-        if live.state == "received" and self._trace(live.received, live.run, live.plan) is None:
-            pass_at_once(live, read=True)
-            return live.state == "admitted"
-        return False
+        is_silent = live.state == "received" and not self.sinks_for(live.run)
+        return is_silent and pass_at_once(live, read=True) is None and live.state == "admitted"
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.
@@ -443,12 +450,12 @@ class Pipeline:
         if live.plan.shortener is not None and live.state == "executed" and live.error is None:
             with live:
                 live.update_execution(kept=await shorten(live))
-        return self._concluded(live)
+        return conclude(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.finishes_later or live.is_noted else self._concluded(live)
+        return None if live.finishes_later or live.is_noted else conclude(live)
 
     async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed | Failed:
         """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""
@@ -474,19 +481,9 @@ class Pipeline:
         if values and live.ctx is not None:
             live.ctx.provided = {**live.ctx.provided, **values}
 
-    def _concluded(self, call: LiveCall) -> Outcome:
-        """Return what an executed call came to, and close its record."""
-        if call.outcome is not None and call.state == "closed":
-            return call.outcome
-        plan, call_id, run = call.plan, call.received.id, call.run
-        if call.error is None:
-            most = plan.max_result_chars if plan.shortener is None else shown_limit(plan, run)
-            outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
-            if run.limits is not None and run.limits.requirements:
-                run.completed.add(plan.name)
-        else:
-            outcome = tool_failure(plan, call_id, run, call.error)
-        return call.close(outcome)
+    def conclude(self, call: Call) -> Outcome:
+        """Close an executed call with its result as it is: neither post hooks nor deliveries have it."""
+        return conclude(_live(call))
 
     # --- inside
 
@@ -513,18 +510,14 @@ class Pipeline:
         plan = self._plans.get(name)
         if plan is None and name in self.toolset:
             entry = self.toolset[name]
-            shortener, steps = shortener_of(entry, self.toolset), tool_steps(entry, self._hooks)
+            shortener, steps = shortener_of(entry, self.toolset), self.gates_for(entry)
             plan = CompiledTool(entry, self.toolset, self._hooks, self._executor, shortener, steps)
             self._plans[name] = plan
         return plan
 
     def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> record.Trace | None:
-        logs = _logs_calls(logging.INFO)
-        if not (logs or self._sinks or run.sinks):
-            return None
-        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
-        sinks = (*sinks, record.LogSink()) if logs else sinks
-        return record.Trace(call, run, sinks, "" if plan is None else plan.description)
+        sinks = self.sinks_for(run)
+        return record.Trace(call, run, sinks, "" if plan is None else plan.description) if sinks else None
 
 
 def is_call(made: Call | Outcome) -> TypeIs[Call]:
