@@ -14,34 +14,26 @@ from typing import Any, TypeAlias, overload
 from typing_extensions import TypeIs
 
 from toolcrib import record
-from toolcrib import tools as _tools
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
-from toolcrib.hooks import GateStep, HookSet, ModelInput
+from toolcrib.hooks import GateStep, HookSet
 from toolcrib.pipeline._admit import (
+    check_answer,
     ids_of,
-    load_call,
     pass_at_once,
     pass_edited,
     pass_gates,
     pass_more,
-    recheck_call,
-    recover_in_doubt,
+    recover_call,
+    refuse,
     restored_call,
 )
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
-from toolcrib.pipeline._finish import (
-    LateValues,
-    apply_post,
-    completed_outcome,
-    conclude,
-    deliver_result,
-    shorten,
-)
+from toolcrib.pipeline._finish import LateValues, completed_outcome, conclude, finish
 from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -198,7 +190,9 @@ class Pipeline:
                     ended_early = await execution_outcome(made)
             outcome = await self.finish(made) if ended_early is None else ended_early
         else:
-            late = LateValues(made, self.run, streaming=self._streams(made), plain=plain)
+            entry = made.entry if is_call(made) else self.toolset.entries.get(made.tool)
+            streams = entry is not None and entry.tool.is_streaming
+            late = LateValues(made, self.run, streaming=streams, plain=plain)
             async with aclosing(late.values()) as rest:
                 async for value in rest:
                     yield value if plain else Yielded(value)
@@ -207,11 +201,6 @@ class Pipeline:
             ended(outcome)
         else:
             yield outcome
-
-    def _streams(self, made: Call | Outcome) -> bool:
-        if isinstance(made, LiveCall):
-            return made.plan.streaming
-        return isinstance(made, Completed) and self.toolset[made.tool].tool.is_streaming
 
     # --- admit: steps 1 to 5
 
@@ -304,11 +293,11 @@ class Pipeline:
         """
         plan, received = self._plan(state["name"]), ToolCall(state["name"], state["arguments"], state["id"])
         if plan is None:
-            return _refused(run, received, None, unknown(self.toolset, received, run))
+            return refuse(run, received, None, unknown(self.toolset, received, run))
         try:
             return restored_call(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:
-            return _refused(run, received, None, invalid_arguments(plan.name, state["id"], error), plan.entry)
+            return refuse(run, received, None, invalid_arguments(plan.name, state["id"], error), plan.entry)
 
     async def recover(
         self,
@@ -349,16 +338,8 @@ class Pipeline:
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
         trace = self._trace(received, run, plan)
         if plan is None:
-            return _refused(run, received, trace, unknown(self.toolset, received, run))
-        if isinstance(state, ToolCall):
-            return await recover_in_doubt(LiveCall(state, plan, run, trace), grant, begun, used)
-        try:
-            call = load_call(plan, state, run)
-        except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
-            return _refused(run, received, trace, invalid_arguments(plan.name, call_id, error), plan.entry)
-        call.run, call.trace = run, trace
-        call.enter(dict(call.metadata))
-        return await recheck_call(call, grant)
+            return refuse(run, received, trace, unknown(self.toolset, received, run))
+        return await recover_call(LiveCall(received, plan, run, trace), state, grant, begun, used)
 
     def check_answer(self, name: str, answer: Grant | Denial | None) -> None:
         """Check that an answer is one, and the result that it gives about a call in doubt, if it gives one.
@@ -367,14 +348,7 @@ class Pipeline:
             InvalidOutput: It is not of the type that the tool of this name declares.
             TypeError: It is no answer.
         """
-        if not isinstance(answer, Grant | Denial | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(
-                f"the answer about `{name}` is {answer!r:.80}; give one to its request, as in "
-                "suspended.request.grant('ann') or suspended.request.deny('why', 'ann')"
-            )
-        plan = self._plan(name)
-        if plan is not None and isinstance(answer, Grant) and answer.done is not None:
-            _tools.checked_output(plan.tool, plan.name, answer.done.value)
+        check_answer(self._plan(name), name, answer)
 
     def explain(self, name: str, run: Run | None = None) -> str:
         """Return what stands between a call of a tool and its function, in order: a line for each gate and delivery.
@@ -438,24 +412,12 @@ class Pipeline:
         live = _live(call)
         if live.is_noted:
             await note_end(live)
-        failed: Outcome | None = None
-        if live.plan.buffered_post_hooks and live.state == "executed":
-            with live, live.activate():
-                failed = await apply_post(live)
-        if failed is None and live.state == "executed" and live.finishes_later:
-            with live, live.activate():
-                failed = await deliver_result(live)
-        if failed is not None:
-            return live.close(failed)
-        if live.plan.shortener is not None and live.state == "executed" and live.error is None:
-            with live:
-                live.update_execution(kept=await shorten(live))
-        return conclude(live)
+        return await finish(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.finishes_later or live.is_noted else conclude(live)
+        return None if live.waits_for_post_hooks or live.is_noted else conclude(live)
 
     async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed | Failed:
         """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""
@@ -492,7 +454,7 @@ class Pipeline:
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, run, plan) if self._sinks or run.sinks or _logs_calls(logging.INFO) else None
         if plan is None:
-            return _refused(run, call, trace, unknown(self.toolset, call, run))
+            return refuse(run, call, trace, unknown(self.toolset, call, run))
         return LiveCall(call, plan, run, trace)
 
     def wants_context(self, name: str) -> bool:
@@ -532,13 +494,3 @@ def _live(call: Call) -> LiveCall:
             f"{what}: give a ToolCall to `run` and `admit`, and to the other steps the call that `admit` returned"
         )
     return call
-
-
-def _refused(
-    run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
-) -> Failed:
-    """Return the outcome of what never came to be a call, have the run's features read it, and make its record."""
-    run.read(ModelInput("refusal", outcome.text(), request=request, entry=entry))
-    if trace is not None:
-        trace.ended(outcome)
-    return outcome
