@@ -180,7 +180,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "decision hooks",
         "pipeline/_gates.py",
-        "(*first, *plan.decisions())",
+        "(*first, *of_tool)",
         "tuple(first)",
     ),
     Gate(
@@ -325,8 +325,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approved arguments at the execution",
         "pipeline/_execute.py",
-        "    call.require_sealed(arguments)  # a `_call_tool_func` may have edited them\n",
-        "    pass\n",
+        "    if call.execution.seal is not None:  # a `_call_tool_func` may have edited them\n",
+        "    if False:\n",
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(
@@ -345,30 +345,30 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "validation of what is edited around the execution",
-        "pipeline/_live_call.py",
-        "            self.revise(arguments)\n            arguments = self.args.values\n",
-        "            pass\n",
+        "pipeline/_execute.py",
+        "        call.revise(arguments)\n        arguments = call.args.values\n",
+        "        pass\n",
         _OF_EXECUTIONS,
     ),
     Gate(
         "one execution of what is not idempotent",
-        "pipeline/_live_call.py",
+        "pipeline/_execute.py",
         "(execution.entered and once)",
         "False",
         _OF_EXECUTIONS,
     ),
     Gate(
         "no execution of a call that is over",
-        "pipeline/_live_call.py",
-        'if self.state != "executing" or (',
+        "pipeline/_execute.py",
+        'if call.state != "executing" or (',
         "if (",
         _OF_EXECUTIONS,
     ),
     Gate(
         "no execution again of what yielded a value",
-        "pipeline/_live_call.py",
-        "not self.plan.tool.options.idempotent or execution.gave_value",
-        "not self.plan.tool.options.idempotent",
+        "pipeline/_execute.py",
+        "not call.plan.tool.options.idempotent or execution.gave_value",
+        "not call.plan.tool.options.idempotent",
         _OF_EXECUTIONS,
     ),
     Gate(
@@ -640,18 +640,18 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "limit in total",
-        "pipeline/_run.py",
+        "pipeline/_run_state.py",
         "sum(state.calls.values()) >= limits.total",
         "False",
     ),
     Gate(
         "limit of a tool",
-        "pipeline/_run.py",
+        "pipeline/_run_state.py",
         "state.calls.get(tool, 0) >= most",
         "False",
         ("tests/pipeline/test_run.py",),
     ),
-    Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
+    Gate("retries", "pipeline/_run_state.py", "return used <= most", "return True"),
     # --- the record
     Gate(
         "record",
@@ -702,9 +702,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "redaction of what did not fit",
-        "pipeline/_live_call.py",
-        "None if self.plan.spec.has_secrets else lenient(self.received.arguments)",
-        "lenient(self.received.arguments)",
+        "pipeline/_admit.py",
+        "None if call.plan.spec.has_secrets else lenient(call.received.arguments)",
+        "lenient(call.received.arguments)",
     ),
     Gate(
         "redaction of override arguments",
