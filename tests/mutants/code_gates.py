@@ -20,6 +20,10 @@ _OF_PAUSED = ("tests/code/test_paused.py",)
 _OF_LOOKUP = ("tests/code/test_lookup.py",)
 _OF_TOOLKIT = ("tests/code/test_toolkit.py",)
 _OF_SESSION = ("tests/code/test_session.py",)
+_OF_LIBRARY = ("tests/code/test_program_library.py",)
+
+_LIBRARY = "code/_program_library.py"
+_SAVED = "code/_saved_program.py"
 
 CODE_GATES: tuple[Gate, ...] = (
     # --- before a program runs
@@ -258,5 +262,49 @@ CODE_GATES: tuple[Gate, ...] = (
         "        if self._is_running:\n",
         "        if False:\n",
         _OF_SESSION,
+    ),
+    # --- programs that are kept
+    Gate(
+        "check of a program that is to be kept",
+        _LIBRARY,
+        "        if findings := self._toolkit.check(text):\n",
+        "        if False:\n",
+        _OF_LIBRARY,
+    ),
+    Gate("tools that cannot be read from a kept program", _LIBRARY, "if facts.is_open:", "if False:", _OF_LIBRARY),
+    Gate("policy of kept programs", _LIBRARY, "        if refused is not None:\n", "        if False:\n", _OF_LIBRARY),
+    Gate(
+        "effects in a trial",
+        _LIBRARY,
+        'if self._toolkit.get_tool(call.name).options.effect == "none":',
+        "if True:",
+        _OF_LIBRARY,
+    ),
+    Gate("trial that fails", _LIBRARY, 'if outcome.kind != "completed" and not held:', "if False:", _OF_LIBRARY),
+    Gate("tools of a kept program", _LIBRARY, "await _needed(toolkit, program)", "await toolkit", _OF_LIBRARY),
+    Gate("changed definition", _LIBRARY, "if changes := self.changes(program):", "if False:", _OF_LIBRARY),
+    Gate("name that is taken", _LIBRARY, "await self._store.add(program, replace=replace)", "True", _OF_LIBRARY),
+    Gate(
+        "approval of what a model keeps",
+        _LIBRARY,
+        "requires_approval=requires_approval,",
+        "requires_approval=False,",
+        _OF_LIBRARY,
+    ),
+    Gate("input as a literal", _SAVED, "return repr(json.loads(", "return str(json.loads(", _OF_LIBRARY),
+    Gate("number that is no JSON", _SAVED, "allow_nan=False", "allow_nan=True", _OF_LIBRARY),
+    Gate(
+        "names of inputs",
+        _SAVED,
+        '        if not is_plain or name.startswith("_") or name in _BUILTINS:\n',
+        "        if False:\n",
+        _OF_LIBRARY,
+    ),
+    Gate(
+        "first line of a kept program",
+        _SAVED,
+        '        if not self.code.startswith(_header(self.input_names) + "\\n"):\n',
+        "        if False:\n",
+        _OF_LIBRARY,
     ),
 )

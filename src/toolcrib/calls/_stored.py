@@ -39,6 +39,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "ProgramWork": 1,
     "Rejected": 1,
     "Run": 1,
+    "SavedProgram": 1,
     "Session": 2,
     "Settings": 1,
     "Suspended": 1,

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from toolcrib.code._file_journal import FileJournal, paused_program_in
     from toolcrib.code._journal import JournalLog
     from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
+    from toolcrib.code._postgres import PostgresProgramStore
+    from toolcrib.code._program_library import ProgramLibrary, ProgramPolicy
+    from toolcrib.code._program_store import PROGRAM_TABLES, MemoryProgramStore, ProgramStore, SqliteProgramStore
     from toolcrib.code._program_tools import tools_in
     from toolcrib.code._result import ExecutionResult
+    from toolcrib.code._saved_program import SavedProgram
     from toolcrib.code._session import ProgramSession
     from toolcrib.code._toolkit import Toolkit
     from toolcrib.sandbox import Sandbox, SandboxLimits
@@ -45,8 +49,12 @@ else:
             "._file_journal": "FileJournal paused_program_in",
             "._journal": "JournalLog",
             "._paused": "PausedProgram SuspendedProgramCall",
+            "._postgres": "PostgresProgramStore",
+            "._program_library": "ProgramLibrary ProgramPolicy",
+            "._program_store": "PROGRAM_TABLES MemoryProgramStore ProgramStore SqliteProgramStore",
             "._program_tools": "tools_in",
             "._result": "ExecutionResult",
+            "._saved_program": "SavedProgram",
             "._session": "ProgramSession",
             "._toolkit": "Toolkit",
             "toolcrib.sandbox": "Sandbox SandboxLimits",
@@ -54,6 +62,7 @@ else:
     )
 
 __all__ = [
+    "PROGRAM_TABLES",
     "CallEnded",
     "CallStarted",
     "CallSuspended",
@@ -62,15 +71,22 @@ __all__ = [
     "FileJournal",
     "Finding",
     "JournalLog",
+    "MemoryProgramStore",
     "PausedProgram",
+    "PostgresProgramStore",
     "Printed",
     "ProgramDone",
     "ProgramEvent",
     "ProgramFailed",
+    "ProgramLibrary",
     "ProgramPaused",
+    "ProgramPolicy",
     "ProgramSession",
+    "ProgramStore",
     "Sandbox",
     "SandboxLimits",
+    "SavedProgram",
+    "SqliteProgramStore",
     "SuspendedProgramCall",
     "Toolkit",
     "extract_code",

@@ -442,5 +442,9 @@ class Toolkit:
         options: dict[str, Any] = {**self._options, "sandbox": sandbox}
         return Toolkit(self._toolset, **options)
 
+    def with_hooks(self, hooks: HookSet) -> Toolkit:
+        """Return a toolkit that asks these decision hooks first; raises ValueError where one is for an unknown tool."""
+        return Toolkit(self._toolset.with_hooks(hooks), **self._options)
+
     def __repr__(self) -> str:
         return f"<Toolkit of {len(self._runner.names)} tools>"
