@@ -117,8 +117,10 @@ async def test_an_input_holds_no_code(library: ProgramLibrary, text: str) -> Non
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**5000], ids=["nan", "inf", "long"])
 async def test_a_number_that_is_not_json_never_becomes_a_name(library: ProgramLibrary, value: float) -> None:
-    await library.save("half", "number / 2", inputs={"number": {}})
+    kept = await library.save("half", "number / 2", inputs={"number": {}})
 
+    with pytest.raises(SavedProgramError, match="the input `number` is not a JSON value"):
+        kept.text({"number": value})
     assert isinstance(await library.run("half", {"number": value}), Failed)
 
 
@@ -229,7 +231,7 @@ async def test_a_name_is_one_of_a_tool(library: ProgramLibrary, name: str) -> No
     "name", ["a b", "x = order('x'); y", "class", "_x", "print", "get_temp", "describe", "ﬁle", "a\n"]
 )
 async def test_an_input_is_a_name_that_nothing_else_has(library: ProgramLibrary, name: str) -> None:
-    with pytest.raises(SavedProgramError):
+    with pytest.raises(SavedProgramError, match="cannot be the name of an input|has the name of a tool"):
         await library.save("program", "1", inputs={name: str})
 
 

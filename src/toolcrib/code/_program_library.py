@@ -188,9 +188,9 @@ class ProgramLibrary:
         """
         return self._tool_of(await self.get(name), self._toolkit, self._on_result)
 
-    async def tools(self) -> list[Tool[..., Any]]:
+    async def tools(self) -> tuple[Tool[..., Any], ...]:
         """Return all programs as tools, by name."""
-        return [self._tool_of(program, self._toolkit, self._on_result) for program in await self.list()]
+        return tuple(self._tool_of(program, self._toolkit, self._on_result) for program in await self.list())
 
     async def run(self, name: str, inputs: Mapping[str, Any] | None = None, run: Run | None = None) -> Outcome:
         """Call a program as a tool, and return the outcome.
