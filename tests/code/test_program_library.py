@@ -231,7 +231,7 @@ async def test_a_name_is_one_of_a_tool(library: ProgramLibrary, name: str) -> No
     "name", ["a b", "x = order('x'); y", "class", "_x", "print", "get_temp", "describe", "ﬁle", "a\n"]
 )
 async def test_an_input_is_a_name_that_nothing_else_has(library: ProgramLibrary, name: str) -> None:
-    with pytest.raises(SavedProgramError, match="cannot be the name of an input|has the name of a tool"):
+    with pytest.raises(SavedProgramError, match=r"cannot be the name of an input|has the name of a tool"):
         await library.save("program", "1", inputs={name: str})
 
 

@@ -22,6 +22,11 @@ _OF_TOOLKIT = ("tests/code/test_toolkit.py",)
 _OF_SESSION = ("tests/code/test_session.py",)
 _OF_LIBRARY = ("tests/code/test_program_library.py",)
 
+_OF_SCAN = ("tests/code/test_early_scan.py",)
+_OF_EARLY = ("tests/code/test_early_calls.py",)
+
+_SCAN = "code/_early_scan.py"
+_EARLY = "code/_early_calls.py"
 _LIBRARY = "code/_program_library.py"
 _SAVED = "code/_saved_program.py"
 
@@ -306,5 +311,61 @@ CODE_GATES: tuple[Gate, ...] = (
         '        if not self.code.startswith(_header(self.input_names) + "\\n"):\n',
         "        if False:\n",
         _OF_LIBRARY,
+    ),
+    # --- calls that start before their program has come
+    Gate("effect of an early call", _EARLY, 'entry.tool.options.effect == "none"', "True", _OF_EARLY),
+    Gate("approval of an early call", _EARLY, "and not entry.approvals", "", _OF_EARLY),
+    Gate("values of an early call", _EARLY, "and not entry.tool.is_streaming", "", _OF_EARLY),
+    Gate("person before the program", _EARLY, "approver=None, approvals=None, ", "", _OF_EARLY),
+    Gate("provenance before the program", _EARLY, "or provenance_of(self._run) is not None ", "", _OF_EARLY),
+    Gate("journal before the program", _EARLY, " or self._run.durability.journal is not None", "", _OF_EARLY),
+    Gate("suspension of an early call", _EARLY, " or isinstance(outcome, Suspended):", ":", _OF_EARLY),
+    Gate(
+        "outcome that is taken once",
+        _EARLY,
+        "            self.started.remove(found)\n",
+        "            pass\n",
+        _OF_EARLY,
+    ),
+    Gate("run that takes an early call", _EARLY, "or given.run is not self._run.run", "", _OF_EARLY),
+    Gate("principal that takes an early call", _EARLY, "or given.principal != self._run.principal", "", _OF_EARLY),
+    Gate("program that takes an early call", _EARLY, "if text.startswith(each.scan.consumed)]", "]", _OF_EARLY),
+    Gate("number of early calls", _EARLY, "if len(program.calls) < self._most:", "if True:", _OF_EARLY),
+    Gate("end of an early call", _EARLY, "            each.task.cancel()\n", "", _OF_EARLY),
+    Gate(
+        "end of what is read early",
+        _SCAN,
+        "            self._is_over = True\n        return",
+        "        return",
+        _OF_SCAN,
+    ),
+    Gate(
+        "names of tools in a program that comes",
+        _SCAN,
+        'if name == "*" or any(name == each or each.startswith(f"{name}__") for each in functions):',
+        "if False:",
+        _OF_SCAN,
+    ),
+    Gate(
+        "modules in a program that comes",
+        _SCAN,
+        'if self.modules is None or module.partition(".")[0] not in self.modules:',
+        "if False:",
+        _OF_SCAN,
+    ),
+    Gate(
+        "names in a program that comes",
+        _SCAN,
+        "case ast.Name(id=name) if name in self._bound:",
+        "case ast.Name():",
+        _OF_SCAN,
+    ),
+    Gate("numbers in a program that comes", _SCAN, "if math.isfinite(value):", "if True:", _OF_SCAN),
+    Gate(
+        "unpacked arguments in a program that comes",
+        _SCAN,
+        "        if keyword.arg is None:\n",
+        "        if False:\n",
+        _OF_SCAN,
     ),
 )

@@ -12,6 +12,7 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.code._check import Finding
+    from toolcrib.code._early_calls import EarlyCall, EarlyToolkit
     from toolcrib.code._events import (
         CallEnded,
         CallStarted,
@@ -41,6 +42,7 @@ else:
         __name__,
         {
             "._check": "Finding",
+            "._early_calls": "EarlyCall EarlyToolkit",
             "._events": (
                 "CallEnded CallStarted CallSuspended CallValue Printed ProgramDone ProgramEvent ProgramFailed "
                 "ProgramPaused"
@@ -67,6 +69,8 @@ __all__ = [
     "CallStarted",
     "CallSuspended",
     "CallValue",
+    "EarlyCall",
+    "EarlyToolkit",
     "ExecutionResult",
     "FileJournal",
     "Finding",
