@@ -294,10 +294,11 @@ async def test_another_run_takes_nothing(kit: Toolkit) -> None:
     async with EarlyToolkit(kit, run := Run(principal="ann")) as early:
         early.feed("find('Oslo')\n")
         await turns()
+        await early.execute_async("find('Oslo')\n", Run(principal="ann"))
         await early.execute_async("find('Oslo')\n", Run(principal="bob"))
         await early.execute_async("find('Oslo')\n", run.view(principal="bob"))
 
-    assert looked == ["Oslo"] * 3
+    assert looked == ["Oslo"] * 4
     assert states(early) == [("find", "unused")]
 
 

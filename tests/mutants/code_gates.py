@@ -11,6 +11,8 @@ _JOURNAL = "code/_journal.py"
 _REPLAY = "code/_journal_host.py"
 _RUNS = "code/_runner.py"
 _PAUSED = "code/_paused.py"
+_SIGNED = "code/_signed.py"
+_STATE = "code/_program_session_state.py"
 _LOOKUP = "code/_search_tools.py"
 
 _OF_GUARDED = ("tests/code/test_guarded.py",)
@@ -24,6 +26,7 @@ _OF_LIBRARY = ("tests/code/test_program_library.py",)
 
 _OF_SCAN = ("tests/code/test_early_scan.py",)
 _OF_EARLY = ("tests/code/test_early_calls.py",)
+_OF_STATE = ("tests/code/test_session_state.py",)
 
 _SCAN = "code/_early_scan.py"
 _EARLY = "code/_early_calls.py"
@@ -142,13 +145,13 @@ CODE_GATES: tuple[Gate, ...] = (
     # --- a paused program
     Gate(
         "signature of a paused program",
-        _PAUSED,
+        _SIGNED,
         "if not hmac.compare_digest(signature, _signature(signed, key)):",
         "if False:",
         _OF_PAUSED,
     ),
-    Gate("length of the key", _PAUSED, "if len(secret) < _KEY_BYTES:", "if False:", _OF_PAUSED),
-    Gate("format of a paused program", _PAUSED, 'if version != b"%d" % _FORMAT:', "if False:", _OF_PAUSED),
+    Gate("length of the key", _SIGNED, "if len(secret) < _KEY_BYTES:", "if False:", _OF_PAUSED),
+    Gate("format of a paused program", _SIGNED, 'if version != b"%d" % format:', "if False:", _OF_PAUSED),
     Gate("text of a paused program", _PAUSED, 'if paused.code_hash != data["code_hash"]:', "if False:", _OF_PAUSED),
     Gate("engine of a paused program", _RUNS, "if sandbox.engine != paused.engine:", "if False:", _OF_RESUME),
     Gate("tools of a paused program", _RUNS, "        if missing:\n", "        if False:\n", _OF_RESUME),
@@ -335,8 +338,8 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "end of what is read early",
         _SCAN,
-        "            self._is_over = True\n        return",
-        "        return",
+        "            self._is_over = True\n",
+        "            pass\n",
         _OF_SCAN,
     ),
     Gate(
@@ -367,5 +370,55 @@ CODE_GATES: tuple[Gate, ...] = (
         "        if keyword.arg is None:\n",
         "        if False:\n",
         _OF_SCAN,
+    ),
+    # --- sessions that go on in another process
+    Gate(
+        "names in the state of a session",
+        _STATE,
+        'if not name.isidentifier() or name.startswith("_"):',
+        "if False:",
+        _OF_STATE,
+    ),
+    Gate(
+        "shape of the state of a session",
+        _STATE,
+        "        if wrong or not all(",
+        "        if False and not all(",
+        _OF_STATE,
+    ),
+    Gate(
+        "size of the state of a session",
+        "code/_session.py",
+        "    if state.size > most:\n",
+        "    if False:\n",
+        _OF_STATE,
+    ),
+    Gate(
+        "counts of a session's run",
+        "code/_session.py",
+        "    if state.run and not run.calls:\n",
+        "    if False:\n",
+        _OF_STATE,
+    ),
+    Gate(
+        "origin of what a session carries",
+        "code/_session.py",
+        "    if run.features:\n",
+        "    if False:\n",
+        _OF_STATE,
+    ),
+    Gate(
+        "values that a session does not carry",
+        "sandbox/_worker/_snapshot.py",
+        "_TEXTS.get(kind) or _refuse()",
+        '_TEXTS.get(kind) or ("$text", str, str)',
+        _OF_STATE,
+    ),
+    Gate(
+        "values that cannot be read in a session",
+        "sandbox/_worker/_snapshot.py",
+        "        except Exception:\n            continue\n",
+        "        except RuntimeError:\n            continue\n",
+        _OF_STATE,
     ),
 )

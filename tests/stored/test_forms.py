@@ -38,7 +38,15 @@ from toolcrib.calls import (
     ToolCall,
     outcome_from_dict,
 )
-from toolcrib.code import ExecutionResult, FileJournal, PausedProgram, SavedProgram, Toolkit, paused_program_in
+from toolcrib.code import (
+    ExecutionResult,
+    FileJournal,
+    PausedProgram,
+    ProgramSessionState,
+    SavedProgram,
+    Toolkit,
+    paused_program_in,
+)
 from toolcrib.code._claim import _kept, _result_of  # pyright: ignore[reportPrivateUsage] -- the stored form of a claim
 from toolcrib.code._journal import JournalEntry
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
@@ -248,6 +256,10 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "ProgramClaim": (
         _result_of,
         lambda: _kept(Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 5}))).execute("...")),
+    ),
+    "ProgramSessionState": (
+        ProgramSessionState.from_dict,
+        ProgramSessionState({"a": {"$tuple": [1]}}, {"f": "function"}, {"id": "run_1"}).to_dict,
     ),
     "Rejected": (outcome_from_dict, Rejected("pay", "call_1", "no").to_dict),
     "Run": (lambda data: Run().restore(data), counted),

@@ -36,6 +36,7 @@ FORM_VERSIONS: Final[dict[str, int]] = {
     "PausedProgram": 1,
     "ProgramClaim": 1,
     "ProgramResult": 1,
+    "ProgramSessionState": 1,
     "ProgramWork": 1,
     "Rejected": 1,
     "Run": 1,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
     from toolcrib.code._postgres import PostgresProgramStore
     from toolcrib.code._program_library import ProgramLibrary, ProgramPolicy
+    from toolcrib.code._program_session_state import ProgramSessionState
     from toolcrib.code._program_store import PROGRAM_TABLES, MemoryProgramStore, ProgramStore, SqliteProgramStore
     from toolcrib.code._program_tools import tools_in
     from toolcrib.code._result import ExecutionResult
@@ -53,6 +54,7 @@ else:
             "._paused": "PausedProgram SuspendedProgramCall",
             "._postgres": "PostgresProgramStore",
             "._program_library": "ProgramLibrary ProgramPolicy",
+            "._program_session_state": "ProgramSessionState",
             "._program_store": "PROGRAM_TABLES MemoryProgramStore ProgramStore SqliteProgramStore",
             "._program_tools": "tools_in",
             "._result": "ExecutionResult",
@@ -86,6 +88,7 @@ __all__ = [
     "ProgramPaused",
     "ProgramPolicy",
     "ProgramSession",
+    "ProgramSessionState",
     "ProgramStore",
     "Sandbox",
     "SandboxLimits",

@@ -34,6 +34,7 @@ from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
     HasDialect,
+    HasSessionValues,
     Host,
     Program,
     ProgramFiles,
@@ -41,6 +42,7 @@ from toolcrib.sandbox import (
     Sandbox,
     SandboxLimits,
     SandboxResult,
+    SessionValues,
     default_sandbox,
     read_files,
 )
@@ -321,6 +323,13 @@ class ProgramRunner:
             options.journal.write({"t": "done"} if paused is None else {"t": "program", **paused.to_dict()})
             await options.journal.flush()
         return _result(ended, host, records, paused)
+
+    async def session_values(self, session: HasSessionValues, run: Run) -> SessionValues:
+        """Return the data that the programs of a session left; raises SandboxError where it cannot be had."""
+        run, _ = self.open_run(run)
+        return await session.values(
+            self._program("", run, RunOptions(), {}), ProgramHost(self.pipeline, run, self.tools)
+        )
 
     def refuse(self, code: str, options: RunOptions, findings: list[Finding]) -> None:
         """Record a program that does not run, because it cannot work."""

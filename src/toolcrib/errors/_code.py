@@ -12,6 +12,7 @@ __all__ = [
     "SandboxLost",
     "SandboxUnavailable",
     "SavedProgramError",
+    "SessionStateError",
 ]
 
 
@@ -94,3 +95,16 @@ class SavedProgramError(ToolcribError, ValueError):
 
     def __str__(self) -> str:
         return f"the program `{self.name}`: {self.problem}"
+
+
+class SessionStateError(ToolcribError, ValueError):
+    """The state of a session cannot be read or taken up here: changed, cut, of another key or format, or too large."""
+
+    code = "session_state"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"this session cannot go on here: {self.problem}"
