@@ -184,6 +184,7 @@ async def test_where_a_hook_asks_nothing_runs_before_the_program(engine: Sandbox
 
     assert before == ([], [])
     assert (result.return_value, looked, asked) == ("Oslo 1", ["Oslo"], ["find"])
+    assert states(early) == [("find", "unused")]
 
 
 async def test_a_hook_that_rejects_is_asked_once(engine: Sandbox) -> None:

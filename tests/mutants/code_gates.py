@@ -322,7 +322,13 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate("person before the program", _EARLY, "approver=None, approvals=None, ", "", _OF_EARLY),
     Gate("provenance before the program", _EARLY, "or provenance_of(self._run) is not None ", "", _OF_EARLY),
     Gate("journal before the program", _EARLY, " or self._run.durability.journal is not None", "", _OF_EARLY),
-    Gate("suspension of an early call", _EARLY, " or isinstance(outcome, Suspended):", ":", _OF_EARLY),
+    Gate(
+        "suspension of an early call",
+        _EARLY,
+        'if found.call.state == "unused" else outcome',
+        "if False else outcome",
+        _OF_EARLY,
+    ),
     Gate(
         "outcome that is taken once",
         _EARLY,

@@ -104,11 +104,11 @@ class _EarlyPipeline(Pipeline):
         if program is None or program.pipeline is not self or type(call) is not ToolCall or grant is not None:
             return await super().run(call, run, grant=grant)
         found = program.take(call)
-        outcome = None if found is None else await found.task
-        if found is None or outcome is None or isinstance(outcome, Suspended):  # no person was asked yet
+        if found is None:
             return await super().run(call, run)
-        found.call.state = "taken"
-        return outcome
+        outcome = await found.task
+        found.call.state = "unused" if isinstance(outcome, Suspended) else "taken"
+        return await super().run(call, run) if found.call.state == "unused" else outcome  # a person is asked now
 
     async def run_early(self, call: ToolCall, run: Run) -> Outcome:
         """Run a call before its program has come."""
