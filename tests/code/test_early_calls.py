@@ -191,7 +191,7 @@ async def test_a_hook_that_rejects_is_asked_once(engine: Sandbox) -> None:
     hooks, seen = HookSet(), list[str]()
 
     @hooks.register
-    async def decide(call: Any, input: Any) -> Reject | RunNormally[Any]:
+    async def decide(call: Any, input: Any) -> Reject | RunNormally:
         seen.append(call.name)
         return Reject("no")
 
@@ -359,7 +359,7 @@ class Replies:
 async def test_a_session_starts_calls_while_the_model_still_writes(kit: Toolkit) -> None:
     run, model = Run(), Replies(["a = find('Os", "lo')\\n", "b = find('Rome')\\nprint(a, b)", '"}'])
     async with EarlyToolkit(kit, run) as early:
-        session = Session(model, tools=[early.as_tool()], run=run)  # type: ignore[arg-type]
+        session = Session(model, tools=[early.as_tool()], run=run)
         session.say("Find them.")
         answer = await session.run(on_call=early.on_call)
 
