@@ -291,7 +291,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of the result that a program is given",
         "code/_runner.py",
-        "            self._pipeline.check_answer(answer.tool, answer)\n",
+        "            self.pipeline.check_answer(answer.tool, answer)\n",
         "            pass\n",
         ("tests/code/test_journal.py",),
     ),

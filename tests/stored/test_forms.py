@@ -38,7 +38,15 @@ from toolcrib.calls import (
     ToolCall,
     outcome_from_dict,
 )
-from toolcrib.code import ExecutionResult, FileJournal, PausedProgram, Toolkit, paused_program_in
+from toolcrib.code import (
+    ExecutionResult,
+    FileJournal,
+    PausedProgram,
+    ProgramSessionState,
+    SavedProgram,
+    Toolkit,
+    paused_program_in,
+)
 from toolcrib.code._claim import _kept, _result_of  # pyright: ignore[reportPrivateUsage] -- the stored form of a claim
 from toolcrib.code._journal import JournalEntry
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
@@ -109,6 +117,9 @@ LIMITED = REQUEST.grant(
     total=("cents", Decimal(9)),
 )
 """Written in the second version of a grant, and others in the first."""
+SAVED = SavedProgram(
+    "trip", "# inputs: city\nfind(city)", "Plan a trip.", {"properties": {"city": {}}}, {"find": "d1"}, "ann", AT
+)
 _ENDPOINTS = Endpoints("https://i.example", "https://i.example/a", "https://i.example/t", scopes=("read",))
 _CLIENT = OAuthClient("client", "secret")
 
@@ -246,8 +257,13 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         _result_of,
         lambda: _kept(Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 5}))).execute("...")),
     ),
+    "ProgramSessionState": (
+        ProgramSessionState.from_dict,
+        ProgramSessionState({"a": {"$tuple": [1]}}, {"f": "function"}, {"id": "run_1"}).to_dict,
+    ),
     "Rejected": (outcome_from_dict, Rejected("pay", "call_1", "no").to_dict),
     "Run": (lambda data: Run().restore(data), counted),
+    "SavedProgram": (SavedProgram.from_dict, SAVED.to_dict),
     "Session": (read_session, session_json),
     "Settings": (Settings.from_dict, Settings("https://r.example", ("read",), _CLIENT, endpoints=_ENDPOINTS).to_dict),
     "Suspended": (
