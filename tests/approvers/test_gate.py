@@ -253,7 +253,7 @@ async def test_an_approver_cannot_edit_a_call_beyond_what_they_may_approve(store
 async def test_a_standing_yes_covers_no_call_that_its_giver_may_not_approve(scope: str, store: Any) -> None:
     pipeline, run = guarded(), Run(principal="ada", approvals=store)
     waiting = await asked(pipeline, run, amount=5)
-    within = {"within": {"amount": Bound.any()}} if scope == "within" else {"scope": "tool"}
+    within: dict[str, Any] = {"within": {"amount": Bound.any()}} if scope == "within" else {"scope": "tool"}
 
     await store.answer(waiting.request.always(SUE, **within))
     small = await pipeline.run(ToolCall("refund", {"amount": 999}), run)

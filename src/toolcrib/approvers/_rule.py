@@ -96,7 +96,7 @@ def _is_one(patterns: Sequence[str], names: Iterable[str]) -> bool:
 
 
 def _servers_of(call: Any) -> Iterable[str]:
-    """Return by what the server behind a tool is known: its URL, its command line, or its name where it is an object."""
+    """Return by what the server behind a tool is known: its URL, its command line, or the name of an object."""
     identity: Mapping[str, Any] = (None if call.tool.source is None else call.tool.source.get_identity()) or {}
     for value in (identity.get(name) for name in ("url", "command", "object")):
         if value is not None:
