@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.agent_framework_gates import AGENT_FRAMEWORK_GATES
+from tests.mutants.approver_gates import APPROVER_GATES
 from tests.mutants.budget_gates import BUDGET_GATES
 from tests.mutants.claude_agent_sdk_gates import CLAUDE_AGENT_SDK_GATES
 from tests.mutants.code_gates import CODE_GATES
@@ -413,7 +414,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "two approvers who are one person",
-        "approvals/_ledger.py",
+        "approvals/_several.py",
         "if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):",
         "if False:",
         ("tests/approvals/test_stores.py",),
@@ -790,6 +791,7 @@ GATES: tuple[Gate, ...] = (
     *FORMATS_GATES,
     *FRAMEWORKS_GATES,
     *GRANT_GATES,
+    *APPROVER_GATES,
     *HTTP_GATES,
     *OAUTH_GATES,
     *MCP_CLIENT_GATES,
