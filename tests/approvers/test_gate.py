@@ -220,6 +220,17 @@ async def test_the_one_who_asked_is_known_by_their_other_ids(store: Any) -> None
     assert (await pipeline.run(waiting, run)).kind == "completed"
 
 
+@pytest.mark.parametrize("id", ["\u0430da", "ADA", "ada ", "ada"])
+async def test_where_everybody_may_approve_the_one_who_asked_may_not_under_a_look_alike(id: str, store: Any) -> None:
+    pipeline, run = guarded(replace(SMALL, of="*")), Run(principal="ada", approvals=store)
+    waiting = await asked(pipeline, run, amount=5)
+
+    await refused(store, waiting.request.grant(Identity(id, "openid")))
+    await store.answer(waiting.request.grant(Identity("eve")))
+
+    assert (await pipeline.run(waiting, run)).kind == "completed"
+
+
 async def test_concurrent_answers_of_one_person_and_of_two(store: Any) -> None:
     pipeline, run = guarded(), Run(principal="ada", approvals=store)
     waiting = await asked(pipeline, run)

@@ -41,7 +41,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: a token beyond loopback",
         "console/_options.py",
-        "if not self.tokens and not",
+        "if self.is_open and not",
         "if False and not",
         _GUARD,
     ),

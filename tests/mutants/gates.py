@@ -26,6 +26,7 @@ from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.oauth_gates import OAUTH_GATES
 from tests.mutants.openai_agents_gates import OPENAI_AGENTS_GATES
 from tests.mutants.openapi_gates import OPENAPI_GATES
+from tests.mutants.openid_gates import OPENID_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.provenance_gates import PROVENANCE_GATES
 from tests.mutants.recovery_gates import RECOVERY_GATES
@@ -792,6 +793,7 @@ GATES: tuple[Gate, ...] = (
     *FRAMEWORKS_GATES,
     *GRANT_GATES,
     *APPROVER_GATES,
+    *OPENID_GATES,
     *HTTP_GATES,
     *OAUTH_GATES,
     *MCP_CLIENT_GATES,

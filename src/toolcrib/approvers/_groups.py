@@ -34,7 +34,7 @@ class Groups:
     ) -> None:
         if isinstance(from_login, str):
             raise TypeError(f"Groups: from_login is a list of groups, as in from_login=[{from_login!r}]")
-        self._members = {} if members is None else members
+        self._members: Members = dict[str, Sequence[str]]() if members is None else members
         self.from_login = tuple(from_login)
         self._ids: dict[str, tuple[str, ...]] = {}
         for name, more in (people or {}).items():

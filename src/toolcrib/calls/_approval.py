@@ -142,8 +142,9 @@ class ApprovalRequest(ShortRepr):
             "values": self._marks() if options.get("scope") == "values" else (),
             **options,
         }
-        identity = approver if isinstance(approver, Identity) else None
-        return Grant(tool=self.tool, approver=str(approver), **({"identity": identity} | bound))
+        if isinstance(approver, Identity):
+            bound.setdefault("identity", approver)
+        return Grant(tool=self.tool, approver=str(approver), **bound)
 
     def _marks(self) -> tuple[str, ...]:
         return tuple(mark for each in self.origins if (mark := each.get("mark")))

@@ -112,7 +112,7 @@ def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
 def _approver(sent: Mapping[str, Any], visitor: Visitor) -> str | Identity:
     """Return who answers: the identity of a login, or the name that was typed."""
     if visitor.name:
-        return Identity(visitor.name, "console")
+        return visitor.identity or Identity(visitor.name, "console")
     name = " ".join(_text(sent, "name", _LONGEST_NAME).split())
     if not name or not name.isprintable():
         raise AnswerError("name", ["Say who you are: the name goes into the record."])
