@@ -11,6 +11,20 @@ _GATE, _RULE, _FILE, _REQUEST = "approvers/_gate.py", "approvers/_rule.py", "app
 _OF_GATE, _OF_RULES = ("tests/approvers/test_gate.py",), ("tests/approvers/test_rules.py",)
 
 APPROVER_GATES: tuple[Gate, ...] = (
+    Gate(
+        "a model approves nothing that no rule is about",
+        "approvers/_model.py",
+        "return bool(request.required) and not",
+        "return not",
+        ("tests/approvers/test_model.py",),
+    ),
+    Gate(
+        "a model is not asked about a doubt",
+        "approvers/_model.py",
+        "request.asked_by is None and request.consent is None and not request.in_doubt",
+        "True",
+        ("tests/approvers/test_model.py",),
+    ),
     Gate("a rule for each grant", _FIT, "if request.required and (why :=", "if False and (why :=", _OF_GATE),
     Gate(
         "the one who asked",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.approvers._file import load_rules, read_rules
     from toolcrib.approvers._gate import ApproverRules
     from toolcrib.approvers._groups import Groups
+    from toolcrib.approvers._model import ModelVerdict, model_approver
     from toolcrib.approvers._rule import ApproverRule
     from toolcrib.calls import Identity, RequiredApprovers
 else:
@@ -23,9 +24,20 @@ else:
             "._file": "load_rules read_rules",
             "._gate": "ApproverRules",
             "._groups": "Groups",
+            "._model": "ModelVerdict model_approver",
             "._rule": "ApproverRule",
             "toolcrib.calls": "Identity RequiredApprovers",
         },
     )
 
-__all__ = ["ApproverRule", "ApproverRules", "Groups", "Identity", "RequiredApprovers", "load_rules", "read_rules"]
+__all__ = [
+    "ApproverRule",
+    "ApproverRules",
+    "Groups",
+    "Identity",
+    "ModelVerdict",
+    "RequiredApprovers",
+    "load_rules",
+    "model_approver",
+    "read_rules",
+]
