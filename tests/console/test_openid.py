@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import json
 import re
-import subprocess
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,8 +16,8 @@ import httpx2
 import pytest
 
 from tests.console.conftest import Console, serving
+from tests.console.provider import SECRET, provider_of
 from tests.networks import free_port
-from tests.npm.programs import MODULES, node
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Grant, RequiredApprovers
 from toolcrib.console import ConsoleOptions
@@ -28,13 +26,6 @@ from toolcrib.serving.oauth import OpenIDClient
 from toolcrib.serving.oauth._openid import _groups  # pyright: ignore[reportPrivateUsage] -- one rule, many shapes
 from toolcrib.testing import FakeClock
 
-PEOPLE: dict[str, dict[str, Any]] = {
-    "bob": {"email": "bob@example.org", "email_verified": True, "groups": ["finance", "staff"]},
-    "vic": {"email": "vic@example.org", "email_verified": True, "groups": ["auditors"]},
-    "eve": {"email": "bob@example.org", "email_verified": False, "groups": ["finance"]},
-    "out": {"email": "out@example.org", "email_verified": True, "groups": []},
-}
-SECRET = "a-secret-of-the-console-for-its-provider"
 RULED = ApprovalRequest(
     "ask_1",
     "call_1",
@@ -62,22 +53,6 @@ class Desk:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.console.port}"
-
-
-@contextmanager
-def provider_of(port: int, back: str) -> Generator[OpenIDProvider]:
-    """Run the provider for a console that is reached at an address."""
-    ours = {"client_id": "console", "client_secret": SECRET, "redirect_uris": [back]}
-    given = json.dumps({"people": PEOPLE, "clients": [ours, {**ours, "client_id": "other"}]})
-    script, package = Path(__file__).with_name("provider.mjs"), MODULES / "oidc-provider/lib/index.js"
-    command = [node(), str(script), str(package), str(port), given]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "listening\n"
-            yield OpenIDProvider(f"http://127.0.0.1:{port}", "console", SECRET, id_claim="email")
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")
