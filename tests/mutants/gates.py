@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.agent_framework_gates import AGENT_FRAMEWORK_GATES
+from tests.mutants.approver_gates import APPROVER_GATES
 from tests.mutants.budget_gates import BUDGET_GATES
 from tests.mutants.claude_agent_sdk_gates import CLAUDE_AGENT_SDK_GATES
 from tests.mutants.code_gates import CODE_GATES
@@ -25,6 +26,7 @@ from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.oauth_gates import OAUTH_GATES
 from tests.mutants.openai_agents_gates import OPENAI_AGENTS_GATES
 from tests.mutants.openapi_gates import OPENAPI_GATES
+from tests.mutants.openid_gates import OPENID_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.provenance_gates import PROVENANCE_GATES
 from tests.mutants.recovery_gates import RECOVERY_GATES
@@ -413,7 +415,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "two approvers who are one person",
-        "approvals/_ledger.py",
+        "approvals/_several.py",
         "if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):",
         "if False:",
         ("tests/approvals/test_stores.py",),
@@ -790,6 +792,8 @@ GATES: tuple[Gate, ...] = (
     *FORMATS_GATES,
     *FRAMEWORKS_GATES,
     *GRANT_GATES,
+    *APPROVER_GATES,
+    *OPENID_GATES,
     *HTTP_GATES,
     *OAUTH_GATES,
     *MCP_CLIENT_GATES,

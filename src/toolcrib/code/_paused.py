@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.approvals import meant_by, misfit
-from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict, versioned
+from toolcrib.calls import (
+    ApprovalRequest,
+    Denial,
+    Grant,
+    Identity,
+    StoredFields,
+    Suspended,
+    outcome_from_dict,
+    versioned,
+)
 from toolcrib.code._journal import JournalEntry
 from toolcrib.code._program_tools import tools_in
 from toolcrib.code._signed import read_signed, signed_bytes
@@ -58,11 +67,11 @@ class SuspendedProgramCall:
         """The call's id."""
         return self.request.call_id
 
-    def grant(self, approver: str = "host", **options: Any) -> Grant:
+    def grant(self, approver: str | Identity = "host", **options: Any) -> Grant:
         """Return a yes to this call; see `ApprovalRequest.grant`."""
         return self.request.grant(approver, **options)
 
-    def deny(self, message: str = "", approver: str = "host") -> Denial:
+    def deny(self, message: str = "", approver: str | Identity = "host") -> Denial:
         """Return a no to this call; the program gets `message` in a PermissionError."""
         return self.request.deny(message, approver)
 
