@@ -77,7 +77,8 @@ class Engine:
         recover_lost: Hand over the work of workers that are lost, without being asked to. A worker that was only slow
             loses its work, and stops.
         sinks: Receive the events of all work of this engine, besides the sinks of its runs.
-        clock: The clock of its looks at answers, queues and other workers; leases go by that of the database.
+        clock: The clock of the time that work has, and of looks at answers, queues and other workers; leases go by that
+            of the database.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
