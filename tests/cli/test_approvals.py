@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.approvals.expired import has_expired
 from tests.cli.conftest import Command
 from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
@@ -193,10 +194,8 @@ def test_a_denial_tells_the_model_why(toolcrib: Command, keep: Keep, answer_to: 
 def test_an_approval_that_expired_unused_is_answered_again(
     toolcrib: Command, keep: Keep, tmp_path: Path, answer_to: Callable[[str], Grant]
 ) -> None:
-    past = keep("ask_1a").grant("ann", expires_at=now() + timedelta(milliseconds=500))
-    run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").answer(past))
-    while past.expires_at and past.expires_at > now():
-        pass
+    store, request = SqliteApprovalStore(tmp_path / "toolcrib.db"), keep("ask_1a")
+    run_sync(has_expired(lambda until: store.answer(request.grant("ann", expires_at=until))))
 
     listed, done = (
         toolcrib("approvals", "list", "--all"),

@@ -78,7 +78,8 @@ class Engine:
             loses its work, and stops. When None, where no `worker_id` is given: the next worker may have another one,
             so that none would take the work of this one up.
         sinks: Receive the events of all work of this engine, besides the sinks of its runs.
-        clock: The clock of its looks at answers, queues and other workers; leases go by that of the database.
+        clock: The clock of the time that work has, and of looks at answers, queues and other workers; leases go by that
+            of the database.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
