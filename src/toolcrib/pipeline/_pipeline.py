@@ -17,7 +17,14 @@ from toolcrib import record
 from toolcrib import tools as _tools
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
-from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
+from toolcrib.errors import (
+    ApprovalError,
+    CallStateError,
+    InvalidArguments,
+    SchemaError,
+    UnknownTool,
+    raising_newer_forms,
+)
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._admit import (
     admit_at_once,
@@ -328,9 +335,16 @@ class Pipeline:
         Raises:
             CallStateError: The call has ended.
             InvalidOutput: The result that the grant gives does not fit the tool; the call is as it was.
+            NewerForm: The state, or what a gate reads, is in a newer version than this one; the call is as it was.
             ValueError: The state is none of a call: a field is missing.
         """
         run = Run() if run is None else run
+        with raising_newer_forms():
+            return await self._recover(state, run, grant, begun, used)
+
+    async def _recover(
+        self, state: Stored | ToolCall, run: Run, grant: Grant | Denial | None, begun: int, used: Grant | None
+    ) -> Call | Outcome:
         name, call_id = ids_of(state)
         self.check_answer(name, grant)
         plan, received = self._plan(name), ToolCall(name, {}, call_id)

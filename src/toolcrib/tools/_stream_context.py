@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextvars import copy_context
 from typing import Any, cast
 
@@ -14,32 +14,31 @@ class InOneContext:
 
     What a tool keeps current over a `yield`, such as a span, is current again in its next step and is not the
     consumer's. A consumer that breaks off has the event loop close the generator in another task.
+    It is itself what each step awaits, since an object for each would cost as much as a value: a step begins when the
+    one before has ended.
     """
 
-    __slots__ = ("_run", "_values")
+    __slots__ = ("_next", "_run", "_step", "_values")
 
     def __init__(self, values: AsyncIterator[Any]) -> None:
-        self._values, self._run = values, copy_context().run
+        self._values, self._next, self._run = values, values.__anext__, copy_context().run
+        self._step: Generator[Any, Any, Any]
 
     def __aiter__(self) -> InOneContext:
         return self
 
-    def __anext__(self) -> _Step:
-        return _Step(self._run, self._values.__anext__())
+    def __anext__(self) -> InOneContext:
+        self._step = cast("Generator[Any, Any, Any]", self._next().__await__())
+        return self
 
     async def aclose(self) -> None:
         """Close the iterator, where it is a generator."""
         if isinstance(self._values, AsyncGenerator):
-            await _Step(self._run, cast("AsyncGenerator[Any, None]", self._values).aclose())
+            closing = cast("AsyncGenerator[Any, None]", self._values).aclose()
+            self._step = cast("Generator[Any, Any, Any]", closing.__await__())
+            await self
 
-
-class _Step:
-    """One step of a generator, awaited in the context of all of them."""
-
-    __slots__ = ("_run", "_step")
-
-    def __init__(self, run: Callable[..., Any], step: Awaitable[Any]) -> None:
-        self._run, self._step = run, cast("Generator[Any, Any, Any]", step.__await__())
+    # --- one step
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return cast("Generator[Any, Any, Any]", self)
