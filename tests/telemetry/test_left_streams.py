@@ -68,7 +68,7 @@ async def test_a_stream_through_a_pipeline(
 
 
 async def in_an_agent(streamed: Tool[..., Any]) -> None:
-    agent = Agent("a", None, [streamed])
+    agent = Agent("a", "An agent.", [streamed])
     await agent.put(Turn(streamed))
     await break_off(agent.run())
 

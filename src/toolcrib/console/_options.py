@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from toolcrib._numbers import require_number
 from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
 
 __all__ = ["ConsoleOptions", "Role"]
@@ -44,6 +45,7 @@ class ConsoleOptions:
     trusted_proxies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        require_number("ConsoleOptions", "port", self.port, least=0)
         if not self.tokens and not is_loopback(self.host):
             raise ValueError(
                 f"other machines can reach {self.host}, and any of them could approve calls: "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from toolcrib._numbers import require_numbers
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["Retry"]
@@ -38,8 +39,7 @@ class Retry:
     clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
-        if min(self.times, self.first, self.longest) < 0:
-            raise ValueError("the numbers of a Retry are 0 or more: leave `retry` out to ask once")
+        require_numbers("Retry", self, {"times": 0}, seconds_from_zero=("first", "longest"))
 
     def pause_after(self, failure: Exception | None, number: int) -> float | None:
         """Return the seconds before the model is asked again; None where it is not.

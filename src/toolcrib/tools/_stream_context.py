@@ -28,14 +28,14 @@ class InOneContext:
         return self
 
     def __anext__(self) -> InOneContext:
-        self._step = cast("Generator[Any, Any, Any]", self._next().__await__())
+        self._step = self._next().__await__()
         return self
 
     async def aclose(self) -> None:
         """Close the iterator, where it is a generator."""
-        if isinstance(self._values, AsyncGenerator):
-            closing = cast("AsyncGenerator[Any, None]", self._values).aclose()
-            self._step = cast("Generator[Any, Any, Any]", closing.__await__())
+        values: Any = self._values
+        if isinstance(values, AsyncGenerator):
+            self._step = cast("AsyncGenerator[Any, None]", values).aclose().__await__()
             await self
 
     # --- one step

@@ -14,6 +14,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import sqlalchemy as sa
 from dbos import WorkflowStatus
 
+from toolcrib._numbers import require_number
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import CLOSED, WAITING, WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
@@ -101,6 +102,7 @@ class Work:
 
 def list_work(client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Work]:
     """Return workflows, the latest first."""
+    require_number("list_work", "limit", limit, least=1)
     page = limit if state is None else _PAGE
     found = (work for work in _latest(client, state, queue, page) if state in (None, work.state))
     return list(islice(found, limit))
