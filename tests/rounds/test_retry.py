@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -118,6 +120,16 @@ async def test_a_server_says_how_long_it_wants_to_be_left_alone(wanted: str, pau
         await session.run()
 
     assert waited == (pauses or [])
+
+
+async def test_a_server_may_give_a_date_until_which_it_wants_to_be_left_alone() -> None:
+    waited: list[float] = []
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
+    session = Session(ScriptedModel(StatusError(429, {"retry-after": until}), "Hello."), retry=waiting(waited))
+
+    await session.say("Hi.").run()
+
+    assert waited == [pytest.approx(40, abs=20)]  # the date has whole seconds, and the machine may be busy
 
 
 async def test_a_reply_of_which_a_part_was_shown_is_not_asked_for_again() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from toolcrib._numbers import require_numbers
-from toolcrib.clock import SYSTEM_CLOCK, Clock
+from toolcrib.clock import SYSTEM_CLOCK, Clock, wanted_pause
 
 __all__ = ["Retry"]
 
@@ -76,8 +76,7 @@ def _status_of(error: Exception) -> int:
 def _wanted_pause(error: Exception | None) -> float:
     """Return the seconds for which a server wants to be left alone; 0 where it does not say."""
     headers = _object(getattr(getattr(error, "response", None), "headers", None))
-    text = str(headers.get("retry-after"))
-    return float(text) if text.replace(".", "", 1).isdigit() else 0.0
+    return wanted_pause(str(headers.get("retry-after"))) or 0.0
 
 
 def _object(value: object) -> Mapping[str, Any]:
