@@ -151,5 +151,5 @@ async def test_a_reply_of_which_a_part_was_shown_is_not_asked_for_again() -> Non
 
 
 def test_a_retry_takes_no_negative_number() -> None:
-    with pytest.raises(ValueError, match="leave `retry` out"):
+    with pytest.raises(ValueError, match="Retry: times must be at least 0, and is -1"):
         Retry(times=-1)
