@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final, Protocol
 
-__all__ = ["SYSTEM_CLOCK", "Clock", "wait_until_set"]
+__all__ = ["SYSTEM_CLOCK", "Clock", "wait_until_set", "wanted_pause"]
 
 
 class Clock(Protocol):
@@ -47,3 +49,16 @@ async def wait_until_set(event: asyncio.Event, seconds: float, clock: Clock = SY
         pause.cancel()
         await asyncio.wait((waiting, pause))
     return event.is_set()
+
+
+def wanted_pause(retry_after: str) -> float | None:
+    """Return the seconds for which a server wants to be left alone, by its `Retry-After`: a number, or a date.
+
+    None where it is neither.
+    """
+    if retry_after.isascii() and retry_after.replace(".", "", 1).isdigit():
+        return float(retry_after)
+    try:
+        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError, OverflowError):  # neither a number nor a date, or one without a time zone
+        return None

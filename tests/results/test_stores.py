@@ -200,7 +200,7 @@ def test_a_file_is_wanted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["max_result_chars", "max_bytes", "max_principal_bytes"])
 def test_a_bound_is_at_least_one(name: str) -> None:
-    with pytest.raises(ValueError, match=f"the {name} of a result store must be at least 1"):
+    with pytest.raises(ValueError, match=f"a result store: {name} must be at least 1"):
         MemoryResultStore(**{name: 0})
 
 
@@ -211,7 +211,7 @@ def test_a_result_is_kept_for_some_time() -> None:
 
 def test_a_time_to_keep_results_is_a_timedelta() -> None:
     with pytest.raises(
-        TypeError, match=r"`expires` of a result store is a timedelta, as timedelta\(hours=24\), and is 5"
+        TypeError, match=r"a result store: expires must be a timedelta, as timedelta\(hours=1\), and is 5"
     ):
         MemoryResultStore(expires=5)  # type: ignore[arg-type]
 

@@ -264,7 +264,7 @@ async def test_at_least_one_call_runs_at_a_time(concurrency: int) -> None:
     ran: list[Any] = []
     plan = await round_of([adding(ran)], ("add", {"a": 1}), ("add", {"a": 2})).apply_hooks()
 
-    with pytest.raises(ValueError, match="at least one call runs at a time"):
+    with pytest.raises(ValueError, match="concurrency must be at least 1"):
         await plan.run_pending(concurrency=concurrency)
 
     assert ran == []

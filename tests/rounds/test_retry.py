@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -120,6 +122,16 @@ async def test_a_server_says_how_long_it_wants_to_be_left_alone(wanted: str, pau
     assert waited == (pauses or [])
 
 
+async def test_a_server_may_give_a_date_until_which_it_wants_to_be_left_alone() -> None:
+    waited: list[float] = []
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
+    session = Session(ScriptedModel(StatusError(429, {"retry-after": until}), "Hello."), retry=waiting(waited))
+
+    await session.say("Hi.").run()
+
+    assert waited == [pytest.approx(40, abs=20)]  # the date has whole seconds, and the machine may be busy
+
+
 async def test_a_reply_of_which_a_part_was_shown_is_not_asked_for_again() -> None:
     pauses: list[float] = []
     texts: list[str] = []
@@ -139,5 +151,5 @@ async def test_a_reply_of_which_a_part_was_shown_is_not_asked_for_again() -> Non
 
 
 def test_a_retry_takes_no_negative_number() -> None:
-    with pytest.raises(ValueError, match="leave `retry` out"):
+    with pytest.raises(ValueError, match="Retry: times must be at least 0, and is -1"):
         Retry(times=-1)

@@ -269,9 +269,9 @@ asyncio.run(main())
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"spares": -1}, ValueError, "spares is how many processes are started ahead, at least 0, and is -1"),
-        ({"spares": 1.5}, ValueError, "spares is how many processes are started ahead, at least 0, and is 1.5"),
-        ({"session_idle": -1}, ValueError, "session_idle must be more than 0 seconds, or None for no limit, and is -1"),
+        ({"spares": -1}, ValueError, "a sandbox: spares must be at least 0, and is -1"),
+        ({"spares": 1.5}, TypeError, "a sandbox: spares must be a whole number, and is 1.5"),
+        ({"session_idle": -1}, ValueError, "a sandbox: session_idle must be more than 0 seconds, and is -1"),
         ({"queue": 5}, TypeError, r"`queue` of a sandbox is one as ProgramQueue\(most_programs=8\), and 5 is none"),
     ],
 )

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any, ClassVar, TypeVar
 
+from toolcrib._numbers import require_seconds
 from toolcrib.approvals._executions import Execution, Heartbeat, active_executions
 from toolcrib.approvals._ledger import (
     MOST_BEGUN,
@@ -250,6 +251,7 @@ class LedgerStore(ABC):
 
         While the call of the request is executed, it waits for the end of that.
         """
+        require_seconds("wait", "timeout", timeout, from_zero=True)
         try:
             async with asyncio.timeout(timeout):
                 with self._waiter() as written:

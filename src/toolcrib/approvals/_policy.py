@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, TypeAlias
 
+from toolcrib._numbers import require_seconds
 from toolcrib.approvals._store import WaitableApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 
@@ -79,6 +80,7 @@ def stored_approver(store: WaitableApprovalStore, timeout: float | None = None) 
         store: The store of requests and answers.
         timeout: Seconds to wait at most; then the call is suspended.
     """
+    require_seconds("stored_approver", "timeout", timeout)
 
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         await store.put(request)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from math import ceil
 from typing import Final, Literal, TypeAlias, get_args
 
-from toolcrib.hooks import require_number
+from toolcrib._numbers import require_number, require_span
 
 __all__ = ["Charge", "Limit", "Overrun", "Share"]
 
@@ -55,6 +55,9 @@ class Limit:
         if (self.calls is None) == (self.spend is None):
             raise ValueError("Limit: give calls or spend, and not both")
         require_number("Limit", "calls", self.calls, least=0)
+        require_number("Limit", "spend", None if isinstance(self.spend, Decimal) else self.spend, least=0, whole=False)
+        if not isinstance(self.per, str | None):
+            require_span("Limit", "per", self.per)
         if self.spend is not None and not (self.most.is_finite() and self.most >= 0 and self.currency):
             raise ValueError(f"Limit: spend is {self.spend} {self.currency!r}; give an amount from 0 on and a currency")
         if isinstance(self.per, str) and self.per not in _PERIODS:

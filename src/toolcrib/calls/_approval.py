@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from toolcrib._numbers import require_span
 from toolcrib.calls._bounds import Bound, GrantUse, number_of
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
@@ -188,6 +189,8 @@ class ApprovalRequest(ShortRepr):
         """
         if self.asked_by is not None:
             raise ValueError(f"{self.asked_by} asks this during one call; it can be answered once, and not for good")
+        if not isinstance(expires, datetime | None):
+            require_span("always", "expires", expires)
         until = now() + expires if isinstance(expires, timedelta) else expires
         limits: dict[str, Any] = {"uses": uses, "total": None if total is None else (total[0], _limit(*total))}
         if within is not None:

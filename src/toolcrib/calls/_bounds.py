@@ -61,7 +61,7 @@ class Bound:
         Raises:
             ValueError: There is neither, one is no finite number, or `low` is more than `high`.
         """
-        lowest, highest = (None if end is None else _end(end) for end in (low, high))
+        lowest, highest = (None if end is None else _end(name, end) for name, end in (("low", low), ("high", high)))
         if lowest is None and highest is None:
             raise ValueError("between has neither end: give one or both")
         if lowest is not None and highest is not None and lowest > highest:
@@ -195,10 +195,10 @@ class GrantUse:
         return cls(fields["calls"], Decimal(fields["spent"]))
 
 
-def _end(given: float | Decimal) -> Decimal:
+def _end(name: str, given: float | Decimal) -> Decimal:
     number = number_of(str(given) if isinstance(given, Decimal) else given)
     if number is None:
-        raise ValueError(f"{given!r} is no finite number")
+        raise ValueError(f"between: {name} must be a finite number, and is {given!r}")
     return number
 
 

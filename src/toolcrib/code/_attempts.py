@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import Any, Literal, TypeAlias, cast
 
+from toolcrib._numbers import require_number
 from toolcrib.code._check import Finding, KnownNames, check_program, defined_by, refusal
 from toolcrib.code._extract import Extract, off_loop, program_of
 from toolcrib.code._result import ExecutionResult
@@ -41,12 +42,11 @@ class Retries:
     @classmethod
     def of(cls, limit: int | None, handler: RetryHandler | None) -> Retries:
         """Return what a caller asks for: three retries for a handler alone; ValueError for a number without one."""
+        require_number("a program", "max_retries", limit, least=0)
         if handler is None:
             if limit:
                 raise ValueError("max_retries needs a retry_handler, which mends the program")
             return cls()
-        if limit is not None and limit < 0:
-            raise ValueError(f"max_retries must be at least 0, and is {limit}")
         return cls(_DEFAULT_RETRIES if limit is None else limit, handler)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from toolcrib._numbers import require_number
 from toolcrib.code._budget import fitted
 from toolcrib.code._listing import Detail, Listing
 from toolcrib.sandbox import Dialect
@@ -103,6 +104,7 @@ def render_tool_prompt(names: Sequence[str]) -> str:
 
 
 def _fitted(listing: Listing, budget: int | None, render: Callable[[Listing], str]) -> str:
+    require_number("a prompt", "budget", budget, least=1)
     return render(listing) if budget is None else fitted(listing, budget, render)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolcrib._numbers import require_number
 from toolcrib.calls import ApprovalRequest, CallRecord, Media, cut
 from toolcrib.code._check import Finding
 from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
@@ -88,5 +89,6 @@ class ExecutionResult:
         if not self.success:
             parts += [f"The type checker had said: {warning}" for warning in self.warnings]
             parts += [self.hint] if self.hint else []
+        require_number("ExecutionResult.text", "max_result_chars", max_result_chars, least=1)
         text = cut("\n".join(parts) or "The program ran and printed nothing.", max_result_chars)
         return "\n".join([text, *map(str, self.artifacts)])

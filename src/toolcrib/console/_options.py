@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
+from toolcrib._numbers import require_number
 from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
 
 __all__ = ["ConsoleOptions", "LoginRefused", "LoginService", "Role"]
@@ -96,6 +97,7 @@ class ConsoleOptions:
     login: LoginService | None = None
 
     def __post_init__(self) -> None:
+        require_number("ConsoleOptions", "port", self.port, least=0)
         if self.is_open and not is_loopback(self.host):
             raise ValueError(
                 f"other machines can reach {self.host}, and any of them could approve calls: "

@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
+from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ReviewableApprovalStore
 from toolcrib.calls import IN_DOUBT, ApprovalRequest
 
@@ -118,6 +119,7 @@ class Notifier:
         *,
         first_delay: float = _FIRST_DELAY,
     ) -> None:
+        require_seconds("Notifier", "first_delay", first_delay)
         self._approvals, self._console, self._first_delay = approvals, console.rstrip("/"), first_delay
         self._queues = [_Queue(webhook) for webhook in webhooks]
         self._known: set[str] = set()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 
 from toolcrib.credentials._credentials import QUERY, Credentials
 from toolcrib.credentials._guarded_http import shared_tls
-from toolcrib.errors import CredentialError
+from toolcrib.errors import CredentialError, NewerForm
 
 __all__ = ["PrincipalAuth"]
+
+T = TypeVar("T")
 
 
 class PrincipalAuth(httpx2.Auth):
@@ -39,14 +41,21 @@ class PrincipalAuth(httpx2.Auth):
         if principal is None or (request.url.scheme, request.url.host, request.url.port) != self._origin:
             yield request
             return
-        try:
-            used = await self._credentials.sign(principal, self._server, request)
-        except CredentialError as error:
-            raise httpx2.ConnectError(str(error), request=request) from error
+        used = await self._asked(request, self._credentials.sign(principal, self._server, request))
         response = yield request
-        if response.status_code == 401 and await self._credentials.renew(principal, self._server, used):
-            await self._credentials.sign(principal, self._server, request)
+        if response.status_code != 401:
+            return
+        if await self._asked(request, self._credentials.renew(principal, self._server, used)):
+            await self._asked(request, self._credentials.sign(principal, self._server, request))
             yield request
+
+    @staticmethod
+    async def _asked(request: httpx2.Request, answer: Awaitable[T]) -> T:
+        """Return what the credentials answer; what they lack, or cannot read here, fails the request as it is sent."""
+        try:
+            return await answer
+        except (CredentialError, NewerForm) as error:
+            raise httpx2.ConnectError(str(error), request=request) from error
 
 
 class _QueryTransport(httpx2.AsyncBaseTransport):

@@ -137,13 +137,15 @@ class ConsentFlow:
         Raises:
             ConsentError: The answer is a no, was used before, or is not for this browser, principal or server.
         """
-        row = await self._store.take(STATE, "", name_of(answer.get("state", "")))
-        if row is None:
+        state = name_of(answer.get("state", ""))
+        row = await self._store.read(STATE, "", state)
+        asked = None if row is None else Token.from_dict(row.value["token"])  # a newer one stays for a newer process
+        row = await self._store.take(STATE, "", state)
+        if row is None or asked is None:
             raise ConsentError("This answer does not count: it was used before, is too old, or answers no request.")
         kept = row.value
         if not hmac.compare_digest(kept["browser"], name_of(browser)):
             raise ConsentError("This answer is for another browser. Open the link in the one where you want to go on.")
-        asked = Token.from_dict(kept["token"])
         _check_issuer(answer, asked.endpoints)
         if "error" in answer:
             code = answer["error"]

@@ -13,12 +13,13 @@ import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import httpx2
 
+from toolcrib._networks import inner_address, is_public
 from toolcrib.errors import ConsentError
 
 __all__ = ["AddressError", "GuardedClient", "guarded_client", "shared_tls"]
@@ -26,9 +27,6 @@ __all__ = ["AddressError", "GuardedClient", "guarded_client", "shared_tls"]
 _Range: TypeAlias = Literal["public", "private", "loopback", "never"]
 _MOST_BYTES: Final = 256 * 1024
 _SECONDS: Final = 15.0
-_SPECIAL: Final = tuple(map(IPv6Network, ("fec0::/10", "3fff::/20")))
-"""Networks inside a site, and for documents (RFC 3879, 9637), which Python takes for global."""
-_NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 @cache
@@ -171,19 +169,9 @@ async def _addresses(host: str, port: int) -> list[str]:
 
 
 def _range_of(text: str) -> _Range:
-    address = ip_address(text.partition("%")[0])
-    inner = _inside(address) if isinstance(address, IPv6Address) else None
-    address = inner or address
+    address = inner_address(ip_address(text.partition("%")[0]))
     if address.is_loopback:
         return "loopback"
     if address.is_multicast or address.is_link_local or address.is_unspecified or address.is_reserved:
         return "never"
-    is_special = isinstance(address, IPv6Address) and any(address in network for network in _SPECIAL)
-    return "public" if address.is_global and not is_special else "private"
-
-
-def _inside(address: IPv6Address) -> IPv4Address | None:
-    """Return the address of the older kind that one of the newer kind leads to."""
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+    return "public" if is_public(address) else "private"

@@ -98,7 +98,7 @@ class OAuth:
         row = await self._usable(principal, server)
         if row is None:
             raise CredentialError(server, f"{principal} has not given access, or has taken it back")
-        request.headers["Authorization"] = f"Bearer {row.value['access']}"
+        request.headers["Authorization"] = f"Bearer {Token.from_dict(row.value).access}"
         return row.version
 
     async def renew(self, principal: str, server: str, used: str) -> bool:
@@ -120,19 +120,23 @@ class OAuth:
 
         Raises:
             CredentialError: It is removed here, and the authorization server did not revoke it.
+            NewerForm: A newer version wrote it; it stays.
         """
-        row = await self._store.take(TOKEN, principal, server)
+        row = await self._store.read(TOKEN, principal, server)
         if row is None:
             return False
-        await revoke_at_issuer(server, Token.from_dict(row.value))
-        return True
+        Token.from_dict(row.value)  # one of a newer version is not removed, since nobody could revoke it
+        row = await self._store.take(TOKEN, principal, server)
+        if row is not None:
+            await revoke_at_issuer(server, Token.from_dict(row.value))
+        return row is not None
 
     # --- tokens
 
     async def _usable(self, principal: str, server: str) -> Row | None:
         """Return a token that holds, refreshed if it is about to end; None where consent is needed."""
         row = await self._store.read(TOKEN, principal, server)
-        if row is None or not 0 < row.value["expires_at"] < time.time() + _EARLY:
+        if row is None or not 0 < Token.from_dict(row.value).expires_at < time.time() + _EARLY:
             return row
         return await self._renewed(principal, server, row)
 
@@ -150,10 +154,9 @@ class OAuth:
             return await asyncio.shield(task)  # the old token is used up, although the caller may leave
 
     async def _refresh(self, principal: str, server: str, row: Row) -> Row | None:
-        store = self._store
+        store, token = self._store, Token.from_dict(row.value)
         if not await store.claim(TOKEN, principal, server, row.version, _CLAIM):
             return await self._by_another(principal, server, row)
-        token = Token.from_dict(row.value)
         try:
             fresh = None
             if token.refresh:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from toolcrib._numbers import require_number
 from toolcrib.errors import DatabaseError, MissingExtraError
 
 try:
@@ -135,6 +136,7 @@ class Database:
         Raises:
             DatabaseError: No connection can be had; the message says why and what to do.
         """
+        require_number("a database", "pool", pool, least=1)
         made = self._sqlite_engine(pool) if self.kind == "sqlite" else self._postgres_engine(pool)
         try:
             with made.connect() as connection:

@@ -32,6 +32,7 @@ from toolcrib.errors._calls import (
     ToolTimeoutError,
     exception_of,
     message_of,
+    raising_newer_forms,
     register_signal,
     signal_of_newer_form,
 )
@@ -142,6 +143,7 @@ __all__ = [
     "exception_of",
     "message_of",
     "nearest",
+    "raising_newer_forms",
     "register_signal",
     "signal_of_newer_form",
 ]

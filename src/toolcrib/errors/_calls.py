@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import cast
 
@@ -26,6 +27,7 @@ __all__ = [
     "ToolTimeoutError",
     "exception_of",
     "message_of",
+    "raising_newer_forms",
     "register_signal",
     "signal_of_newer_form",
 ]
@@ -152,7 +154,8 @@ def exception_of(error: BaseException) -> Exception:
     if isinstance(error, Exception):
         signal = signal_of_newer_form.get()
         if signal is not None and isinstance(error, NewerForm):
-            raise signal(error) from error
+            raised = signal(error)
+            raise raised from (error.__cause__ if raised is error else error)
         return error
     if isinstance(error, _signals) or (
         isinstance(error, BaseExceptionGroup)
@@ -164,6 +167,23 @@ def exception_of(error: BaseException) -> Exception:
     )
     exit_error.__cause__ = error
     return exit_error
+
+
+@contextmanager
+def raising_newer_forms() -> Generator[None]:
+    """Have a NewerForm in a gate or a tool end the body as it is, and no call by an outcome.
+
+    It is for what goes on with a stored call, which then stays stored. The signal of an engine comes first.
+    """
+    if signal_of_newer_form.get() is not None:
+        yield
+        return
+    token = signal_of_newer_form.set(lambda error: error)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector elsewhere
+            signal_of_newer_form.reset(token)
 
 
 def message_of(error: BaseException) -> str:

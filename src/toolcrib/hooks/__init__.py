@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         hook,
         tag_set,
     )
-    from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_number, require_parameters
+    from toolcrib.hooks._parameters import near_option, refuse_misspelt_options, require_parameters
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -79,7 +79,7 @@ else:
                 "require_middleware several"
             ),
             "._observers": "Hook HookMethod HookRaised HookRegistry Observed Observers fire hook tag_set",
-            "._parameters": "near_option refuse_misspelt_options require_number require_parameters",
+            "._parameters": "near_option refuse_misspelt_options require_parameters",
         },
     )
 
@@ -136,7 +136,6 @@ __all__ = [
     "refuse_misspelt_options",
     "refused_by",
     "require_middleware",
-    "require_number",
     "require_parameters",
     "several",
     "stage_of",

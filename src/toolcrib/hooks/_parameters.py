@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
-from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any
 
 from toolcrib import schema
 from toolcrib.errors import nearest
 from toolcrib.hooks._events import HookType
 
-__all__ = ["name_of", "near_option", "refuse_misspelt_options", "require_event", "require_number", "require_parameters"]
+__all__ = ["name_of", "near_option", "refuse_misspelt_options", "require_event", "require_parameters"]
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
@@ -73,29 +72,6 @@ def require_parameters(kind: str, fn: Any, *parameters: str) -> None:
     except TypeError:
         name = getattr(fn, "__name__", type(fn).__name__)
         raise TypeError(f"the {kind} `{name}` is called with ({', '.join(parameters)}), and takes {wanted}") from None
-
-
-def require_number(who: str, name: str, value: object, *, least: int | None, whole: bool = True) -> None:
-    """Check that an option is a number, or None.
-
-    Args:
-        who: What has the option.
-        name: The option.
-        value: Its value.
-        least: The least that it may be; None for any.
-        whole: Whether it has to be a whole number.
-
-    Raises:
-        TypeError: It is no number: a text, or True.
-        ValueError: It is less than `least`.
-    """
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
-        kind = "a whole number" if whole else "a number"
-        raise TypeError(f"{who}: {name} must be {kind}, and is {value!r:.80}")
-    if least is not None and not cast("float", value) >= least:
-        raise ValueError(f"{who}: {name} must be at least {least}, and is {value}")
 
 
 def require_event(

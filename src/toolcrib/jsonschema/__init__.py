@@ -13,7 +13,7 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.jsonschema._composition import as_one
     from toolcrib.jsonschema._references import arguments_schema, with_definitions
-    from toolcrib.jsonschema._repair import satisfiable
+    from toolcrib.jsonschema._repair import of_newer_version, satisfiable
     from toolcrib.jsonschema._shape import PYTHON_TYPES, describe_shape
     from toolcrib.jsonschema._shown import shown_arguments
     from toolcrib.jsonschema._visitor import (
@@ -40,7 +40,7 @@ else:
         {
             "._composition": "as_one",
             "._references": "arguments_schema with_definitions",
-            "._repair": "satisfiable",
+            "._repair": "of_newer_version satisfiable",
             "._shape": "PYTHON_TYPES describe_shape",
             "._shown": "shown_arguments",
             "._visitor": (
@@ -72,6 +72,7 @@ __all__ = [
     "in_prose",
     "kind_of",
     "kinds_of",
+    "of_newer_version",
     "path_of",
     "properties_of",
     "ref_of",

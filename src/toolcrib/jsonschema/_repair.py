@@ -9,12 +9,62 @@ from collections.abc import Mapping, Set
 from typing import Any, cast
 
 from toolcrib.jsonschema._composition import conjunction, merged
-from toolcrib.jsonschema._visitor import properties_of, ref_of, rewrite
-from toolcrib.jsonschema._walk import SchemaWalk
+from toolcrib.jsonschema._visitor import children, properties_of, ref_of, rewrite
+from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 
-__all__ = ["satisfiable"]
+__all__ = ["of_newer_version", "satisfiable"]
 
+_OLD_VERSIONS = ("http://json-schema.org/draft-03/schema", "http://json-schema.org/draft-04/schema")
+_LIMITS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
+_LISTED_ITEMS = "http://json-schema.org/draft-07/schema#"  # the last version whose `items` may be a list
 _BRANCHES = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+
+
+def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema with what only drafts 3 and 4 say in their way said as the drafts after them do.
+
+    An exclusive limit was `true` beside the limit, and a property itself said that it is required. A schema that names
+    no version is often of these.
+
+    Raises:
+        SchemaTooLarge: It is nested too deep to be read; names the tool.
+    """
+    check_nesting(tool, schema)
+    made = _newer(schema)
+    declared = made.get("$schema")
+    is_old = isinstance(declared, str) and declared.rstrip("#") in _OLD_VERSIONS
+    if is_old or (declared is None and _lists_items(made)):
+        made["$schema"] = _LISTED_ITEMS
+    return made
+
+
+def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
+    made = rewrite(part, _newer)
+    for exclusive, limit in _LIMITS:
+        if isinstance(made.get(exclusive), bool) and made.pop(exclusive) and limit in made:
+            made[exclusive] = made.pop(limit)
+    table = properties_of(made).items()
+    named = [name for name, inner in table if _flag(inner) is True]
+    rest: Any = made.get("required", [])
+    if named and isinstance(rest, list):
+        made["required"] = [*cast("list[Any]", rest), *(name for name in named if name not in rest)]
+    if table:
+        made["properties"] = {name: _without_flag(inner) for name, inner in table}
+    return made
+
+
+def _flag(part: Any) -> Any:
+    return cast("Mapping[str, Any]", part).get("required") if isinstance(part, Mapping) else None
+
+
+def _without_flag(part: Any) -> Any:
+    if not isinstance(_flag(part), bool):
+        return part
+    return {name: value for name, value in cast("Mapping[str, Any]", part).items() if name != "required"}
+
+
+def _lists_items(part: Mapping[str, Any]) -> bool:
+    return isinstance(part.get("items"), list) or any(_lists_items(inner) for _, inner in children(part))
 
 
 def satisfiable(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -27,6 +77,7 @@ def satisfiable(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         SchemaTooLarge: What its references lead to comes to too much; names the tool.
     """
+    schema = of_newer_version(tool, schema)
     return _repaired(schema, SchemaWalk(schema, tool), needed=True, known=frozenset())
 
 

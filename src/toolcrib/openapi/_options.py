@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import httpx2
 
+from toolcrib._numbers import require_numbers
 from toolcrib.errors import ToolConstraintError
 from toolcrib.formats import Refused
 from toolcrib.openapi._credentials import Credentials
@@ -117,22 +118,15 @@ class Options:
     refused: Refused = "leave_out"
 
     def __post_init__(self) -> None:
-        least: Sequence[tuple[str, float]] = (
-            ("timeout", 0.001),
-            ("retries", 0),
-            ("max_bytes", 1),
-            ("max_schema_chars", 1_000),
-            ("max_description_chars", 1),
-        )
-        for name, lowest in least:
-            given: Any = getattr(self, name)
-            if given < lowest:
-                raise ValueError(f"`{name}` of an OpenAPI toolset is at least {lowest:g}, and is {given!r}")
+        sizes = {"max_bytes": 1, "max_result_chars": 1, "max_schema_chars": 1_000, "max_description_chars": 1}
+        require_numbers("openapi.toolset", self, {"retries": 0, **sizes}, seconds=("timeout",))
+        if isinstance(self.server, bool):
+            raise TypeError(f"openapi.toolset: server must be an address, or the number of one, and is {self.server}")
         pages: Any = self.pages
         if pages not in ("offer", "off") and not (isinstance(pages, int) and not isinstance(pages, bool) and pages > 0):
             raise ValueError(f"`pages` is 'offer', 'off' or a number of pages, and is {pages!r}")
         for name in ("include", "exclude", "approval", "credential_hosts"):
-            given = getattr(self, name)
+            given: Any = getattr(self, name)
             if isinstance(given, str) and not (name == "approval" and given == "writes"):
                 raise ValueError(f"`{name}` is a list of words or a function, as in {name}=[{given!r}]")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from functools import cache
 from ssl import SSLContext
 from typing import Any, Final
@@ -13,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from toolcrib.calls import now
+from toolcrib.clock import wanted_pause
 from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
 from toolcrib.openapi._operations import SAFE
 from toolcrib.openapi._requests import Prepared
@@ -95,7 +94,8 @@ class Sender:
                     raise
                 wanted = pause
             else:
-                wanted = _wanted_pause(answer, pause)
+                asked = wanted_pause(answer.headers.get("retry-after", ""))
+                wanted = pause if asked is None else asked
                 if left <= 0 or answer.status not in _AGAIN or wanted > _LONGEST_PAUSE:
                     return answer
             left -= 1
@@ -159,16 +159,6 @@ class Sender:
 def _certificates() -> SSLContext:
     """Return what servers' certificates are checked by; to read them takes a moment."""
     return httpx2.create_ssl_context()
-
-
-def _wanted_pause(answer: Answer, pause: float) -> float:
-    text = answer.headers.get("retry-after", "")
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        return max(0.0, (parsedate_to_datetime(text) - now()).total_seconds())
-    except (TypeError, ValueError):  # neither a number nor a date, or one without a time zone
-        return pause
 
 
 async def _may_reach(url: str, found: Sequence[str]) -> bool:

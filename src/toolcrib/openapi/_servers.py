@@ -6,17 +6,17 @@ import asyncio
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from toolcrib._networks import inner_address, is_public
 from toolcrib.errors import DocumentError
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._shapes import list_of, mapping_of
 
 __all__ = ["addresses_of", "is_elsewhere", "is_inside", "is_private", "origin_of", "server_of"]
 
-_NAT64 = IPv6Network("64:ff9b::/96")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 
@@ -86,15 +86,7 @@ async def addresses_of(address: str) -> list[str]:
 
 def is_private(address: str) -> bool:
     """Return whether a network address is of a private net, of this machine, or for a purpose of its own."""
-    found = ip_address(address)
-    inner = None
-    if isinstance(found, IPv6Address):  # one of the older kind may be written in it
-        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
-        inner = IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else inner
-        if found.is_site_local:
-            return True
-    reached = inner or found
-    return reached.is_multicast or not reached.is_global
+    return not is_public(inner_address(ip_address(address)))
 
 
 def is_inside(host: str | None) -> bool:

@@ -16,7 +16,14 @@ from typing_extensions import TypeIs
 from toolcrib import record
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
-from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, UnknownTool
+from toolcrib.errors import (
+    ApprovalError,
+    CallStateError,
+    InvalidArguments,
+    SchemaError,
+    UnknownTool,
+    raising_newer_forms,
+)
 from toolcrib.hooks import GateStep, HookSet
 from toolcrib.pipeline._admit import (
     check_answer,
@@ -330,9 +337,16 @@ class Pipeline:
         Raises:
             CallStateError: The call has ended.
             InvalidOutput: The result that the grant gives does not fit the tool; the call is as it was.
+            NewerForm: The state, or what a gate reads, is in a newer version than this one; the call is as it was.
             ValueError: The state is none of a call: a field is missing.
         """
         run = Run() if run is None else run
+        with raising_newer_forms():
+            return await self._recover(state, run, grant, begun, used)
+
+    async def _recover(
+        self, state: Stored | ToolCall, run: Run, grant: Grant | Denial | None, begun: int, used: Grant | None
+    ) -> Call | Outcome:
         name, call_id = ids_of(state)
         self.check_answer(name, grant)
         plan, received = self._plan(name), ToolCall(name, {}, call_id)

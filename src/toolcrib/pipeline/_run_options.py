@@ -10,8 +10,9 @@ from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
 from toolcrib import approvals as _approvals
 from toolcrib import record, schema
+from toolcrib._numbers import require_number, require_seconds
 from toolcrib.calls import MODEL, Access, ResultReader
-from toolcrib.hooks import require_number, target_name
+from toolcrib.hooks import target_name
 from toolcrib.toolsets import Selectable
 
 __all__ = [
@@ -139,6 +140,7 @@ class Channel:
     def __post_init__(self) -> None:
         if self.errors not in ("message", "masked"):
             raise ValueError(f"Channel: errors is {self.errors!r:.80}; give 'message' or 'masked'")
+        require_seconds("Channel", "question_wait", self.question_wait, from_zero=True)
         if self.hook_errors not in ("raise", "fail"):
             raise ValueError(f"Channel: hook_errors is {self.hook_errors!r:.80}; give 'raise' or 'fail'")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, TypeAlias, get_args
 
+from toolcrib._numbers import require_number
 from toolcrib.calls import ActivityKind
 from toolcrib.database import Tables
 from toolcrib.record._event_tables import Activity, Rows
@@ -110,10 +111,12 @@ class EventLog:
 
     def since(self, position: int, limit: int = 500) -> list[KeptEvent]:
         """Return the events after a position, in order, the first `limit` of them."""
+        require_number("EventLog", "limit", limit, least=1)
         return self._events("WHERE position > ? ORDER BY position LIMIT ?", position, limit)
 
     def events(self, activity: Activity, *, after: int = 0, limit: int = 500) -> list[KeptEvent]:
         """Return what happened in one call or run, in order, the first `limit` events after a position."""
+        require_number("EventLog", "limit", limit, least=1)
         source = "source = 'call'" if activity.source == "call" else "source = 'run'"
         where = f"WHERE id = ? AND {source} AND run_id = ? AND position > ? ORDER BY position LIMIT ?"
         return self._events(where, activity.id, activity.run_id, after, limit)
@@ -132,6 +135,7 @@ class EventLog:
 
     def _select(self, wanted: ActivityFilter, before: int | None, limit: int) -> tuple[str, tuple[Any, ...]]:
         """Return the statement that reads what is wanted, and its values."""
+        require_number("EventLog", "limit", limit, least=1)
         query = "" if self.words is None else self.words.query(wanted.text.lower())
         if self.words is not None and query:
             conditions, values = _conditions(wanted, before)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from toolcrib._numbers import require_number
 from toolcrib.record._event_log import EventLog, KeptEvent
 
 __all__ = ["RecordedAttempt", "RecordedCall", "Recording", "read_calls"]
@@ -84,6 +85,7 @@ def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | Non
         since: Only runs with a call that came then or later.
         limit: Only the runs of the latest so many calls.
     """
+    require_number("read_calls", "limit", limit, least=1)
     runs, first = _wanted(log, since, limit)
     made, latest = Recording(), dict[tuple[str, str], RecordedCall]()
     for event in _events(log, first):

@@ -10,6 +10,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, cast
 
+from toolcrib._numbers import require_number
 from toolcrib.record._brief_event import brief_event
 from toolcrib.record._event_log import ActivityFilter, EventLog
 from toolcrib.record._event_tables import Activity
@@ -119,6 +120,7 @@ def parent_activity(log: EventLog, activity: Activity) -> Activity | None:
 def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50) -> list[RunSummary]:
     """Return runs, the latest first: those that made calls, and what is at the top and has made none."""
     wanted = wanted or RunFilter()
+    require_number("list_runs", "limit", limit, least=1)
     found = _with_calls(log, wanted, limit)
     if not (wanted.tool or wanted.outcome):
         known = {one.id for one in found}

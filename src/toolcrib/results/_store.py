@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
+from toolcrib._numbers import require_numbers
 from toolcrib.calls import value_class
 from toolcrib.database import Execute, StoreTables, Tables
 from toolcrib.results._pieces import Form, Piece
@@ -113,14 +114,8 @@ class ResultStore:
         self._tables, self._transaction = tables, tables.transaction
         self.max_result_chars, self.expires = max_result_chars, expires
         self.max_bytes, self.max_principal_bytes = max_bytes, max_principal_bytes
-        for name in ("max_result_chars", "max_bytes", "max_principal_bytes"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"the {name} of a result store must be at least 1, and is {value}")
-        if not isinstance(expires, timedelta):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
-            raise TypeError(f"`expires` of a result store is a timedelta, as timedelta(hours=24), and is {expires!r}")
-        if expires <= timedelta(0):
-            raise ValueError(f"a result has to be kept for more than no time, and `expires` is {expires}")
+        sizes = ("max_result_chars", "max_bytes", "max_principal_bytes")
+        require_numbers("a result store", self, dict.fromkeys(sizes, 1), spans=("expires",))
         self.reader: Any = None  # the tool that reads it, made once: toolsets with one store have one tool
 
     # --- writing

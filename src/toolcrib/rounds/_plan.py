@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
+from toolcrib._numbers import require_number
 from toolcrib.approvals import is_answer_to
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Rejected, Suspended, cut
 from toolcrib.errors import ApprovalError, CommitError
@@ -171,8 +172,7 @@ class ToolRoundPlan(StoredRound):
             Exception: What an observer raised; its call has ended, and is among the issues.
         """
         self._state.require_open()
-        if concurrency is not None and concurrency < 1:
-            raise ValueError(f"at least one call runs at a time, and the concurrency is {concurrency}")
+        require_number("run_pending", "concurrency", concurrency, least=1)
         await execute_together(list(filter(is_executable, self._in("pending"))), concurrency)
         executed = [(call.id, call.name, required_call(call)) for call in self._in("pending")]
         return [ToolResult(id, name, one.value, one.error) for id, name, one in executed if one.state == "executed"]

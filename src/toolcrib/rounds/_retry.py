@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolcrib.clock import SYSTEM_CLOCK, Clock
+from toolcrib._numbers import require_numbers
+from toolcrib.clock import SYSTEM_CLOCK, Clock, wanted_pause
 
 __all__ = ["Retry"]
 
@@ -38,8 +39,7 @@ class Retry:
     clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
-        if min(self.times, self.first, self.longest) < 0:
-            raise ValueError("the numbers of a Retry are 0 or more: leave `retry` out to ask once")
+        require_numbers("Retry", self, {"times": 0}, seconds_from_zero=("first", "longest"))
 
     def pause_after(self, failure: Exception | None, number: int) -> float | None:
         """Return the seconds before the model is asked again; None where it is not.
@@ -76,8 +76,7 @@ def _status_of(error: Exception) -> int:
 def _wanted_pause(error: Exception | None) -> float:
     """Return the seconds for which a server wants to be left alone; 0 where it does not say."""
     headers = _object(getattr(getattr(error, "response", None), "headers", None))
-    text = str(headers.get("retry-after"))
-    return float(text) if text.replace(".", "", 1).isdigit() else 0.0
+    return wanted_pause(str(headers.get("retry-after"))) or 0.0
 
 
 def _object(value: object) -> Mapping[str, Any]:

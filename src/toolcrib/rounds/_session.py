@@ -8,6 +8,7 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, cast, overload
 
+from toolcrib._numbers import require_number
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields
@@ -300,6 +301,7 @@ class Session(SessionState):
             await self._save()
         if not self.transcript:
             raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
+        require_number("Session.run", "max_rounds", max_rounds, least=1)
         for _ in range(max_rounds):
             made = await self._step(keywords)
             await self._save()

@@ -25,6 +25,7 @@ from weakref import WeakSet
 
 from pydantic_monty import Monty
 
+from toolcrib._numbers import require_number, require_seconds
 from toolcrib.calls import charge_time
 from toolcrib.errors import CodeError, SandboxError, SandboxUnavailable
 from toolcrib.sandbox._endings import CLOSED, LIMITS, ProgramEnded, computed_too_long, took_too_long
@@ -71,6 +72,8 @@ class MontySandbox:
         require: Iterable[str] | Literal["all"] = (),
         skip: Iterable[str] = (),
     ) -> None:
+        require_number("MontySandbox", "workers", workers, least=1)
+        require_seconds("MontySandbox", "checkout_timeout", checkout_timeout)
         self._workers, self._checkout_timeout = workers, checkout_timeout
         self._skip = frozenset(skip)
         required = frozenset(LAYERS if require == "all" else require)

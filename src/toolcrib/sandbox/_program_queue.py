@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
+from toolcrib._numbers import require_number
 from toolcrib.errors import SandboxError
 from toolcrib.sandbox._control_group import ControlGroup, own_group
 
@@ -57,8 +58,7 @@ class ProgramQueue:
     ) -> None:
         limits = {"most_programs": most_programs, "most_memory": most_memory, "most_sessions": most_sessions}
         for name, most in limits.items():
-            if most is not None and most < 1:
-                raise ValueError(f"{name} must be at least 1, and is {most}")
+            require_number("ProgramQueue", name, most, least=1)
         self._most_programs, self._most_memory, self._most_sessions = most_programs, most_memory, most_sessions
         self._begin()
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
+from toolcrib._numbers import require_seconds
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox._layers import REQUIRED, LayerCheck
 from toolcrib.sandbox._worker.launch import send_message
@@ -69,6 +70,7 @@ class RemoteWorkers:
         require: Iterable[str] = REQUIRED,
         seconds: float = _SECONDS,
     ) -> None:
+        require_seconds("RemoteWorkers", "seconds", seconds)
         host, _, port = address.rpartition(":")
         self._host = host.strip("[]")
         if not self._host or not port.isdecimal():

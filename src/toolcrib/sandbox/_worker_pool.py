@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, Any, Final, Protocol
 
+from toolcrib._numbers import require_number
 from toolcrib.errors import SandboxError, SandboxUnavailable
 from toolcrib.sandbox._control_group import ControlGroup
 from toolcrib.sandbox._layers import LAYERS, REQUIRED, LayerCheck
@@ -44,8 +45,7 @@ class WorkerStock:
         group: Callable[[], ControlGroup | None] | None = None,
         errors: IO[bytes] | None = None,
     ) -> None:
-        if not isinstance(cast("object", spares), int) or spares < 0:
-            raise ValueError(f"spares is how many processes are started ahead, at least 0, and is {spares!r}")
+        require_number("a sandbox", "spares", spares, least=0)
         self._options, self._check, self._stock, self._for_limits = options, check, spares, for_limits
         self._group, self._errors = group, errors
         self._reset()

@@ -21,6 +21,7 @@ from typing import Any, Final, Self
 
 from pydantic_core import from_json
 
+from toolcrib._numbers import require_seconds
 from toolcrib.errors import CodeError, SandboxError
 from toolcrib.sandbox._conversation import Conversation
 from toolcrib.sandbox._endings import CLOSED, LIMITS
@@ -106,8 +107,7 @@ class WorkerSandbox:
         session_idle: float | None = IDLE,
         keep_values: bool = False,
     ) -> None:
-        if session_idle is not None and not session_idle > 0:
-            raise ValueError(f"session_idle must be more than 0 seconds, or None for no limit, and is {session_idle}")
+        require_seconds("a sandbox", "session_idle", session_idle)
         self._workers, self._packages = workers, tuple(packages)
         self.queue = queue_of(queue)
         self.session_idle, self.keep_values = session_idle, keep_values

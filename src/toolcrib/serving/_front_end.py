@@ -12,6 +12,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
+from toolcrib._numbers import require_numbers
 from toolcrib._processes import is_running, this_process
 from toolcrib.approvals import (
     ApprovalStore,
@@ -70,6 +71,12 @@ class FrontEndLimits:
     rounds: int = 10
     pending: int = 100
     pending_for: timedelta = timedelta(days=7)
+
+    def __post_init__(self) -> None:
+        sizes = ("request_bytes", "message_chars", "exchanges", "rounds", "pending")
+        require_numbers(
+            "FrontEndLimits", self, dict.fromkeys(sizes, 1), seconds=("request_seconds",), spans=("pending_for",)
+        )
 
 
 class FrontEndSessions:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalPolicy
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Run
@@ -39,6 +40,7 @@ class GuardPolicy:
     leave: Collection[str] = field(default=())
 
     def __post_init__(self) -> None:
+        require_seconds("GuardPolicy", "timeout", self.timeout)
         if isinstance(self.approve, str):
             raise TypeError(f"GuardPolicy: approve takes several names, as in approve=[{self.approve!r}]")
         if isinstance(self.leave, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import Token
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -42,10 +43,7 @@ class OpenSpan:
 
 
 class Attached:
-    """Makes a span the current one; left, it leaves the context as it was.
-
-    Spans that a tool keeps open over the `yield` of a stream are current again in its next step.
-    """
+    """Makes a span the current one; left, it leaves the context as it was."""
 
     __slots__ = ("_open", "_token")
 
@@ -60,12 +58,8 @@ class Attached:
         token, self._token = self._token, None
         if token is None:
             return
-        left = otel_context.get_current()
-        try:
+        with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector in another context
             token.var.reset(token)  # `detach` would log an error where this passes over one
-        except ValueError:  # thrown away unfinished, and closed by the garbage collector in another context
-            return
-        self._open.context = left
 
 
 class Bounded(Generic[K, V]):

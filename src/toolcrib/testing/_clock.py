@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+from toolcrib._numbers import require_seconds
+
 __all__ = ["FakeClock"]
 
 
@@ -19,6 +21,7 @@ class FakeClock:
     """
 
     def __init__(self, speed: float = 0.0) -> None:
+        require_seconds("FakeClock", "speed", speed, from_zero=True)
         self._speed, self._began, self._advanced = speed, time.monotonic(), 0.0
         self._changed = asyncio.Event()
         self.waiting: list[float] = []

@@ -23,6 +23,7 @@ from toolcrib.tools._locks import Gate
 from toolcrib.tools._metadata import ToolMetadata
 from toolcrib.tools._options import ToolOptions
 from toolcrib.tools._results import ResultCheck
+from toolcrib.tools._stream_context import InOneContext
 from toolcrib.tools._threads import StreamThread, ThreadCall
 
 __all__ = ["Body", "is_thunk"]
@@ -266,35 +267,25 @@ class Body:
         timeout: float | None,
         begin: Begin | None,
     ) -> AsyncGenerator[Any, None]:
+        if ctx is not None:
+            ambient.set(ctx)  # in the context of the stream, which no other code runs in
         await self._fire_before(hooks, values, ctx)
         on_yield, seen, kept = hooks.get(ToolHook.ON_YIELD), self._seen, list[Any]()
-        token = None
         try:
             async with AsyncExitStack() as stack:  # one generator for all that is around the values: each costs as much
-                source, deadline = await self._opened(stack, values, ctx, timeout, begin)
-                try:
-                    if ctx is not None:
-                        token = ambient.set(ctx)
-                    async for value in source:
-                        if type(value) not in seen:
-                            self._results.note(value)
-                        if deadline is not None:
-                            deadline.rest()
-                        if token is not None:
-                            ambient.reset(token)
-                            token = None
-                        if hooks:
-                            kept.append(value)
-                            if on_yield is not None:
-                                await fire(on_yield, (copied(value),), ctx=ctx)
-                        yield value
-                        if deadline is not None:
-                            deadline.begin()
-                        if ctx is not None:
-                            token = ambient.set(ctx)
-                finally:
-                    if token is not None:
-                        ambient.reset(token)
+                source, deadline = await self._opened(stack, values, timeout, begin)
+                async for value in source:
+                    if type(value) not in seen:
+                        self._results.note(value)
+                    if deadline is not None:
+                        deadline.rest()
+                    if hooks:
+                        kept.append(value)
+                        if on_yield is not None:
+                            await fire(on_yield, (copied(value),), ctx=ctx)
+                    yield value
+                    if deadline is not None:
+                        deadline.begin()
         except GeneratorExit:
             await self._fire_after(hooks, kept, ctx)
             raise
@@ -309,7 +300,6 @@ class Body:
         self,
         stack: AsyncExitStack,
         values: dict[str, Any],
-        ctx: RunContext[Any] | None,
         timeout: float | None,
         begin: Begin | None,
     ) -> tuple[AsyncIterator[Any], Deadline | None]:
@@ -320,7 +310,7 @@ class Body:
         if begin is not None:
             await begin()
         source = self._source(values, thread)
-        stack.push_async_callback(_close, source, ctx)
+        stack.push_async_callback(_close, source)
         if timeout is None:
             return source, None
         deadline = self._deadline(timeout)
@@ -340,30 +330,24 @@ class Stream:
 
     def __init__(self, begin: Callable[[], AsyncIterator[Any]], metadata: ToolMetadata) -> None:
         self._begin, self._metadata = begin, metadata
-        self._values: AsyncIterator[Any] | None = None
+        self._values: InOneContext | None = None
 
     async def __aenter__(self) -> AsyncIterator[Any]:
         self._metadata.started = time.time()
-        self._values = self._begin()
+        self._values = InOneContext(self._begin())
         return self._values
 
     async def __aexit__(self, *error: object) -> None:
         try:
             if self._values is not None:
-                await _close(self._values)
+                await self._values.aclose()
         finally:
             self._metadata.ended = time.time()
 
 
-async def _close(source: AsyncIterator[Any], ctx: RunContext[Any] | None = None) -> None:
-    """Close a generator, whose clean-up runs with the context that its steps had."""
+async def _close(source: AsyncIterator[Any]) -> None:
     if isinstance(source, AsyncGenerator):
-        token = None if ctx is None else ambient.set(ctx)
-        try:
-            await cast("AsyncGenerator[Any, None]", source).aclose()
-        finally:
-            if token is not None:
-                ambient.reset(token)
+        await cast("AsyncGenerator[Any, None]", source).aclose()
 
 
 async def _from_sync(source: Iterator[Any], thread: StreamThread | None) -> AsyncGenerator[Any, None]:

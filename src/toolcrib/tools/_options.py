@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Any, TypeAlias, TypedDict
 
 from toolcrib import approvals
+from toolcrib._numbers import require_numbers
 from toolcrib.calls import number_of
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
-from toolcrib.hooks import near_option, refuse_misspelt_options, require_number, require_parameters, tag_set
+from toolcrib.hooks import near_option, refuse_misspelt_options, require_parameters, tag_set
 from toolcrib.tools._labels import Effect, Source, require_effect, require_source
 
 __all__ = [
@@ -130,11 +131,8 @@ class ToolOptions:
         if self.name is not None:
             require_name(self.name)
         who = "a tool" if self.name is None else f"`{self.name}`"
-        require_number(who, "timeout", self.timeout, least=None, whole=False)
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"{who}: timeout must be more than 0 seconds, and is {self.timeout}")
-        for field, least in (("approvers", 1), ("max_concurrency", 1), ("max_retries", 0), ("max_result_chars", 1)):
-            require_number(who, field, getattr(self, field), least=least)
+        least = {"approvers": 1, "max_concurrency": 1, "max_retries": 0, "max_result_chars": 1}
+        require_numbers(who, self, least, seconds=("timeout",))
         if self.effect is not None:
             require_effect(who, self.effect)
         if self.source is not None and self.source != "untrusted":

@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from toolcrib.errors import FieldProblem, InvalidSchema, MissingExtraError
+from toolcrib.jsonschema import of_newer_version
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._options import only_options
 from toolcrib.tools._tool import Tool
@@ -52,7 +53,7 @@ def schema_tool(
     _require_name(name)
     for where, given in (("", schema), ("output_schema", output_schema)):
         if given is not None or not where:
-            require_schema(name, given, where)
+            require_schema(name, of_newer_version(name, given) if isinstance(given, dict) else given, where)
     kind: Any = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         problem = f"arguments are an object, and this is {kind!r}; make it a property of one"

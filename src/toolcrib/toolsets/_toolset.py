@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from toolcrib import approvals
 from toolcrib import results as _results
+from toolcrib._numbers import require_number, require_seconds
 from toolcrib.errors import UnknownTool, closest
 from toolcrib.hooks import (
     DeliveryLike,
@@ -127,10 +128,8 @@ class Toolset:
         skip_unavailable: bool = True,
         results: _results.ResultStore | None = None,
     ) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"the timeout of a toolset must be more than 0 seconds, and is {timeout}")
-        if max_retries < 0:
-            raise ValueError(f"the max_retries of a toolset must be at least 0, and is {max_retries}")
+        require_seconds("a toolset", "timeout", timeout)
+        require_number("a toolset", "max_retries", max_retries, least=0)
         if results is not None and not isinstance(cast("object", results), _results.ResultStore):
             raise TypeError(
                 f"`results` of a toolset is {results!r}, and has to be a result store: MemoryResultStore(), or "
@@ -491,8 +490,7 @@ class Toolset:
         Raises:
             ValueError: The time is not more than 0.
         """
-        if not seconds > 0:
-            raise ValueError(f"a timeout must be more than 0 seconds, and is {seconds}")
+        require_seconds("with_timeout", "seconds", seconds)
         return self._view(lambda entries: (e.with_timeout(seconds) for e in entries))
 
     # --- inside

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any, Protocol, Self
 
+from toolcrib._numbers import require_number
 from toolcrib.approvals import Approver, require_approver
 from toolcrib.calls import ApprovalRequest, Identity, StoredFields, versioned
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
@@ -274,8 +275,7 @@ class Agent(Observed):
         """
         if self._backend is not None:
             raise SafeExecutionError(f"{self!r} does not run its turns itself: {self._backend!r} does")
-        if max_concurrency < 1:
-            raise ValueError(f"max_concurrency must be at least 1, and is {max_concurrency}")
+        require_number("Agent.run", "max_concurrency", max_concurrency, least=1)
         agent_run = AgentRun(self, self._queue, run_for(run, "agent"), wait=wait)
         return agent_run.in_order() if max_concurrency == 1 else agent_run.concurrently(max_concurrency)
 

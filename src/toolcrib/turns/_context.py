@@ -10,6 +10,7 @@ from typing import Any, Generic, Self
 
 from typing_extensions import TypeVar
 
+from toolcrib._numbers import require_number
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import closest
 from toolcrib.hooks import (
@@ -62,8 +63,7 @@ class _Store(Injectable, Observed):
     __slots__ = ("_limit", "_observers")
 
     def __init__(self, limit: int | None = None, tags: Iterable[str] | None = None) -> None:
-        if limit is not None and limit < 1:
-            raise ValueError(f"a {type(self).__name__} must have room for at least 1 item, and the limit is {limit}")
+        require_number(type(self).__name__, "limit", limit, least=1)
         self._limit = limit
         self._observers = Observers(tag_set(tags))
         self.replace(())
@@ -177,6 +177,7 @@ class ContextQueue(_Store):
 
     def history(self, last: int | None = None) -> str:
         """Return the contents as text for a prompt, an item to a line, or only those of the `last` items."""
+        require_number("history", "last", last, least=0)
         items = self.items if last is None else self.items[max(0, len(self._items) - last) :]
         return "\n".join(_line(item) for item in items)
 

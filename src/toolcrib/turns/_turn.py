@@ -22,6 +22,7 @@ from uuid import UUID
 
 from typing_extensions import TypeVar
 
+from toolcrib._numbers import require_seconds
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -162,8 +163,7 @@ class Turn(Observed, Generic[T, V]):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         self._tool = tool = ToolRegistry.get(tool) if isinstance(tool, str) else checked_tool(tool)
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"the timeout of a turn must be more than 0 seconds, and is {timeout}")
+        require_seconds("a turn", "timeout", timeout)
         self._timeout = timeout
         self._kwargs = named_arguments(tool, args, kwargs or {}) if args else dict(kwargs) if kwargs else {}
         self._tags = tag_set(tags) if tags else _NO_TAGS

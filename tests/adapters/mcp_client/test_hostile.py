@@ -624,7 +624,7 @@ async def test_an_answer_that_is_packed_is_not_unpacked() -> None:
 
 
 def test_a_size_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="max_message is at least 1 byte, and is 0"):
+    with pytest.raises(ValueError, match="max_message must be at least 1, and is 0"):
         connect("http://127.0.0.1:1/mcp", max_message=0)
 
 

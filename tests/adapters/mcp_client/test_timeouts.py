@@ -42,7 +42,7 @@ def silent(*silent_methods: str) -> Server[Any]:
 
 
 def test_a_call_has_a_limit_unless_the_host_says_otherwise() -> None:
-    with pytest.raises(ValueError, match="timeout is more than 0 seconds"):
+    with pytest.raises(ValueError, match="timeout must be more than 0 seconds"):
         Options(timeout=0)
 
     assert (Options().timeout, Options(timeout=None).timeout) == (300.0, None)

@@ -295,9 +295,9 @@ async def test_a_page_that_may_use_it_is_told_so(url: str) -> None:
         ({"tokens": {"ann": ANN, "ben": ANN}}, "two names have the same token"),
         ({"tokens": {"": ANN}}, "a principal with a name"),
         ({"path": "mcp"}, "path begins with a slash"),
-        ({"max_sessions": 0}, "max_sessions is more than 0"),
-        ({"max_sessions_each": 0}, "max_sessions_each is more than 0"),
-        ({"grace_seconds": -1}, "grace_seconds is at least 0"),
+        ({"max_sessions": 0}, "max_sessions must be at least 1"),
+        ({"max_sessions_each": 0}, "max_sessions_each must be at least 1"),
+        ({"grace_seconds": -1}, "grace_seconds must be at least 0"),
     ],
 )
 async def test_options_that_are_no_good_are_refused(options: dict[str, Any], said: str) -> None:

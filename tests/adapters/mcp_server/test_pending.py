@@ -94,7 +94,7 @@ def test_a_store_whose_requests_cannot_be_counted_is_refused() -> None:
 
     with pytest.raises(ValueError, match="Deep cannot list its requests"):
         build_server([booking([])], ServerOptions(approvals=Deep()))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_pending is at least 1, and is 0"):
+    with pytest.raises(ValueError, match="max_pending must be at least 1, and is 0"):
         ServerOptions(max_pending=0)
 
     assert build_server([booking([])], ServerOptions(approvals=Deep(), max_pending=None))  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import sqlalchemy as sa
 from dbos import WorkflowStatus
 
+from toolcrib._numbers import require_number
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import CLOSED, WAITING, WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.adapters.dbos._program import PROGRAM, cancel_program, stretch_id
@@ -107,6 +108,8 @@ def list_work(
     Args:
         start: How many are left out before the first.
     """
+    require_number("list_work", "limit", limit, least=1)
+    require_number("list_work", "start", start, least=0)
     page = _PAGE if state is not None or start else limit
     latest = (work for work in _latest(client, state, queue, page) if work.state != _CONTINUED)
     found = (work for work in latest if state in (None, work.state))

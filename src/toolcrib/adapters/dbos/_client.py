@@ -17,6 +17,7 @@ from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSNonExistentWorkfl
 from dbos._serialization import Serializer
 
 from toolcrib._json_writer import valid_text
+from toolcrib._numbers import require_numbers, require_seconds
 from toolcrib.adapters.dbos._work_tables import REQUEST_TABLES, WORK_TABLES
 from toolcrib.adapters.dbos._work_tables import stopped_queues as _stopped
 from toolcrib.approvals import ApprovalEntry, PostgresApprovalStore, ReviewableApprovalStore, SqliteApprovalStore
@@ -110,12 +111,8 @@ class Queue:
     def __post_init__(self) -> None:
         if not self.name or self.name.startswith("_dbos_"):
             raise ValueError(f"a queue needs a name that does not begin with `_dbos_`, and this is {self.name!r}")
-        for name in ("concurrency", "worker_concurrency", "tries"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"the queue `{self.name}`: {name} must be at least 1, and is {value}")
-        if not self.polling > 0:
-            raise ValueError(f"the queue `{self.name}`: polling must be more than 0 seconds, and is {self.polling}")
+        sizes = ("concurrency", "worker_concurrency", "tries")
+        require_numbers(f"the queue `{self.name}`", self, dict.fromkeys(sizes, 1), seconds=("polling",))
 
     @property
     def per_worker(self) -> int | None:
@@ -143,6 +140,9 @@ class Placement:
     key: str | None = None
     delay: float | None = None
     timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        require_numbers("put", self, {"priority": 0}, seconds=("timeout",), seconds_from_zero=("delay",))
 
 
 class Client:
@@ -284,6 +284,7 @@ class Client:
             DurableFailure: It ended with an exception, or was cancelled.
             EngineError: There is none of this id.
         """
+        require_seconds("result", "polling", polling)
         try:
             handle: Any = await self.dbos.retrieve_workflow_async(workflow_id)
         except DBOSNonExistentWorkflowError:
@@ -295,6 +296,7 @@ class Client:
 
     async def stream(self, workflow_id: str, key: str, *, polling: float = 0.25) -> AsyncGenerator[Any, None]:
         """Yield what a workflow writes to one of its streams, from the first value on, until it ends."""
+        require_seconds("stream", "polling", polling)
         values = self.dbos.read_stream_async(workflow_id, key, polling_interval_sec=polling)
         try:
             async for value in values:

@@ -20,6 +20,7 @@ import dbos._dbos as dbos_module
 from dbos import DBOS
 from dbos._error import DBOSAwaitedWorkflowCancelledError, DBOSWorkflowCancelledError
 
+from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._client import AnswerStore, Client, JsonSerializer, Queue
 from toolcrib.adapters.dbos._outage import outlast
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
@@ -101,6 +102,8 @@ class Engine:
         sinks: Iterable[Sink] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        require_seconds("Engine", "grace", grace, from_zero=True)
+        require_seconds("Engine", "answers", answers)
         self.clock = clock
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import WAITS_FOR, cancel_turn, continuation_id
 from toolcrib.calls import Outcome, outcome_from_dict, revived
@@ -23,6 +24,7 @@ class TurnHandle:
     """
 
     def __init__(self, client: Client, turn_id: str, *, polling: float = 0.25) -> None:
+        require_seconds("TurnHandle", "polling", polling)
         self.id, self._client, self._polling = turn_id, client, polling
 
     async def outcome(self, *, through: bool = False) -> Outcome:

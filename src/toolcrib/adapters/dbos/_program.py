@@ -13,6 +13,7 @@ from uuid import uuid4
 from dbos import DBOS
 from dbos._context import current_owner_xid
 
+from toolcrib._numbers import require_seconds
 from toolcrib.adapters.dbos._answers import Answers
 from toolcrib.adapters.dbos._client import KEY, AnswerStore, Client, Placement, Queue
 from toolcrib.adapters.dbos._continuation import allowed_meanwhile, deny_cancelled
@@ -231,6 +232,7 @@ class DurableProgram:
             DurableFailure: Its workflow raised, or was cancelled.
             EngineError: There is none of this id.
         """
+        require_seconds("settled", "polling", polling)
         while True:
             run = await asyncio.to_thread(program_run, self.client, self.id)
             if run is not None and run.state in ("paused", "done") and run.result is not None:

@@ -22,6 +22,7 @@ from mcp_types import LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from typing_extensions import TypedDict  # pydantic reads it on every Python
 
+from toolcrib._numbers import require_numbers
 from toolcrib.adapters.mcp_client._values import AskKind, Elicitation, RemoteTool
 from toolcrib.approvals import ToolPins
 from toolcrib.clock import SYSTEM_CLOCK, Clock
@@ -209,22 +210,17 @@ class Options:
     clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout is more than 0 seconds, and is {self.timeout:g}; None waits for ever")
-        if not self.connect_timeout > 0:
-            raise ValueError(f"connect_timeout is more than 0 seconds, and is {self.connect_timeout:g}")
+        sizes = {"max_message": 1, "max_result_chars": 1}
+        times = ("timeout", "connect_timeout")
+        require_numbers("connect", self, sizes, seconds=times, seconds_from_zero=("question_wait",))
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}, and {self.mode!r} is none")
-        if self.max_message < 1:
-            raise ValueError(f"max_message is at least 1 byte, and is {self.max_message}")
         if self.credentials is not None and self.auth is not None:
             raise ValueError("give credentials or auth, not both")
         unknown = set[str]() if isinstance(self.ask_client, bool) else {*self.ask_client} - {*ASK_KINDS}
         if isinstance(self.ask_client, str) or unknown:
             given = repr(self.ask_client) if isinstance(self.ask_client, str) else repr(min(unknown))
             raise ValueError(f"ask_client is True, False, or some of {', '.join(ASK_KINDS)}; and {given} is none")
-        if self.question_wait < 0:
-            raise ValueError(f"question_wait is at least 0 seconds, and is {self.question_wait:g}")
 
     def may_ask(self, kind: AskKind) -> bool:
         """Return whether the server may ask the client that made a call for this."""

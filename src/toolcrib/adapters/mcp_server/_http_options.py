@@ -10,6 +10,7 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from starlette.routing import Route
 
+from toolcrib._numbers import require_numbers
 from toolcrib.serving.http import check_tokens, is_loopback
 from toolcrib.serving.oauth import AuthorizationServer
 
@@ -135,9 +136,6 @@ class HttpOptions:
 
     def _check_limits(self) -> None:
         sizes = ("max_body", "max_headers", "max_sessions", "max_sessions_each", "max_connections")
-        for name in (*sizes, "idle_seconds", "body_seconds", "read_seconds"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} is more than 0, and is {value}")
-        if self.grace_seconds < 0:
-            raise ValueError(f"grace_seconds is at least 0, and is {self.grace_seconds}")
+        times = ("idle_seconds", "body_seconds", "read_seconds")
+        least = {"port": 0, **dict.fromkeys(sizes, 1)}
+        require_numbers("HttpOptions", self, least, seconds=times, seconds_from_zero=("grace_seconds",))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
+from toolcrib._numbers import require_number, require_numbers
 from toolcrib.adapters.mcp_server._task_options import TaskOptions
 from toolcrib.approvals import ApprovalStore, SuspendedCallStore
 from toolcrib.pipeline import CallLimits, ErrorPolicy, Executor, Run
@@ -100,13 +101,9 @@ class ServerOptions:
         unknown = set(self.ask_client) - set(get_args(AskClient))
         if isinstance(self.ask_client, str) or unknown:
             raise ValueError(f"ask_client has some of {', '.join(get_args(AskClient))}, and is {self.ask_client!r}")
-        if self.max_asking < 1 or self.page < 1:
-            raise ValueError(f"max_asking and page are at least 1, and are {self.max_asking} and {self.page}")
-        if self.wait < 0 or self.state_seconds <= 0 or self.kept_for <= timedelta(0):
-            raise ValueError("wait is at least 0 seconds; state_seconds and kept_for are more than that")
-        if self.max_pending is not None and self.max_pending < 1:
-            raise ValueError(f"max_pending is at least 1, and is {self.max_pending}; None is no limit")
-        if self.search is not True and self.search < 0:
-            raise ValueError(f"search is the number of tools that are listed, and is {self.search}")
+        sizes = {"max_asking": 1, "page": 1, "max_pending": 1}
+        require_numbers("ServerOptions", self, sizes, ("state_seconds",), ("wait",), ("kept_for",))
+        if not isinstance(self.search, bool):
+            require_number("ServerOptions", "search", self.search, least=0)
         if self.code_mode and self.search:
             raise ValueError("code_mode has a search of its own: give one of code_mode and search")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from toolcrib._numbers import require_numbers
+
 __all__ = ["TaskOptions"]
 
 
@@ -33,7 +35,7 @@ class TaskOptions:
     poll: int = 1_000
 
     def __post_init__(self) -> None:
-        if self.after < 0 or self.most < 1 or self.poll < 1:
-            raise ValueError("after is at least 0 seconds, most at least 1 task, and poll at least 1 millisecond")
-        if not timedelta(0) < self.ttl <= self.longest_ttl:
-            raise ValueError("ttl is more than nothing, and at most longest_ttl")
+        sizes = {"most": 1, "poll": 1}
+        require_numbers("TaskOptions", self, sizes, seconds_from_zero=("after",), spans=("ttl", "longest_ttl"))
+        if self.ttl > self.longest_ttl:
+            raise ValueError(f"TaskOptions: ttl must be at most longest_ttl, {self.longest_ttl}, and is {self.ttl}")

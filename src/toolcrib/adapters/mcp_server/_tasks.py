@@ -22,7 +22,7 @@ from toolcrib.adapters.mcp_server._task import TASK, Task, TaskCancelledError, r
 from toolcrib.adapters.mcp_server._task_options import TaskOptions
 from toolcrib.adapters.mcp_server._tool_server import REQUEST_META, ToolRequest, ToolServer, request_key
 from toolcrib.approvals import ApprovalEntry, ApprovalStore
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, NewerForm
 from toolcrib.serving import OpenCall, OpenCalls, Principal
 
 __all__ = ["Tasks", "TasksFullError"]
@@ -174,7 +174,13 @@ class Tasks:
 
     async def _job(self, task: Task, tools: ToolServer, request: ToolRequest) -> CallToolResult | None:
         """Return the result of a call; None where it is suspended."""
-        result = await tools.perform(request)
+        try:
+            result = await tools.perform(request)
+        except NewerForm as error:
+            if not task.waits_for:
+                raise
+            task.message = f"it waits as before: {error}"
+            return None
         later = copy(task)  # a client is not shown what a restart would take back
         if isinstance(result, Suspension):
             ids = ", ".join(result.ids)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
 from toolcrib.adapters.mcp_server._asking_calls import ASKING, AskingCalls, call_asked_for
 from toolcrib.adapters.mcp_server._client_link import LogLevels, McpClientLink, may_ask
@@ -31,7 +31,7 @@ from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.approvals import SuspendedCall, WaitableApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, now
-from toolcrib.errors import exception_of
+from toolcrib.errors import NewerForm, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, OpenCall, OpenCalls, Principal, SingleFlight
@@ -216,9 +216,12 @@ class ToolServer(ABC):
         await self._calls.close(self)
 
     async def _reply_to(self, request: ToolRequest) -> CallReply | types.InputRequiredResult:
-        if request.params.request_state is not None:
-            return await self._continue_from_state(request, request.params.request_state)
-        return await self._reply(request, await self._in_turn(request))
+        try:
+            if request.params.request_state is not None:
+                return await self._continue_from_state(request, request.params.request_state)
+            return await self._reply(request, await self._in_turn(request))
+        except NewerForm as error:  # of what is stored nothing has changed
+            raise MCPError(INTERNAL_ERROR, clean(f"the call waits as before, and was not made: {error}")) from error
 
     async def _in_turn(self, request: ToolRequest) -> CallReply | Suspension:
         """Make a call, or continue the equal one; of several equal calls one after another where they may wait."""

@@ -20,7 +20,7 @@ from toolcrib.adapters.mcp_server._replies import clean, original_error, origina
 from toolcrib.adapters.mcp_server._tool_server import CallReply, ToolRequest, ToolServer
 from toolcrib.approvals import AgentContext
 from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, lenient, outcome_from_dict
-from toolcrib.errors import ClientUnavailable, RemoteToolError, SchemaError, exception_of
+from toolcrib.errors import ClientUnavailable, RemoteToolError, SchemaError, exception_of, raising_newer_forms
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.serving import OpenCalls, OriginalResults, Principal, run_reporting, shown_entries
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -128,7 +128,8 @@ class DirectToolServer(ToolServer):
         suspended = outcome_from_dict(state)
         if not isinstance(suspended, Suspended):
             raise TypeError("the state is not that of a suspended call")
-        return await self._run(request, suspended, next(iter(answers), None))
+        with raising_newer_forms():
+            return await self._run(request, suspended, next(iter(answers), None))
 
     async def _run(
         self, request: ToolRequest, call: ToolCall | Suspended, answer: Grant | Denial | None = None

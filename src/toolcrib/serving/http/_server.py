@@ -15,6 +15,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from toolcrib._numbers import require_numbers
+
 __all__ = ["ClosableApp", "HttpLimits", "Listener", "listen", "serve_app"]
 
 _BACKLOG = 512  # connections that wait to be accepted
@@ -37,6 +39,9 @@ class HttpLimits:
     connections: int = 500
     arrive_seconds: float = 15.0
     read_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        require_numbers("HttpLimits", self, {"connections": 1}, seconds=("arrive_seconds", "read_seconds"))
 
 
 class ClosableApp(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
+from toolcrib._numbers import require_numbers
 from toolcrib.serving.http import is_loopback
 
 __all__ = ["ALGORITHMS", "AuthorizationServer", "checked_url"]
@@ -57,6 +58,7 @@ class AuthorizationServer:
     remember_seconds: float = 30.0
 
     def __post_init__(self) -> None:
+        require_numbers("AuthorizationServer", self, {}, seconds_from_zero=("leeway", "remember_seconds"))
         if checked_url("issuer", self.issuer).fragment or "?" in self.issuer:
             raise ValueError(f"issuer has no query and no fragment, and is {self.issuer!r}")
         for name, url in (("jwks", self.jwks), ("introspect", self.introspect)):

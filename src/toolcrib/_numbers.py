@@ -1,0 +1,82 @@
+"""Numbers that a host gives: each is checked where it is given, so that the error names it and not what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from numbers import Integral, Real
+from typing import Any, cast
+
+__all__ = ["require_number", "require_numbers", "require_seconds", "require_span"]
+
+
+def require_number(who: str, name: str, value: object, *, least: int | None, whole: bool = True) -> None:
+    """Check that an option is a number, or None.
+
+    Args:
+        who: What has the option.
+        name: The option.
+        value: Its value.
+        least: The least that it may be; None for any.
+        whole: Whether it has to be a whole number.
+
+    Raises:
+        TypeError: It is no number: a text, or True.
+        ValueError: It is less than `least`.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        kind = "a whole number" if whole else "a number"
+        raise TypeError(f"{who}: {name} must be {kind}, and is {value!r:.80}")
+    if least is not None and not cast("float", value) >= least:
+        raise ValueError(f"{who}: {name} must be at least {least}, and is {value}")
+
+
+def require_seconds(who: str, name: str, value: object, *, from_zero: bool = False) -> None:
+    """Check that an option is a number of seconds, or None; raises as `require_number` does.
+
+    Args:
+        from_zero: Whether it may be 0.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{who}: {name} must be a number of seconds, and is {value!r:.80}")
+    if not (cast("float", value) > 0 or (from_zero and value == 0)):
+        least = "at least 0" if from_zero else "more than 0"
+        raise ValueError(f"{who}: {name} must be {least} seconds, and is {value}")
+
+
+def require_span(who: str, name: str, value: object) -> None:
+    """Check that an option is a timedelta of more than nothing; raises as `require_number` does."""
+    if not isinstance(value, timedelta):
+        raise TypeError(f"{who}: {name} must be a timedelta, as timedelta(hours=1), and is {value!r:.80}")
+    if value <= timedelta(0):
+        raise ValueError(f"{who}: {name} must be more than no time, and is {value}")
+
+
+def require_numbers(
+    who: str,
+    owner: Any,
+    least: Mapping[str, int],
+    seconds: Iterable[str] = (),
+    seconds_from_zero: Iterable[str] = (),
+    spans: Iterable[str] = (),
+) -> None:
+    """Check options that are attributes of their owner; raises as `require_number` does.
+
+    Args:
+        least: The whole numbers, each with the least that it may be.
+        seconds: The numbers of seconds, which are more than 0.
+        seconds_from_zero: Those that may be 0.
+        spans: The timedeltas.
+    """
+    for name, lowest in least.items():
+        require_number(who, name, getattr(owner, name), least=lowest)
+    for name in seconds:
+        require_seconds(who, name, getattr(owner, name))
+    for name in seconds_from_zero:
+        require_seconds(who, name, getattr(owner, name), from_zero=True)
+    for name in spans:
+        require_span(who, name, getattr(owner, name))
