@@ -51,6 +51,8 @@ def test_a_value_of_short_words_is_found_as_a_whole(words: list[str]) -> None:
         ("the merger with Northwind", "merger Northwind"),
         ("\u6211\u4eec\u8ba1\u5212\u5728\u4e94\u6708\u6536\u8d2d\u5317\u98ce\u516c\u53f8", "\u6536\u8d2d\u5317\u98ce"),
         ({"Northwind merger": True}, "Northwind merger"),
+        (9844, "9,844.00 in all"),
+        ("Anna Schmidt", "Anna's friend Schmidt"),
         (4.7, "a rate of 4.7!"),
         (4.7, "4,70 per cent"),
         (816.7, "$816.70"),

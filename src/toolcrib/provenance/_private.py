@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Set
-from itertools import islice, pairwise, permutations
+from itertools import islice, permutations
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, without_moments
@@ -21,6 +21,7 @@ _DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
 _MARKUP: Final = re.compile(r"</?[a-z][^<>]{0,80}>|<!--.*?-->")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")
 _DECIMALS: Final = re.compile(r"(?<!\d)(\d{1,9})(?: ?\. ?|,)(\d{1,6})(?!\d)")
+_ZEROS: Final = re.compile(r"[.,]00?$")  # decimals that are none
 _TRIPLE: Final = re.compile(r"(?<!\d)(\d{1,4})[./\- ](\d{1,2})[./\- ](\d{1,4})(?!\d)")
 _FEWEST_DIGITS: Final = 6  # that stand in a row, whatever is between them
 _JOINED: Final = 12  # letters of words without anything between them
@@ -121,7 +122,7 @@ class PrivateValues:
         text = _MARKUP.sub(" ", _folded(text))
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
-        found = (*words, *_pairs(words), *numbers, *_characters(text), *self._looked_for(text))
+        found = (*words, *_pairs(words), *_pairs(words, over=1), *numbers, *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
         sources: set[int] = set()
         for piece in islice(known, _MOST_FOUND):
@@ -159,8 +160,9 @@ def _long_words(text: str) -> list[str]:
     return [word for word in words_in(text.replace("_", " ")) if len(word) >= _LEAST and word not in _FILLERS]
 
 
-def _pairs(words: list[str]) -> Iterator[str]:
-    return (f"{a} {b}" for a, b in pairwise(words))
+def _pairs(words: list[str], over: int = 0) -> Iterator[str]:
+    """Yield each two words that follow each other, over so many others."""
+    return (f"{a} {b}" for a, b in zip(words, words[1 + over :], strict=False))
 
 
 def _any_two(words: list[str]) -> Iterator[str]:
@@ -190,7 +192,8 @@ def _digits_in(text: str) -> Iterator[str]:
 
     Dates and times are none.
     """
-    for run in _DIGITS.findall(without_moments(flat(text))):
+    found = _DIGITS.findall(without_moments(flat(text)))
+    for run in (*found, *(_ZEROS.sub("", each) for each in found if _ZEROS.search(each) is not None)):
         digits = "".join(char for char in run if char.isdigit())
         if len(digits) < _FEWEST_DIGITS:
             yield f"#{digits}"
