@@ -139,6 +139,17 @@ class _Ollama(BaseModel):
     done_reason: str
 
 
+class _CohereMessage(BaseModel):
+    role: str
+    tool_plan: str
+    tool_calls: list[_ChatCall]
+
+
+class _Cohere(BaseModel):
+    message: _CohereMessage
+    finish_reason: str
+
+
 def _chat(text: str) -> list[BookFlight]:
     calls = _Chat.model_validate_json(text).choices[0].message.tool_calls
     return [BookFlight.model_validate_json(call.function.arguments) for call in calls]
@@ -167,6 +178,11 @@ def _ollama(text: str) -> list[BookFlight]:
     return [BookFlight.model_validate(call.function.arguments) for call in calls]
 
 
+def _cohere(text: str) -> list[BookFlight]:
+    calls = _Cohere.model_validate_json(text).message.tool_calls
+    return [BookFlight.model_validate_json(call.function.arguments) for call in calls]
+
+
 READERS: Mapping[str, Callable[[str], list[BookFlight]]] = {
     "openai": _chat,
     "openai_responses": _responses,
@@ -175,4 +191,5 @@ READERS: Mapping[str, Callable[[str], list[BookFlight]]] = {
     "mistral": _chat,
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
 }

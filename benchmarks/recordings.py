@@ -57,6 +57,7 @@ _PLACES: tuple[tuple[str, WireFormat], ...] = (  # what the address of a request
     ("GenerateContent", "gemini"),
     ("/converse", "bedrock"),
     ("/api/chat", "ollama"),
+    ("cohere.com/v2/chat", "cohere"),
 )
 _NOT_REPLIES = ("count_tokens", "/messages/batches", "/compact", "converse-stream", "input_tokens")
 _PREFIXES = 12  # of each stream
@@ -145,6 +146,9 @@ def asked(one: Recorded) -> int:
             return sum(text.count('"type": "tool_use"') for text in counted)
         case "gemini":
             return sum(text.count('"functionCall": {"') for text in counted)
+        case "cohere":
+            counted = [json.dumps(chunk.get("delta") or chunk) for chunk in one.chunks]
+            return sum(text.count('"type": "function"') for text in counted)
         case "bedrock":
             uses = sum(text.count('"toolUse": {') for text in counted)
             return uses - sum(text.count('"type": "server_tool_use"') for text in counted)

@@ -71,6 +71,7 @@ _ASKS: dict[WireFormat, Callable[[Ids], list[Item]]] = {
     "mistral": _chat_asks,
     "bedrock": _converse_asks,
     "ollama": _ollama_asks,
+    "cohere": _chat_asks,
 }
 
 # --- results
@@ -119,6 +120,7 @@ _ANSWERS: dict[WireFormat, Callable[[Ids, str, str], list[Item]]] = {
     "mistral": _mistral_answers,
     "bedrock": _converse_answers,
     "ollama": _ollama_answers,
+    "cohere": _openai_answers,
 }
 
 # --- anything

@@ -6,10 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
+import cohere
 import ollama
 from anthropic.types import Message, MessageParam, RawMessageStreamEvent, ToolChoiceParam, ToolParam
+from cohere.v2 import V2ChatResponse, V2ChatStreamResponse
 from google.genai import types as gemini
 from mistralai.client import models as mistral
 from openai.types.chat import (
@@ -144,6 +146,16 @@ def _ollama(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
     return {**made, "done": True, "done_reason": "stop", "eval_count": 1}
 
 
+def _cohere(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    content = [{"type": "thinking", "thinking": "Hm."}, *([{"type": "text", "text": text}] if text else [])]
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if calls:
+        message |= {"tool_plan": "I will look.", "tool_calls": _chat("", calls)["choices"][0]["message"]["tool_calls"]}
+    usage = {"billed_units": {"input_tokens": 1, "output_tokens": 1}, "tokens": {"input_tokens": 1, "output_tokens": 1}}
+    stop = "TOOL_CALL" if calls else "COMPLETE"
+    return {"id": "r", "message": message, "finish_reason": stop, "usage": {**usage, "cached_tokens": 0}}
+
+
 _WHOLE = {
     "openai": _chat,
     "openai_responses": _response,
@@ -152,6 +164,7 @@ _WHOLE = {
     "mistral": _mistral,
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
 }
 
 # --- the same in pieces
@@ -266,6 +279,29 @@ def _ollama_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
     return [*made, {**reply, "message": {"role": "assistant", "content": ""}}]
 
 
+def _cohere_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    reply = _cohere(text, calls)
+    empty = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+    made: list[dict[str, Any]] = [{"type": "message-start", "id": "r", "delta": {"message": empty}}]
+    for index, part in enumerate(reply["message"]["content"]):
+        key, at = part["type"], {"index": index}
+        made.append({"type": "content-start", "delta": {"message": {"content": {"type": key, key: ""}}}, **at})
+        said = _cut(part[key])
+        made += [{"type": "content-delta", "delta": {"message": {"content": {key: one}}}, **at} for one in said]
+        made.append({"type": "content-end", **at})
+    plan = _cut(reply["message"].get("tool_plan", ""))
+    made += [{"type": "tool-plan-delta", "delta": {"message": {"tool_plan": part}}} for part in plan]
+    for index, call in enumerate(reply["message"].get("tool_calls", ())):
+        at, said = {"index": index}, call["function"]
+        begun = {**call, "function": {"name": said["name"], "arguments": ""}}
+        made.append({"type": "tool-call-start", "delta": {"message": {"tool_calls": begun}}, **at})
+        for part in _cut(said["arguments"]):
+            more = {"message": {"tool_calls": {"function": {"arguments": part}}}}
+            made.append({"type": "tool-call-delta", "delta": more, **at})
+        made.append({"type": "tool-call-end", **at})
+    return [*made, {"type": "message-end", "delta": {key: reply[key] for key in ("finish_reason", "usage")}}]
+
+
 _PIECES = {
     "openai": _chat_pieces,
     "openai_responses": _response_pieces,
@@ -274,6 +310,7 @@ _PIECES = {
     "mistral": _mistral_pieces,
     "bedrock": _converse_pieces,
     "ollama": _ollama_pieces,
+    "cohere": _cohere_pieces,
 }
 
 # --- the SDKs' types
@@ -306,6 +343,7 @@ _REPLY: dict[WireFormat, Any] = {
     "mistral": mistral.ChatCompletionResponse,
     "bedrock": converse.Reply,
     "ollama": ollama.ChatResponse,
+    "cohere": V2ChatResponse,
 }
 _CHUNK: dict[WireFormat, Any] = {
     "openai": ChatCompletionChunk,
@@ -315,6 +353,7 @@ _CHUNK: dict[WireFormat, Any] = {
     "mistral": mistral.CompletionEvent,
     "bedrock": converse.Event,
     "ollama": ollama.ChatResponse,
+    "cohere": V2ChatStreamResponse,
 }
 _ITEM: dict[WireFormat, Any] = {
     "openai": ChatCompletionMessageParam,
@@ -324,6 +363,7 @@ _ITEM: dict[WireFormat, Any] = {
     "mistral": mistral.ChatCompletionRequestMessage,
     "bedrock": converse.Message,
     "ollama": OllamaMessage,
+    "cohere": cohere.ChatMessageV2,
 }
 _TOOL: dict[WireFormat, Any] = {
     "openai": ChatCompletionFunctionToolParam | ChatCompletionCustomToolParam,
@@ -333,6 +373,7 @@ _TOOL: dict[WireFormat, Any] = {
     "mistral": mistral.Tool,
     "bedrock": converse.Tool,
     "ollama": ollama.Tool,
+    "cohere": cohere.ToolV2,
 }
 _CHOICE: dict[WireFormat, Any] = {
     "openai": ChatCompletionToolChoiceOptionParam,
@@ -342,6 +383,7 @@ _CHOICE: dict[WireFormat, Any] = {
     "mistral": mistral.ChatCompletionRequestToolChoice,
     "bedrock": converse.ToolChoice,
     "ollama": None,
+    "cohere": Literal["REQUIRED", "NONE"] | None,
 }
 
 

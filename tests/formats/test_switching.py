@@ -39,6 +39,7 @@ SHOWN: dict[WireFormat, dict[str, Any]] = {  # what a user says and shows, as ea
     "mistral": {"content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": _LINK}]},
     "bedrock": {"content": [{"text": "See"}, {"image": {"format": "png", "source": {"bytes": PNG}}}]},
     "ollama": {"content": "See", "images": [_CODED]},
+    "cohere": {"content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": _LINK}}]},
 }
 FOREIGN: dict[WireFormat, dict[str, Any]] = {  # what a tool of the provider's own brought
     "openai": {"role": "assistant", "content": "Yes.", "audio": {"id": "audio_1"}},

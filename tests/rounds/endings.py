@@ -28,6 +28,7 @@ _PLACES = {
     "anthropic": ("content", 0, "input"),
     "bedrock": ("output", "message", "content", 0, "toolUse", "input"),
     "ollama": ("message", "tool_calls", 0, "function", "arguments"),
+    "cohere": ("message", "tool_calls", 0, "function", "arguments"),
     "gemini": ("candidates", 0, "content", "parts", 0, "functionCall", "args"),
 }
 

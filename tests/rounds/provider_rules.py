@@ -74,7 +74,7 @@ def _refuse(word: str) -> Any:
     raise ValueError(word)
 
 
-# --- OpenAI Chat Completions, Mistral
+# --- OpenAI Chat Completions, Mistral, Cohere
 
 
 def _chat(transcript: Sequence[Item]) -> Iterator[str]:
@@ -127,6 +127,16 @@ def _mistral(transcript: Sequence[Item]) -> Iterator[str]:
         before = transcript[at - 1]["role"] if at else "nothing"
         if message["role"] not in _MAY_FOLLOW[before]:
             yield f"{at}: order: unexpected role {message['role']} after {before}"
+
+
+def _cohere(transcript: Sequence[Item]) -> Iterator[str]:
+    yield from _chat(transcript)
+    for at, message in enumerate(transcript):
+        parts = message["content"] if isinstance(message.get("content"), list) else ()
+        if any(not part.get(part["type"]) for part in parts):
+            yield f"{at}: form: a part with nothing in it"
+        if not isinstance(message.get("tool_plan", ""), str):
+            yield f"{at}: form: the plan is no text"
 
 
 _MAY_FOLLOW = {
@@ -441,6 +451,7 @@ _RULES: dict[str, Callable[[Sequence[Item]], Iterator[str]]] = {
     "mistral": _mistral,
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
 }
 _SHAPES = {
     "openai": r"[a-zA-Z0-9_-]{1,40}",
@@ -450,4 +461,5 @@ _SHAPES = {
     "mistral": r"[a-zA-Z0-9]{9}",
     "bedrock": r"[a-zA-Z0-9_.:-]{1,64}",
     "ollama": r".+",
+    "cohere": r".+",
 }

@@ -9,16 +9,19 @@ from contextlib import contextmanager
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, NotRequired
 
 import anthropic
+import cohere
 import openai
 import pytest
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import BaseModel, TypeAdapter
+from typing_extensions import TypedDict
 
+from tests.formats.replies import pieces
 from toolcrib import Pipeline, Session, Toolset, decode, ez_tool
 from toolcrib.calls import ToolCall
 from toolcrib.errors import MissingExtraError
@@ -27,10 +30,21 @@ from toolcrib.rounds import ClientModel, Finished, Usage, client_model
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.toolsets import ToolRequirement
 
+
+class CohereRequest(TypedDict):
+    """What Cohere's client sends to its server."""
+
+    model: str
+    stream: bool
+    messages: list[cohere.ChatMessageV2]
+    tools: NotRequired[list[cohere.ToolV2]]
+
+
 PARAMETERS: dict[WireFormat, Any] = {
     "openai": CompletionCreateParamsNonStreaming,
     "openai_responses": ResponseCreateParamsNonStreaming,
     "anthropic": MessageCreateParamsNonStreaming,
+    "cohere": CohereRequest,
 }
 USAGE: dict[WireFormat, Any] = {
     "openai": {
@@ -53,11 +67,16 @@ USAGE: dict[WireFormat, Any] = {
         "output_tokens": 10,
         "output_tokens_details": {"thinking_tokens": 4},
     },
+    "cohere": {
+        "billed_units": {"input_tokens": 1000, "output_tokens": 10},
+        "tokens": {"input_tokens": 1000, "output_tokens": 10, "reasoning_tokens": 4},
+    },
 }
 MODELS: dict[WireFormat, str] = {
     "openai": "gpt-4o",
     "openai_responses": "gpt-4o",
     "anthropic": "claude-3-5-haiku-20241022",
+    "cohere": "command-r-08-2024",
 }
 each_format = pytest.mark.parametrize("format", [*PARAMETERS])
 each_kind = pytest.mark.parametrize("is_async", [True, False])
@@ -113,6 +132,9 @@ def client(format: WireFormat, url: str, *, is_async: bool) -> Any:
     if format == "anthropic":
         made = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
         return made(api_key="k", base_url=url, max_retries=0)
+    if format == "cohere":
+        kind = cohere.AsyncClientV2 if is_async else cohere.ClientV2
+        return kind(api_key="k", base_url=url)
     opened = openai.AsyncOpenAI if is_async else openai.OpenAI
     return opened(api_key="k", base_url=url, max_retries=0)
 
@@ -191,7 +213,7 @@ async def test_an_answer_of_a_type_is_held_to_its_schema(format: WireFormat) -> 
 
     for request in asked:
         TypeAdapter(PARAMETERS[format]).validate_python(request)
-        assert '"people"' in json.dumps(request)
+        assert "people" in json.dumps(request)
     assert isinstance(made, Finished)
     assert isinstance(listed, Finished)
     assert isinstance(bare, Finished)
@@ -224,6 +246,7 @@ PROVIDER_TOOLS: dict[WireFormat, dict[str, Any]] = {
     "openai": {"type": "custom", "custom": {"name": "sql"}},
     "openai_responses": {"type": "web_search"},
     "anthropic": {"type": "web_search_20250305", "name": "web_search"},
+    "cohere": {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}},
 }
 
 
@@ -350,6 +373,19 @@ async def test_an_answer_comes_in_pieces_with_its_usage() -> None:
     assert (asked[0]["temperature"], asked[0]["stream_options"]) == (0, {"include_usage": True})
 
 
+async def test_cohere_has_another_method_for_an_answer_in_pieces() -> None:
+    said: list[str] = []
+    chunks = pieces("cohere", "Hello", [])
+    stream = "".join(f"event: {chunk['type']}\ndata: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    with provider(stream) as (url, asked):
+        model = client_model(client("cohere", url, is_async=True), "m", stream=True, strict_tools=True)
+        done = await Session(model).say("Hi.").step(on_text=said.append)
+
+    assert isinstance(done, Finished)
+    assert (done.result, "".join(said), done.usage.input_tokens) == ("Hello", "Hello", 1)
+    assert (asked[0]["stream"], asked[0]["strict_tools"]) == (True, True)
+
+
 @each_kind
 def test_plain_code_runs_a_session(is_async: bool) -> None:
     call = ToolCall("weather", {"city": "Oslo"}, "call_abcdefgh1")
@@ -366,12 +402,14 @@ def test_plain_code_runs_a_session(is_async: bool) -> None:
 def test_the_provider_and_the_model_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("CO_API_KEY", "k")
 
-    named = [Session(name).model for name in ("openai:gpt-5", "anthropic:claude-opus-5")]
+    named = [Session(name).model for name in ("openai:gpt-5", "anthropic:claude-opus-5", "cohere:command-a-plus")]
 
     assert [(model.model, model.format) for model in named if isinstance(model, ClientModel)] == [
         ("gpt-5", "openai"),
         ("claude-opus-5", "anthropic"),
+        ("command-a-plus", "cohere"),
     ]
     assert Session("openai:gpt-5", format="openai_responses").format == "openai_responses"
 

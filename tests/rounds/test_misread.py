@@ -211,6 +211,7 @@ async def test_a_call_of_an_unknown_type_waits_for_the_host_with_or_without_a_na
 PARTS: dict[str, list[Item]] = {
     "openai": [{"type": "text", "text": 5}, {"text": ["x"]}],
     "mistral": [{"type": "text", "text": 5}, {"type": "text", "text": {"x": 1}}],
+    "cohere": [{"type": "text", "text": 5}, {"type": "thinking", "thinking": {"x": 1}}, {"text": ["x"]}],
     "openai_responses": [
         {"type": "message", "content": [{"type": "output_text", "text": 5}]},
         {"type": "message", "content": [{"type": 7, "text": "Well."}]},
@@ -239,6 +240,11 @@ PARTS: dict[str, list[Item]] = {
 LITTLE: dict[str, list[tuple[Item, Item | None]]] = {  # what comes with nothing in it, and what of it goes back
     "openai": [({"type": "text"}, None)],
     "mistral": [({"type": "text", "text": []}, None)],
+    "cohere": [
+        ({"type": "text", "text": []}, None),
+        ({"type": "thinking"}, None),
+        ({"type": "text", "text": ""}, None),
+    ],
     "openai_responses": [
         ({"type": "message", "content": [{"type": "output_text"}]}, None),
         (
@@ -262,6 +268,8 @@ def with_part(format: WireFormat, part: Item) -> Item:
     match format:
         case "openai" | "mistral":
             made["choices"][0]["message"]["content"] = [part]
+        case "cohere":
+            made["message"]["content"] = [part]
         case "gemini":
             made["candidates"][0]["content"]["parts"].insert(0, part)
         case _:
@@ -389,6 +397,13 @@ LEGAL: dict[str, list[Item]] = {
         {"contentBlockStop": {"contentBlockIndex": 9}},
     ],
     "gemini": [{}, {"usageMetadata": {}}, {"candidates": [{"content": None}]}, {"candidates": [{"index": 1, "x": 1}]}],
+    "cohere": [
+        {},
+        {"type": "debug", "prompt": "x"},
+        {"type": "news", "index": 9, "delta": {"news": {"x": 1}}},
+        {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": None}}}},
+        {"type": "message-start", "delta": {"message": {"content": [], "tool_calls": [], "citations": None}}},
+    ],
     "ollama": [{}, {"message": None}, {"message": {"role": "assistant", "content": "", "tool_calls": None, "new": 1}}],
 }
 

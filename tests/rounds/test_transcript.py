@@ -201,7 +201,7 @@ async def test_a_plain_list_is_read_whole(format: WireFormat) -> None:
 @pytest.mark.parametrize("other", FORMATS)
 @each_format
 async def test_calls_in_another_providers_format_are_misplaced(format: WireFormat, other: WireFormat) -> None:
-    alike = ("openai", "mistral", "ollama")  # in the shape of their calls
+    alike = ("openai", "mistral", "ollama", "cohere")  # in the shape of their calls
     same = {format, other} <= {*alike} or format == other
     transcript = Transcript(await conversation(other, 1), format)
     before = [*transcript]

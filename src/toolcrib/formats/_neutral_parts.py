@@ -59,6 +59,7 @@ def parts_in(item: Mapping[str, Any]) -> Iterator[NeutralPart]:
     for image in item.get("images") or ():
         yield Media("image/png", b64decode(image)) if isinstance(image, str) else ForeignPart("an image")
     yield from (ForeignPart("reasoning", is_mark=True) for key in _THOUGHT_KEYS if item.get(key))
+    yield from (ForeignPart(key, is_mark=True) for key in _NOTES if item.get(key))
     if item.get("audio"):
         yield ForeignPart("audio that only its provider knows")
 

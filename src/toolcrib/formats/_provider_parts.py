@@ -152,8 +152,15 @@ def _of_part(part: Mapping[str, Any]) -> Iterator[ProviderPart]:
 def _noted_in(holder: Mapping[str, Any]) -> Iterator[ProviderPart]:
     """Yield what the provider notes beside a text: where it is from."""
     for name in sorted(holder.keys() & _NOTES):
-        if holder[name]:
+        if holder[name] and not _cites_results(holder[name]):
             yield _made(name, {name: holder[name]}, of_call=True)
+
+
+def _cites_results(note: Any) -> bool:
+    """Return whether a note cites results of the client's tools alone, as Cohere's do: these were read as they came."""
+    sources = [source for cited in objects_in(note) for source in objects_in(cited.get("sources"))]
+    is_whole = isinstance(note, list) and all(cited.get("sources") for cited in objects_in(cast("list[Any]", note)))
+    return is_whole and bool(sources) and all(source.get("type") == "tool" for source in sources)
 
 
 def _made(tool: str, part: Mapping[str, Any], *, of_call: bool) -> ProviderPart:

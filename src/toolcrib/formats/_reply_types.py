@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 __all__ = [
     "ChatReply",
+    "CohereReply",
     "ConverseReply",
     "GeminiReply",
     "MessagesReply",
@@ -149,6 +150,34 @@ class OllamaReply(TypedDict):
     message: _OllamaMessage
     done: Literal[True]
     done_reason: str
+
+
+@with_config(_CLOSED)
+class _CohereText(TypedDict):
+    type: Literal["text"]
+    text: _Filled
+
+
+@with_config(_CLOSED)
+class _CohereThought(TypedDict):
+    type: Literal["thinking"]
+    thinking: _Filled
+
+
+@with_config(_CLOSED)
+class _CohereMessage(TypedDict):
+    role: Literal["assistant"]
+    content: NotRequired[_Some[Annotated[_CohereText | _CohereThought, Discriminator("type")]]]
+    tool_plan: NotRequired[_Filled]
+    tool_calls: NotRequired[_Some[_ChatCall]]
+
+
+@with_config(_OPEN)
+class CohereReply(TypedDict):
+    """A reply of Cohere's chat."""
+
+    message: _CohereMessage
+    finish_reason: str
 
 
 # --- items

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from toolcrib.errors import FormatError, SchemaError, closest
 from toolcrib.formats._anthropic import ANTHROPIC
 from toolcrib.formats._bedrock import BEDROCK
+from toolcrib.formats._cohere import COHERE
 from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
 from toolcrib.formats._json_reading import is_object, json_shape
@@ -41,7 +42,9 @@ __all__ = [
     "tokens_in",
 ]
 
-WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama"]
+WireFormat: TypeAlias = Literal[
+    "openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama", "cohere"
+]
 """A provider's format of requests and replies, by name."""
 FormatName: TypeAlias = WireFormat | Literal["raw"]
 """A format that tools can be described in."""
@@ -84,6 +87,7 @@ PROVIDERS: Mapping[WireFormat, ProviderFormat] = MappingProxyType(
             "mistral": MISTRAL,
             "bedrock": BEDROCK,
             "ollama": OLLAMA,
+            "cohere": COHERE,
         }
     )
 )

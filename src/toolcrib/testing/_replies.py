@@ -29,6 +29,7 @@ def wire_reply(format: WireFormat, calls: Iterable[ToolCall] = (), text: str = "
         "gemini": _gemini,
         "bedrock": _bedrock,
         "ollama": _ollama,
+        "cohere": _cohere,
     }[format](wanted, text)
 
 
@@ -110,3 +111,12 @@ def _ollama(calls: list[ToolCall], text: str) -> dict[str, Any]:
         ]
     made = {"model": "scripted", "created_at": "2026-01-01T00:00:00Z", "message": message}
     return {**made, "done": True, "done_reason": "stop"}
+
+
+def _cohere(calls: list[ToolCall], text: str) -> dict[str, Any]:
+    [choice] = _chat(calls, text)["choices"]
+    message: dict[str, Any] = {"role": "assistant", **({"content": [{"type": "text", "text": text}]} if text else {})}
+    if calls:
+        message["tool_calls"] = choice["message"]["tool_calls"]
+    usage = {"billed_units": {"input_tokens": 0, "output_tokens": 0}, "tokens": {"input_tokens": 0, "output_tokens": 0}}
+    return {"id": "r", "message": message, "finish_reason": "TOOL_CALL" if calls else "COMPLETE", "usage": usage}
