@@ -150,6 +150,18 @@ class _Cohere(BaseModel):
     finish_reason: str
 
 
+class _CallStep(BaseModel):
+    type: Literal["function_call"]
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class _Interaction(BaseModel):
+    status: str
+    steps: list[_CallStep]
+
+
 def _chat(text: str) -> list[BookFlight]:
     calls = _Chat.model_validate_json(text).choices[0].message.tool_calls
     return [BookFlight.model_validate_json(call.function.arguments) for call in calls]
@@ -183,6 +195,10 @@ def _cohere(text: str) -> list[BookFlight]:
     return [BookFlight.model_validate_json(call.function.arguments) for call in calls]
 
 
+def _interaction(text: str) -> list[BookFlight]:
+    return [BookFlight.model_validate(step.arguments) for step in _Interaction.model_validate_json(text).steps]
+
+
 READERS: Mapping[str, Callable[[str], list[BookFlight]]] = {
     "openai": _chat,
     "openai_responses": _responses,
@@ -192,4 +208,5 @@ READERS: Mapping[str, Callable[[str], list[BookFlight]]] = {
     "bedrock": _converse,
     "ollama": _ollama,
     "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }

@@ -20,7 +20,17 @@ from benchmarks._timing import async_sample, check, on_loop, timed_apart
 from benchmarks._tools import book_flight
 
 CALLS, COUNT = 10, 4  # a batch that is done before another program is given its turn
-FORMATS = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama", "cohere")
+FORMATS = (
+    "openai",
+    "openai_responses",
+    "anthropic",
+    "gemini",
+    "mistral",
+    "bedrock",
+    "ollama",
+    "cohere",
+    "gemini_interactions",
+)
 ARGUMENTS: dict[str, Any] = {
     "origin": "OSL",
     "destination": "LHR",
@@ -84,6 +94,12 @@ def _cohere(calls: list[tuple[str, str]]) -> dict[str, Any]:
     return {"id": "reply_1", "message": message, "finish_reason": "TOOL_CALL"}
 
 
+def _interaction(calls: list[tuple[str, str]]) -> dict[str, Any]:
+    step = {"type": "function_call", "name": "book_flight"}
+    steps = [{**step, "id": id, "arguments": json.loads(raw)} for id, raw in calls]
+    return {"id": "reply_1", "object": "interaction", "model": "gemini", "status": "requires_action", "steps": steps}
+
+
 _REPLIES: dict[str, Callable[[list[tuple[str, str]]], dict[str, Any]]] = {
     "openai": _chat,
     "openai_responses": _responses,
@@ -93,6 +109,7 @@ _REPLIES: dict[str, Callable[[list[tuple[str, str]]], dict[str, Any]]] = {
     "bedrock": _converse,
     "ollama": _ollama,
     "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }
 
 

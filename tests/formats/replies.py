@@ -12,6 +12,7 @@ import cohere
 import ollama
 from anthropic.types import Message, MessageParam, RawMessageStreamEvent, ToolChoiceParam, ToolParam
 from cohere.v2 import V2ChatResponse, V2ChatStreamResponse
+from google.genai import interactions
 from google.genai import types as gemini
 from mistralai.client import models as mistral
 from openai.types.chat import (
@@ -156,6 +157,18 @@ def _cohere(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
     return {"id": "r", "message": message, "finish_reason": stop, "usage": {**usage, "cached_tokens": 0}}
 
 
+def _interaction(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = [{"type": "thought", "signature": "c2ln"}]
+    steps += [{"type": "model_output", "content": [{"type": "text", "text": text}]}] if text else []
+    for call in calls:
+        step = {"type": "function_call", "name": call.name, "arguments": call.given}
+        steps.append(step if call.id is None else {"id": call.id, **step})
+    usage = {"total_input_tokens": 1, "total_output_tokens": 1, "total_tokens": 2}
+    times = {"created": "2026-01-01T00:00:00Z", "updated": "2026-01-01T00:00:00Z"}
+    made = {"id": "r", "object": "interaction", "model": "m", "usage": usage, "steps": steps, **times}
+    return {**made, "status": "requires_action" if calls else "completed"}
+
+
 _WHOLE = {
     "openai": _chat,
     "openai_responses": _response,
@@ -165,6 +178,7 @@ _WHOLE = {
     "bedrock": _converse,
     "ollama": _ollama,
     "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }
 
 # --- the same in pieces
@@ -302,6 +316,28 @@ def _cohere_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
     return [*made, {"type": "message-end", "delta": {key: reply[key] for key in ("finish_reason", "usage")}}]
 
 
+def _interaction_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    reply = _interaction(text, calls)
+    about = {key: value for key, value in reply.items() if key != "steps"}
+    made: list[dict[str, Any]] = [{"event_type": "interaction.created", "interaction": {**about, "status": "queued"}}]
+    for index, step in enumerate(reply["steps"]):
+        at, deltas = {"index": index}, list[dict[str, Any]]()
+        match step["type"]:
+            case "function_call":
+                begun = {**step, "arguments": {}}
+                deltas = [{"type": "arguments_delta", "arguments": one} for one in _cut(json.dumps(step["arguments"]))]
+            case "thought":
+                begun = {"type": "thought"}
+                deltas = [{"type": "thought_signature", "signature": step["signature"]}]
+            case _:
+                begun = {"type": "model_output"}
+                deltas = [{"type": "text", "text": part} for part in _cut(text)]
+        made.append({"event_type": "step.start", "step": begun, **at})
+        made += [{"event_type": "step.delta", "delta": delta, **at} for delta in deltas]
+        made.append({"event_type": "step.stop", **at})
+    return [*made, {"event_type": "interaction.completed", "interaction": about}]
+
+
 _PIECES = {
     "openai": _chat_pieces,
     "openai_responses": _response_pieces,
@@ -311,6 +347,7 @@ _PIECES = {
     "bedrock": _converse_pieces,
     "ollama": _ollama_pieces,
     "cohere": _cohere_pieces,
+    "gemini_interactions": _interaction_pieces,
 }
 
 # --- the SDKs' types
@@ -344,6 +381,7 @@ _REPLY: dict[WireFormat, Any] = {
     "bedrock": converse.Reply,
     "ollama": ollama.ChatResponse,
     "cohere": V2ChatResponse,
+    "gemini_interactions": interactions.Interaction,
 }
 _CHUNK: dict[WireFormat, Any] = {
     "openai": ChatCompletionChunk,
@@ -354,6 +392,7 @@ _CHUNK: dict[WireFormat, Any] = {
     "bedrock": converse.Event,
     "ollama": ollama.ChatResponse,
     "cohere": V2ChatStreamResponse,
+    "gemini_interactions": interactions.InteractionSSEEvent,
 }
 _ITEM: dict[WireFormat, Any] = {
     "openai": ChatCompletionMessageParam,
@@ -364,6 +403,7 @@ _ITEM: dict[WireFormat, Any] = {
     "bedrock": converse.Message,
     "ollama": OllamaMessage,
     "cohere": cohere.ChatMessageV2,
+    "gemini_interactions": interactions.Step,
 }
 _TOOL: dict[WireFormat, Any] = {
     "openai": ChatCompletionFunctionToolParam | ChatCompletionCustomToolParam,
@@ -374,6 +414,7 @@ _TOOL: dict[WireFormat, Any] = {
     "bedrock": converse.Tool,
     "ollama": ollama.Tool,
     "cohere": cohere.ToolV2,
+    "gemini_interactions": interactions.FunctionParam | interactions.ToolSearchParam,
 }
 _CHOICE: dict[WireFormat, Any] = {
     "openai": ChatCompletionToolChoiceOptionParam,
@@ -384,6 +425,7 @@ _CHOICE: dict[WireFormat, Any] = {
     "bedrock": converse.ToolChoice,
     "ollama": None,
     "cohere": Literal["REQUIRED", "NONE"] | None,
+    "gemini_interactions": Literal["auto", "any", "none", "validated"] | interactions.ToolChoiceConfigParam,
 }
 
 

@@ -208,7 +208,7 @@ def test_texts_become_items(provider: WireFormat) -> None:
 
     items = [*made.system("Be kind."), *made.user("Hi."), *made.assistant("Hello.")]
 
-    assert len(items) == (2 if provider in ("anthropic", "gemini", "bedrock") else 3)
+    assert len(items) == (2 if provider in ("anthropic", "gemini", "bedrock", "gemini_interactions") else 3)
     assert made.check(items) == []
 
 

@@ -11,6 +11,7 @@ from anthropic.types import ContentBlock, RawContentBlockDelta, StopReason
 from anthropic.types.beta import BetaContentBlock, BetaRawContentBlockDelta, BetaStopReason
 from cohere.types import AssistantMessageResponseContentItem, ChatFinishReason, ToolCallV2
 from cohere.v2 import V2ChatStreamResponse
+from google.genai import interactions
 from google.genai import types as gemini
 from mistralai.client.models import (
     ChatCompletionChoiceFinishReason,
@@ -31,6 +32,7 @@ from toolcrib.formats import PROVIDERS, ProviderFormat
 
 OPENAI, RESPONSES, ANTHROPIC = PROVIDERS["openai"], PROVIDERS["openai_responses"], PROVIDERS["anthropic"]
 GEMINI, MISTRAL, COHERE = PROVIDERS["gemini"], PROVIDERS["mistral"], PROVIDERS["cohere"]
+INTERACTIONS = PROVIDERS["gemini_interactions"]
 
 
 def members(kind: Any) -> tuple[Any, ...]:
@@ -68,6 +70,7 @@ LISTED: list[tuple[str, ProviderFormat, set[str]]] = [
     ("parts of Gemini", GEMINI, aliases(gemini.Part)),
     ("content chunks of Mistral", MISTRAL, tags(ContentChunk) - {"UNKNOWN"}),
     ("tool calls of Mistral", MISTRAL, {str(ToolCall.model_fields["type"].default)}),
+    ("steps of Interactions", INTERACTIONS, tags(interactions.Step) - {"UNKNOWN"}),
     ("parts of Cohere", COHERE, tags(AssistantMessageResponseContentItem)),
     ("tool calls of Cohere", COHERE, tags(ToolCallV2)),
     ("parts of Pydantic AI", MESSAGES, tags(pydantic_ai.ModelResponsePart, "part_kind")),
@@ -82,6 +85,7 @@ STOPS: list[tuple[str, ProviderFormat, set[str]]] = [
     ("Gemini", GEMINI, {reason.value for reason in gemini.FinishReason}),
     ("Mistral", MISTRAL, literals(ChatCompletionChoiceFinishReason)),
     ("Mistral streamed", MISTRAL, literals(CompletionResponseStreamChoiceFinishReason)),
+    ("Interactions", INTERACTIONS, literals(interactions.Interaction.model_fields["status"].annotation)),
     ("Cohere", COHERE, literals(ChatFinishReason)),
     ("Pydantic AI", MESSAGES, literals(pydantic_ai.FinishReason)),
     ("states of Pydantic AI", MESSAGES, literals(pydantic_ai.ModelResponseState) - {"complete"}),

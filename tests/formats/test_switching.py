@@ -39,6 +39,10 @@ SHOWN: dict[WireFormat, dict[str, Any]] = {  # what a user says and shows, as ea
     "mistral": {"content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": _LINK}]},
     "bedrock": {"content": [{"text": "See"}, {"image": {"format": "png", "source": {"bytes": PNG}}}]},
     "ollama": {"content": "See", "images": [_CODED]},
+    "gemini_interactions": {
+        "type": "user_input",
+        "content": [{"type": "text", "text": "See"}, {"type": "image", "data": _CODED, "mime_type": "image/png"}],
+    },
     "cohere": {"content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": _LINK}}]},
 }
 FOREIGN: dict[WireFormat, dict[str, Any]] = {  # what a tool of the provider's own brought
@@ -51,6 +55,7 @@ FOREIGN: dict[WireFormat, dict[str, Any]] = {  # what a tool of the provider's o
             {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []},
         ],
     },
+    "gemini_interactions": {"type": "google_search_call", "id": "g_1", "arguments": {"queries": ["x"]}},
     "gemini": {"role": "model", "parts": [{"executableCode": {"language": "PYTHON", "code": "1"}}]},
     "mistral": {"role": "assistant", "content": [{"type": "reference", "reference_ids": [1]}]},
     "bedrock": {"role": "assistant", "content": [{"video": {"format": "mp4", "source": {"bytes": b"1"}}}]},

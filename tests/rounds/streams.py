@@ -76,6 +76,10 @@ def _think_in_cohere(made: Item) -> None:
     made["message"]["content"] = [{"type": "thinking", "thinking": THOUGHT}, *made["message"].get("content", ())]
 
 
+def _think_in_steps(made: Item) -> None:
+    made["steps"].insert(0, {"type": "thought", "signature": "c2lnbmVk"})
+
+
 _PLACES = {
     "openai": _think_in_chat,
     "openai_responses": _think_in_response,
@@ -85,6 +89,7 @@ _PLACES = {
     "bedrock": _think_in_converse,
     "ollama": _think_in_ollama,
     "cohere": _think_in_cohere,
+    "gemini_interactions": _think_in_steps,
 }
 
 # --- chunks
@@ -231,6 +236,26 @@ def _cohere(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
     yield {"type": "message-end", "delta": {"finish_reason": made["finish_reason"], "usage": made["usage"]}}
 
 
+def _interaction(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    about = {key: value for key, value in made.items() if key != "steps"}
+    yield {"event_type": "interaction.created", "interaction": {**about, "status": "in_progress"}}
+    texts = iter([call.arguments if isinstance(call.arguments, str) else "" for call in calls])
+    for index, step in enumerate(made["steps"]):
+        at, begun, deltas = {"index": index}, {"type": step["type"]}, list[Item]()
+        match step["type"]:
+            case "function_call":
+                begun = {**step, "arguments": Item()}
+                deltas = [{"type": "arguments_delta", "arguments": part} for part in _cut(next(texts), size)]
+            case "thought":
+                deltas = [{"type": "thought_signature", "signature": step["signature"]}]
+            case _:
+                deltas = [{"type": "text", "text": part} for part in _cut(step["content"][0]["text"], size)]
+        yield {"event_type": "step.start", "step": begun, **at}
+        yield from ({"event_type": "step.delta", "delta": delta, **at} for delta in deltas)
+        yield {"event_type": "step.stop", **at}
+    yield {"event_type": "interaction.completed", "interaction": about}
+
+
 _PIECES = {
     "openai": _chat,
     "openai_responses": _response,
@@ -240,6 +265,7 @@ _PIECES = {
     "bedrock": _converse,
     "ollama": _ollama,
     "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }
 
 

@@ -122,7 +122,7 @@ def test_calls_come_one_at_a_time_where_that_is_asked(provider: WireFormat, sent
     sdk_accepts_choice(provider, asked["tool_choice"])
 
 
-@pytest.mark.parametrize("provider", ["gemini", "bedrock", "ollama", "cohere"])
+@pytest.mark.parametrize("provider", ["gemini", "bedrock", "ollama", "cohere", "gemini_interactions"])
 def test_some_cannot_be_held_to_one_call(provider: WireFormat) -> None:
     with pytest.raises(ValueError, match="leave `parallel` out"):
         ToolRequirement.optional(parallel=False).parameters(provider)

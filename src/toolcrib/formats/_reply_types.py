@@ -15,6 +15,7 @@ __all__ = [
     "CohereReply",
     "ConverseReply",
     "GeminiReply",
+    "InteractionReply",
     "MessagesReply",
     "MistralReply",
     "OllamaReply",
@@ -332,3 +333,41 @@ class GeminiReply(TypedDict):
 
     candidates: _Only[_GeminiCandidate]
     promptFeedback: NotRequired[None]
+
+
+# --- steps
+
+
+@with_config(_CLOSED)
+class _StepText(TypedDict):
+    type: Literal["text"]
+    text: _Filled
+
+
+@with_config(_CLOSED)
+class _ModelOutput(TypedDict):
+    type: Literal["model_output"]
+    content: _Some[_StepText]
+
+
+@with_config(_CLOSED)
+class _ThoughtStep(TypedDict):
+    type: Literal["thought"]
+    signature: NotRequired[_Filled]
+
+
+@with_config(_CLOSED)
+class _CallStep(TypedDict):
+    type: Literal["function_call"]
+    id: _Filled
+    name: str
+    arguments: dict[str, Any]
+    signature: NotRequired[_Filled]
+
+
+@with_config(_OPEN)
+class InteractionReply(TypedDict):
+    """An interaction of Google's."""
+
+    status: str
+    steps: _Some[Annotated[_ModelOutput | _ThoughtStep | _CallStep, Discriminator("type")]]

@@ -17,6 +17,7 @@ from toolcrib.formats._bedrock import BEDROCK
 from toolcrib.formats._cohere import COHERE
 from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
+from toolcrib.formats._interactions import INTERACTIONS
 from toolcrib.formats._json_reading import is_object, json_shape
 from toolcrib.formats._mistral import MISTRAL
 from toolcrib.formats._ollama import OLLAMA
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 WireFormat: TypeAlias = Literal[
-    "openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama", "cohere"
+    "openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama", "cohere", "gemini_interactions"
 ]
 """A provider's format of requests and replies, by name."""
 FormatName: TypeAlias = WireFormat | Literal["raw"]
@@ -88,6 +89,7 @@ PROVIDERS: Mapping[WireFormat, ProviderFormat] = MappingProxyType(
             "bedrock": BEDROCK,
             "ollama": OLLAMA,
             "cohere": COHERE,
+            "gemini_interactions": INTERACTIONS,
         }
     )
 )
@@ -112,9 +114,9 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
         ValueError: It has the shape of no format.
     """
     if not is_object(reply):
-        package = type(reply).__module__.partition(".")[0]
+        module = f"{type(reply).__module__}."
         for name, format in among.items():
-            if format.sdk == package:
+            if format.sdk and module.startswith(f"{format.sdk}."):
                 return name
     shape = json_shape(reply)
     for name, format in reversed([*among.items()]):

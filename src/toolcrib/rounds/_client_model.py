@@ -1,4 +1,4 @@
-"""Client model: a provider's own client, OpenAI's, Anthropic's or Cohere's, as the model of a session."""
+"""Client model: a provider's own client, OpenAI's, Anthropic's, Google's or Cohere's, as the model of a session."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def client_model(
 
     Args:
         client: `OpenAI()`, `AsyncOpenAI()`, `Anthropic()`, `AsyncAnthropic()`, `ClientV2()` and `AsyncClientV2()` of
-            Cohere, or another of these packages. Or the name of the provider and of the model, `"openai:gpt-5"`: the
-            client is made then, and takes its key from the environment, as the provider says.
+            Cohere, Google's `Client()` and its `aio`, or another of these packages. Or the name of the provider and
+            of the model, `"openai:gpt-5"`: the client is made then, and takes its key from the environment, as the
+            provider says.
         model: The model's name, where `client` is a client.
         format: `openai_responses` for OpenAI's Responses API; its Chat Completions when None.
         stream: Have the answer come in pieces, for the `on_text` of a step. It takes an async client.
@@ -44,8 +45,9 @@ def client_model(
         ValueError: No model is named, or the provider is not known.
         MissingExtraError: The provider's package is not installed.
     """
+    owner = None
     if isinstance(client, str):
-        client, model = _named(client, model)
+        owner, client, model = _named(client, model)
     packages = (base.__module__.partition(".")[0] for base in type(client).__mro__)
     found = (_formats_of(package) for package in packages)
     formats = next((known for known in found if known), dict[WireFormat, ProviderClient]())
@@ -68,7 +70,9 @@ def client_model(
     if replaced := [key for key in settings if key in always]:
         raise TypeError(_conflict(replaced[0], known))
     made = {**known.settings, **(known.streaming if stream else {}), **settings}
-    return ClientModel(client, model, chosen, known, settings=made, provider_tools=provider_tools)
+    asked = ClientModel(client, model, chosen, known, settings=made, provider_tools=provider_tools)
+    asked.owner = owner
+    return asked
 
 
 class ClientModel:
@@ -78,7 +82,10 @@ class ClientModel:
         format: The wire format of its requests and replies, which the session takes over.
         model: The model's name.
         provider: The provider's name.
+        owner: What the client is a part of, and would be closed with.
     """
+
+    owner: Any = None
 
     def __init__(
         self,
@@ -92,6 +99,7 @@ class ClientModel:
     ) -> None:
         self.format: WireFormat = format
         self.model, self.provider, self._known = model, known.package, known
+        self._client = client  # some are closed when nobody holds them
         self._create, self._is_async = reduce(getattr, known.endpoint, client), _is_async(client)
         self._settings, self._provider_tools = settings, provider_tools
 
@@ -165,8 +173,8 @@ def _is_async(client: object) -> bool:
     return type(client).__name__.startswith("Async")
 
 
-def _named(name: str, model: str) -> tuple[Any, str]:
-    """Return the client and the model of a name such as `openai:gpt-5`."""
+def _named(name: str, model: str) -> tuple[Any, Any, str]:
+    """Return the client of a name such as `openai:gpt-5`, after what it is a part of, and the model."""
     provider, colon, rest = name.partition(":")
     known = next(iter(_formats_of(provider).values()), None)
     if not (colon and rest) or model:
@@ -175,7 +183,8 @@ def _named(name: str, model: str) -> tuple[Any, str]:
         mend = f"for others, Session(toolcrib.adapters.pydantic_ai.chat_model({name!r}))"
         raise ValueError(f"{provider!r} is no provider with a client here: {_packages()}; {mend}")
     try:
-        package = import_module(provider)
+        module = import_module(known.module or provider)
     except ImportError as error:
         raise MissingExtraError(f"Session({name!r})", provider) from error
-    return getattr(package, known.name)(), rest
+    owner = getattr(module, known.name)()
+    return owner, reduce(getattr, known.inner, owner), rest

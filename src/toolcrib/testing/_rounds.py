@@ -153,5 +153,6 @@ round_ways: tuple[Way, ...] = (
     RoundWay("bedrock"),
     RoundWay("ollama"),
     OpenAIRoundWay("cohere"),
+    RoundWay("gemini_interactions"),
     SessionWay(),
 )
