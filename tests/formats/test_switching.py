@@ -117,7 +117,8 @@ def spoken(items: list[Any], name: WireFormat) -> list[str]:
 
 def shown(items: list[Any]) -> int:
     """Return how many images the user shows in a transcript."""
-    return sum(part == IMAGE for item in items if item.get("role") == "user" for part in parts_in(item))
+    users = (item for item in items if item.get("role") == "user" or item.get("type") == "user_input")
+    return sum(part == IMAGE for item in users for part in parts_in(item))
 
 
 def called(items: list[Any], name: WireFormat) -> list[tuple[str, Any, str]]:

@@ -289,8 +289,8 @@ class _Interactions(ProviderFormat):
 
 
 def _is_call(item: Mapping[str, Any]) -> bool:
-    """Return whether a step is a call; one with a `call_id` is an item of OpenAI's Responses."""
-    return text_or_empty(item.get("type")) in _ANSWERS and "call_id" not in item
+    """Return whether a step is a call; one with a `call_id` or an `execution` is an item of OpenAI's Responses."""
+    return text_or_empty(item.get("type")) in _ANSWERS and item.keys().isdisjoint(("call_id", "execution"))
 
 
 def _answer(one: WireResult) -> Item:
@@ -319,7 +319,7 @@ def _taken_back(sent: Mapping[str, Any], misread: list[str]) -> Item:
     if not item.get("signature", "…"):
         del item["signature"]
     if item["type"] in _ANSWERS:
-        item.pop("call_id", None)
+        item = {key: value for key, value in item.items() if key not in ("call_id", "execution")}
     if "content" in item:
         parts = [fields_of(part, _KINDS | _LISTS, misread) for part in objects_at(item, "content", misread)]
         item["content"] = [
