@@ -13,7 +13,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: what says nothing any more",
         "console/_views.py",
-        "if now() - datetime.fromisoformat(last) < QUIET:",
+        "if last is None:",
         "if True:",
         _API,
     ),

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, cast
 
 from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, GrantUse, cut, now
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, GrantUse, cut
 from toolcrib.console._form_fields import bound_fields, form_fields, result_field
-from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
 from toolcrib.console._truncate import at_path, value_view
 from toolcrib.record import (
-    QUIET,
     Activity,
     ActivityFilter,
     EventLog,
     KeptEvent,
+    Origin,
     brief_event,
     one_line,
-    parent_activity,
 )
 
 __all__ = [
@@ -39,7 +36,6 @@ _LIVE = ("running", "suspended")
 _CHILDREN = 200
 _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
-_MAX_IDS = 500
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MOST_CHANGES, _CHANGE_CHARS = 100, 2_000  # lines of a request, and characters of each
 _SHORT_FACT = 100  # characters of a value in a line
@@ -48,8 +44,8 @@ _SHORT_FACT = 100  # characters of a value in a line
 def calls_asked_about(log: EventLog, pending: Iterable[ApprovalEntry]) -> frozenset[str]:
     """Return the ids of the calls with a pending request, and of the activities that these calls are part of."""
     calls = {entry.request.call_id for entry in pending}
-    found = log.activities(ActivityFilter(ids=tuple(sorted(calls)[:_MAX_IDS])), limit=_MAX_IDS) if calls else []
-    return frozenset(calls | {one.parent_id for one in found if one.parent_id is not None})
+    found = log.by_id(calls)
+    return frozenset(calls | {activity.parent_id for activity in found if activity.parent_id is not None})
 
 
 def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ()) -> dict[str, Any]:
@@ -63,10 +59,10 @@ def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ())
         return view
     if activity.id in asked and activity.source in ("call", "turn", "program"):
         return view | {"status": "suspended"}
-    last = log.last_event_at(activity)
-    if now() - datetime.fromisoformat(last) < QUIET:
+    last = log.quiet_since(activity)
+    if last is None:
         return view
-    parent = parent_activity(log, activity)
+    parent = log.parent_of(activity)
     return view | {"status": "lost" if parent is not None and parent.ended_at else "running", "quiet_since": last}
 
 
@@ -77,7 +73,7 @@ def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, Approva
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
-    parent = parent_activity(log, activity)
+    parent = log.parent_of(activity)
     view = {
         "activity": activity_view(log, activity, asked),
         "parent": None if parent is None else activity_view(log, parent),
@@ -198,9 +194,8 @@ def _at(event: KeptEvent, *path: str) -> dict[str, Any]:
 
 def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[str, str], str]:
     """Return the status of the calls that have ended, though their requests may be pending; by call and run."""
-    ids = tuple(sorted({entry.request.call_id for entry in entries})[:_MAX_IDS])
-    found = log.activities(ActivityFilter(sources=("call",), ids=ids), limit=_MAX_IDS) if ids else []
-    return {(one.id, one.run_id): one.status for one in found if one.ended_at is not None}
+    calls = log.by_id((entry.request.call_id for entry in entries), sources=("call",))
+    return {(call.id, call.run_id): call.status for call in calls if call.ended_at is not None}
 
 
 def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:

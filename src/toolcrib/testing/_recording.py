@@ -116,10 +116,9 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _kept(log: EventLog) -> Iterator[Mapping[str, Any]]:
     """Yield the records in a database."""
-    position = 0
-    while events := log.since(position):
-        position = events[-1].position
-        yield from (event.data["record"] for event in events if event.source == "call" and event.data.get("record"))
+    for event in log.all():
+        if event.source == "call" and event.data.get("record"):
+            yield event.data["record"]
 
 
 def _started(record: Mapping[str, Any]) -> datetime:

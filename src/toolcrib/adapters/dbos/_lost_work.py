@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, cast
 
 from toolcrib.adapters.dbos._client import Client
@@ -29,8 +29,7 @@ async def close_lost_work(client: Client, log: EventLog, sink: ActivitySink, qui
     """
     wanted = ActivityFilter(sources=("turn", "program"), statuses=("running", INTERRUPTED))
     for activity in await asyncio.to_thread(log.activities, wanted, limit=_MOST):
-        latest = await asyncio.to_thread(log.last_event_at, activity)
-        if now() - datetime.fromisoformat(latest) < quiet:
+        if await asyncio.to_thread(log.quiet_since, activity, quiet) is None:
             continue
         found = await (_of_program if activity.source == "program" else _of_turn)(client, activity)
         if found is not None:
