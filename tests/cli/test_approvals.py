@@ -252,7 +252,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (["deny", "2c"], 1, "the request ask_2c was answered before by ann"),
         (["approve", "1a", "--arguments", "[1]"], 2, "as one object"),
         (["approve", "1a", "--arguments", "{"], 2, "it is not JSON"),
-        (["approve", "1a", "--arguments", '{"card": "**********"}'], 2, "type the real values"),
+        (["approve", "1a", "--arguments", '{"card": "**********"}'], 2, "card: type the real value"),
         (["approve", "1a", "--always", "--input", "x"], 2, "are for one call"),
         (["approve", "1a", "--always", "--scope", "all"], 2, "not one of 'tool', 'arguments'"),
         (["approve", "1a", "-y", "--always", "--scope", "values"], 2, "asks about no values of others"),

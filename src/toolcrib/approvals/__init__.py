@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib.approvals._answer_problems import answer_problems
     from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
+    from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
     from toolcrib.approvals._fit import EVERYBODY, is_answer_to, meant_by, misfit
-    from toolcrib.approvals._ledger import ApprovalEntry
     from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
     from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
     from toolcrib.approvals._policy import (
@@ -63,10 +64,11 @@ else:
         __name__,
         {
             "._used_answers": "used_answers",
+            "._answer_problems": "answer_problems",
             "._answers": "answered_fields field_choices field_value typed_bounds",
+            "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
             "._fit": "EVERYBODY is_answer_to meant_by misfit",
-            "._ledger": "ApprovalEntry",
             "._ledger_store": "LedgerStore MemoryApprovalStore",
             "._pins": "TOOL_PIN_TABLES PinEntry PinKind ToolPins",
             "._policy": (
@@ -127,12 +129,15 @@ __all__ = [
     "WaitableApprovalStore",
     "WrappedApprovalStore",
     "answer_of",
+    "answer_problems",
+    "answer_row",
     "answered_fields",
     "approve_all",
     "deny_all",
     "digest",
     "field_choices",
     "field_value",
+    "grant_row",
     "is_answer_to",
     "meant_by",
     "misfit",

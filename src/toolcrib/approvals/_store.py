@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
-from toolcrib.approvals._ledger import ApprovalEntry
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 

@@ -34,7 +34,7 @@ class Shown:
     """One call or run as a row.
 
     Attributes:
-        state: How it stands; `quiet` for one that runs, and of which nothing came for a minute.
+        state: Its status; `quiet` for one that runs, and of which nothing came for a minute.
         depth: Inside how many others of the rows it goes on.
         seconds: How long it has run, or ran.
         at: The value that a call gave last or how far it says it has come, or what an open one waits for.
@@ -151,7 +151,8 @@ def _nested(log: EventLog, several: Sequence[Activity]) -> Iterator[Shown]:
 
 
 def _row(log: EventLog, one: Activity, depth: int) -> Shown:
-    state = "quiet" if one.status == "running" and log.quiet_since(one) else one.status
+    status, quiet_since = log.state(one)
+    state = "quiet" if quiet_since is not None and status == "running" else status
     ended = now() if one.ended_at is None else datetime.fromisoformat(one.ended_at)
     seconds = (ended - datetime.fromisoformat(one.started_at)).total_seconds()
     return Shown(one, state, depth, max(0.0, seconds), _at(log, one), _usage(log, one))

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
-from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, GrantUse, cut
+from toolcrib.approvals import ApprovalEntry, answer_row
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, cut
 from toolcrib.console._form_fields import bound_fields, form_fields, result_field
 from toolcrib.console._program_lines import call_lines
 from toolcrib.console._truncate import at_path, value_view
@@ -27,7 +27,6 @@ __all__ = [
     "detail_view",
     "ended_calls",
     "entry_view",
-    "grant_view",
     "row_view",
 ]
 
@@ -49,21 +48,12 @@ def calls_asked_about(log: EventLog, pending: Iterable[ApprovalEntry]) -> frozen
 
 
 def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ()) -> dict[str, Any]:
-    """Return an activity; one with a pending request waits, though it has not said so yet.
-
-    An activity without an event for a while may be running or dead: `quiet_since` is the time of its last event. It is
-    `lost` when the activity around it has ended.
-    """
-    view = asdict(activity) | {"quiet_since": None}
-    if activity.status != "running":
-        return view
-    if activity.id in asked and activity.source in ("call", "turn", "program"):
-        return view | {"status": "suspended"}
-    last = log.quiet_since(activity)
-    if last is None:
-        return view
-    parent = log.parent_of(activity)
-    return view | {"status": "lost" if parent is not None and parent.ended_at else "running", "quiet_since": last}
+    """Return an activity; one with a pending request waits, though it has not said so yet."""
+    if activity.status == "running" and activity.id in asked and activity.source in ("call", "turn", "program"):
+        status, quiet_since = "suspended", None
+    else:
+        status, quiet_since = log.state(activity)
+    return asdict(activity) | {"status": status, "quiet_since": quiet_since}
 
 
 def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
@@ -202,18 +192,7 @@ def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str
     """Return a request in a line: what is asked, by what, and the status of an ended call."""
     request = entry.request
     return {
-        "id": request.id,
-        "call_id": request.call_id,
-        "run_id": request.run_id,
-        "tool": request.tool,
-        "title": request.title,
-        "principal": request.principal,
-        "agent": request.agent,
-        "conversation_id": request.conversation_id,
-        "reason": request.reason,
-        "created_at": request.created_at.isoformat(),
-        "in_doubt": request.in_doubt,
-        "asked_by": request.asked_by,
+        **entry.row(),
         "text": one_line(request.arguments),
         "origin": [{"source": one.source, "id": one.id, "run_id": one.run_id, "name": one.name} for one in origin],
         "ended": ended.get((request.call_id, request.run_id)),
@@ -242,7 +221,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         "approvers": request.approvers,
         "approved_by": list(request.approved_by),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
-        "answer": None if entry.answer is None else _answer_view(entry.answer),
+        "answer": None if entry.answer is None else answer_row(entry.answer),
     }
 
 
@@ -253,21 +232,3 @@ def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
     left = len(changes) - len(lines)
     lines += [f"and {left} more"] if left else []
     return {"changes": lines, "changes_cut": lines != changes}
-
-
-def _answer_view(answer: Grant | Denial) -> dict[str, Any]:
-    view = {"by": answer.approver, "at": answer.at.isoformat(), "message": answer.message}
-    if isinstance(answer, Denial):
-        return view | {"kind": "denied"}
-    view["by"] = ", ".join((*answer.also, answer.approver))
-    edited = answer.override_args is not None
-    return view | {"kind": "approved" if answer.done is None else "done", "edited": edited, "scope": answer.scope}
-
-
-def grant_view(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
-    """Return a standing grant, and how much of it was used where that is counted."""
-    view = grant.to_dict()
-    names = ("tool", "approver", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")
-    limited = {"text": grant.text()} if grant.within or grant.is_limited else {}
-    counted = {} if use is None else {"used": {"calls": use.calls, "spent": str(use.spent)}}
-    return {name: view[name] for name in names} | limited | counted

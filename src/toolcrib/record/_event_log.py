@@ -243,6 +243,17 @@ class EventLog:
         last = self.last_event_at(activity)
         return last if now() - datetime.fromisoformat(last) >= quiet else None
 
+    def state(self, activity: Activity) -> tuple[str, str | None]:
+        """Return the status of an activity, and since when it is quiet, as ISO text, if it is.
+
+        One that is quiet may be running or dead: it is `lost` when the activity around it has ended.
+        """
+        last = self.quiet_since(activity) if activity.status == "running" else None
+        if last is None:
+            return activity.status, None
+        parent = self.parent_of(activity)
+        return "lost" if parent is not None and parent.ended_at else "running", last
+
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many there are, by source and status."""
         rows = self.rows("SELECT source, status, COUNT(*) FROM toolcrib_activities GROUP BY source, status", ())
