@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
     from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
-    from toolcrib.approvals._fit import EVERYBODY, is_answer_to, meant_by, misfit
+    from toolcrib.approvals._fit import is_answer_to, meant_by, misfit
     from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
-    from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
+    from toolcrib.approvals._pins import PinEntry, PinKind, ToolPins
     from toolcrib.approvals._policy import (
         AgentContext,
         ApprovalPolicy,
@@ -48,11 +48,9 @@ if TYPE_CHECKING:
         WrappedApprovalStore,
     )
     from toolcrib.approvals._suspended_calls import (
-        MAX_SUSPENDED,
         SUSPENDED_CALL_TABLES,
         KeepsSuspendedCalls,
         MemorySuspendedCalls,
-        SqlSuspendedCalls,
         SuspendedCall,
         SuspendedCallStore,
         suspended_calls_beside,
@@ -68,9 +66,9 @@ else:
             "._answers": "answered_fields field_choices field_value typed_bounds",
             "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
-            "._fit": "EVERYBODY is_answer_to meant_by misfit",
+            "._fit": "is_answer_to meant_by misfit",
             "._ledger_store": "LedgerStore MemoryApprovalStore",
-            "._pins": "TOOL_PIN_TABLES PinEntry PinKind ToolPins",
+            "._pins": "PinEntry PinKind ToolPins",
             "._policy": (
                 "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
             ),
@@ -85,7 +83,7 @@ else:
                 "WrappedApprovalStore"
             ),
             "._suspended_calls": (
-                "MAX_SUSPENDED SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls SqlSuspendedCalls "
+                "SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls "
                 "SuspendedCall SuspendedCallStore suspended_calls_beside"
             ),
             "toolcrib.schema": "digest",
@@ -94,13 +92,10 @@ else:
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
-    "EVERYBODY",
     "GRANT_USE_TABLES",
-    "MAX_SUSPENDED",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SUSPENDED_CALL_TABLES",
-    "TOOL_PIN_TABLES",
     "AgentContext",
     "ApprovalEntry",
     "ApprovalPolicy",
@@ -121,7 +116,6 @@ __all__ = [
     "ReviewableApprovalStore",
     "SavedSession",
     "SqlApprovalStore",
-    "SqlSuspendedCalls",
     "SqliteApprovalStore",
     "SuspendedCall",
     "SuspendedCallStore",

@@ -12,7 +12,7 @@ from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import Media
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["Rendered", "carried", "has_blocks", "render_value", "words_of"]
+__all__ = ["Rendered", "carried", "has_blocks", "render_value", "result_words"]
 
 
 @value_class
@@ -81,7 +81,7 @@ def has_blocks(value: object, blocks: Blocks) -> bool:
     return any(blocks(part) is not None for part in _several(value) or (value,))
 
 
-def words_of(value: object, tool: str, blocks: Blocks) -> str:
+def result_words(value: object, tool: str, blocks: Blocks) -> str:
     """Return all text of a value that has blocks, as it is shown before them."""
     return "\n".join(text for part in _parts(value, tool, blocks) if (text := _text_of(part, blocks)))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcrib.approvals import ApprovalEntry
 from toolcrib.calls import ApprovalRequest
-from toolcrib.record import EventLog, Origin
+from toolcrib.record import Ancestors, EventLog
 
 __all__ = ["SORTS", "Wanted", "facets", "fitting", "origins"]
 
@@ -42,15 +42,15 @@ class Wanted:
     in_doubt: bool = False
 
 
-def origins(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[str, Origin]:
+def origins(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[str, Ancestors]:
     """Return what asks each request, by the request's id."""
     requests = [entry.request for entry in entries]
-    found = log.origins((request.call_id, request.run_id) for request in requests)
+    found = log.ancestors((request.call_id, request.run_id) for request in requests)
     return {request.id: found[request.call_id, request.run_id] for request in requests}
 
 
 def fitting(
-    entries: Iterable[ApprovalEntry], origins: Mapping[str, Origin], wanted: Wanted, sort: str
+    entries: Iterable[ApprovalEntry], origins: Mapping[str, Ancestors], wanted: Wanted, sort: str
 ) -> list[ApprovalEntry]:
     """Return the requests that fit, in the order of `SORTS[sort]`."""
     words = wanted.text.lower().split()
@@ -58,7 +58,7 @@ def fitting(
     return sorted(found, key=lambda entry: SORTS[sort](entry.request))
 
 
-def _fits(entry: ApprovalEntry, origin: Origin, wanted: Wanted, words: list[str]) -> bool:
+def _fits(entry: ApprovalEntry, origin: Ancestors, wanted: Wanted, words: list[str]) -> bool:
     request = entry.request
     if wanted.tool not in ("", request.tool) or wanted.principal not in ("", request.principal):
         return False
@@ -74,12 +74,12 @@ def _fits(entry: ApprovalEntry, origin: Origin, wanted: Wanted, words: list[str]
     return all(word in text for word in words)
 
 
-def _agents(request: ApprovalRequest, origin: Origin) -> set[str]:
+def _agents(request: ApprovalRequest, origin: Ancestors) -> set[str]:
     """Return the agent, session or program that asks, by name."""
     return {*(one.name for one in origin if one.source != "turn"), *((request.agent,) if request.agent else ())}
 
 
-def facets(entries: Iterable[ApprovalEntry], origins: Mapping[str, Origin]) -> dict[str, Any]:
+def facets(entries: Iterable[ApprovalEntry], origins: Mapping[str, Ancestors]) -> dict[str, Any]:
     """Return the values that filters can have: tools, principals, agents."""
     requests = [entry.request for entry in entries]
     agents = {name for request in requests for name in _agents(request, origins.get(request.id, ()))}

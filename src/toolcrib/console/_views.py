@@ -14,9 +14,9 @@ from toolcrib.console._truncate import at_path, value_view
 from toolcrib.record import (
     Activity,
     ActivityFilter,
+    Ancestors,
     EventLog,
     KeptEvent,
-    Origin,
     brief_event,
     one_line,
 )
@@ -188,7 +188,7 @@ def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[s
     return {(call.id, call.run_id): call.status for call in calls if call.ended_at is not None}
 
 
-def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def row_view(entry: ApprovalEntry, origin: Ancestors, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return a request in a line: what is asked, by what, and the status of an ended call."""
     request = entry.request
     return {
@@ -199,7 +199,7 @@ def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str
     }
 
 
-def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origin: Origin) -> dict[str, Any]:
+def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origin: Ancestors) -> dict[str, Any]:
     """Return a request in full: a form to edit it, the changes since the model's call, and its answer."""
     request = entry.request
     arguments = value_view("Arguments", dict(request.arguments), request=request.id, path=["arguments"])

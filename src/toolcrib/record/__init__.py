@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from toolcrib.record._batch_sink import BatchSink, RecordedEvent
     from toolcrib.record._brief_event import brief_event, one_line
     from toolcrib.record._call_trace import Trace
-    from toolcrib.record._event_log import QUIET, EventLog, KeptEvent, Origin
-    from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
+    from toolcrib.record._event_log import QUIET, Ancestors, EventLog, KeptEvent
+    from toolcrib.record._event_tables import Activity, Rows
     from toolcrib.record._postgres_sink import POSTGRES_EVENT_TABLES, PostgresSink, postgres_events
     from toolcrib.record._prune import prune_events
-    from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, Recording, read_calls
+    from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, RecordedCalls, read_calls
     from toolcrib.record._run_log import (
         RunFilter,
         RunSummary,
@@ -59,11 +59,11 @@ else:
             "._batch_sink": "BatchSink RecordedEvent",
             "._brief_event": "brief_event one_line",
             "._call_trace": "Trace",
-            "._event_log": "QUIET EventLog KeptEvent Origin",
-            "._event_tables": "EVENT_TABLES Activity Rows write_events",
+            "._event_log": "QUIET EventLog KeptEvent Ancestors",
+            "._event_tables": "Activity Rows",
             "._postgres_sink": "POSTGRES_EVENT_TABLES PostgresSink postgres_events",
             "._prune": "prune_events",
-            "._recorded_calls": "RecordedAttempt RecordedCall Recording read_calls",
+            "._recorded_calls": "RecordedAttempt RecordedCall RecordedCalls read_calls",
             "._run_log": "RunFilter RunSummary TraceNode ids_like list_runs trace_nodes",
             "._selecting_sink": "SelectingSink",
             "._sinks": (
@@ -76,13 +76,13 @@ else:
     )
 
 __all__ = [
-    "EVENT_TABLES",
     "POSTGRES_EVENT_TABLES",
     "QUIET",
     "Activity",
     "ActivityFilter",
     "ActivitySink",
     "ActivityTrace",
+    "Ancestors",
     "BatchSink",
     "EventLog",
     "Followed",
@@ -90,13 +90,12 @@ __all__ = [
     "KeptEvent",
     "ListSink",
     "LogSink",
-    "Origin",
     "PostgresSink",
     "RecordedAttempt",
     "RecordedCall",
+    "RecordedCalls",
     "RecordedEvent",
     "RecordedRun",
-    "Recording",
     "Rows",
     "RunFilter",
     "RunSummary",
@@ -124,5 +123,4 @@ __all__ = [
     "trace_activity",
     "trace_nodes",
     "wants_activities",
-    "write_events",
 ]

@@ -24,7 +24,7 @@ from toolcrib.record._event_tables import Activity, Rows
 from toolcrib.record._lost import LostWork
 from toolcrib.record._word_index import WordIndex
 
-__all__ = ["QUIET", "EventLog", "KeptEvent", "Origin", "event_log", "id_batches"]
+__all__ = ["QUIET", "Ancestors", "EventLog", "KeptEvent", "event_log", "id_batches"]
 
 QUIET = timedelta(seconds=60)
 """A call or activity that has not ended, and of which no event came for so long, is not taken to be alive."""
@@ -52,7 +52,7 @@ class KeptEvent:
     data: Mapping[str, Any]
 
 
-Origin: TypeAlias = tuple[Activity, ...]
+Ancestors: TypeAlias = tuple[Activity, ...]
 """What a call is part of, from the outside in; empty where nothing of it is recorded."""
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
@@ -184,7 +184,7 @@ class EventLog:
             missing = {activity.parent_id for activity in level if activity.parent_id is not None} - seen
         return list(found.values())
 
-    def origins(self, calls: Iterable[tuple[str, str]], *, depth: int = 5) -> dict[tuple[str, str], Origin]:
+    def ancestors(self, calls: Iterable[tuple[str, str]], *, depth: int = 5) -> dict[tuple[str, str], Ancestors]:
         """Return what each of several calls is part of, by the call's id and run.
 
         Args:
@@ -195,7 +195,7 @@ class EventLog:
         by_id: dict[str, list[Activity]] = {}
         for activity in self.around((id for id, _ in wanted), depth=depth):
             by_id.setdefault(activity.id, []).append(activity)
-        return {(id, run_id): _origin(id, run_id, by_id, depth) for id, run_id in wanted}
+        return {(id, run_id): _ancestors(id, run_id, by_id, depth) for id, run_id in wanted}
 
     def inside(self, outer: Iterable[Activity], *, limit: int, depth: int | None = None) -> tuple[list[Activity], bool]:
         """Return what goes on inside activities, and inside that, level by level; and whether that is not all.
@@ -302,7 +302,7 @@ def _parent_among(activity: Activity, several: Iterable[Activity]) -> Activity |
     return next((one for one in above if one.source != "call"), above[0] if above else None)
 
 
-def _origin(id: str, run_id: str, by_id: Mapping[str, Sequence[Activity]], depth: int) -> Origin:
+def _ancestors(id: str, run_id: str, by_id: Mapping[str, Sequence[Activity]], depth: int) -> Ancestors:
     same = by_id.get(id, ())
     call = next((one for one in same if one.source == "call" and one.run_id == run_id), None)
     at = call or next((one for one in same if one.source != "call"), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcrib.record._event_log import EventLog, KeptEvent
 
-__all__ = ["RecordedAttempt", "RecordedCall", "Recording", "read_calls"]
+__all__ = ["RecordedAttempt", "RecordedCall", "RecordedCalls", "read_calls"]
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class RecordedCall:
 
 
 @dataclass(slots=True)
-class Recording:
+class RecordedCalls:
     """Recorded calls, and what happened when.
 
     Attributes:
@@ -74,7 +74,7 @@ class Recording:
     programs: set[str] = field(default_factory=set[str])
 
 
-def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | None = None) -> Recording:
+def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | None = None) -> RecordedCalls:
     """Return the calls of a log, whole runs at a time: what a call may do depends on those before it.
 
     Args:
@@ -83,7 +83,7 @@ def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | Non
         limit: Only the runs of the latest so many calls.
     """
     runs, first = _wanted(log, since, limit)
-    recording, latest = Recording(), dict[tuple[str, str], RecordedCall]()
+    recording, latest = RecordedCalls(), dict[tuple[str, str], RecordedCall]()
     for event in log.all(first):
         if event.source == "run":
             _take_activity(recording, event, runs)
@@ -108,7 +108,7 @@ def _wanted(log: EventLog, since: datetime | None, limit: int | None) -> tuple[s
     return runs, max(0, first - 1)
 
 
-def _take_activity(recording: Recording, event: KeptEvent, runs: Iterable[str] | None) -> None:
+def _take_activity(recording: RecordedCalls, event: KeptEvent, runs: Iterable[str] | None) -> None:
     data: Mapping[str, Any] = event.data["data"]
     recording.parents[event.id] = event.data["parent_id"]
     source = data.get("source")
@@ -120,7 +120,7 @@ def _take_activity(recording: Recording, event: KeptEvent, runs: Iterable[str] |
             recording.steps.append(("program", run_id, source))
 
 
-def _take(recording: Recording, latest: dict[tuple[str, str], RecordedCall], event: KeptEvent) -> None:
+def _take(recording: RecordedCalls, latest: dict[tuple[str, str], RecordedCall], event: KeptEvent) -> None:
     """Merge one event of a call; an id that came before, and was not taken up, is of another call."""
     data: Mapping[str, Any] = event.data["data"]
     call = latest.get((event.run_id, event.id))

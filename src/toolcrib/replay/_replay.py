@@ -14,10 +14,20 @@ from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Access, Call, Channel, Rehearsal, Rehearsed, Run, is_call
 from toolcrib.provenance import Provenance, provenance_of
-from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
+from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, RecordedCalls, read_calls
 from toolcrib.replay._answers import RecordedAnswers
 from toolcrib.replay._host import host_hooks
-from toolcrib.replay._verdict import APPROVED, RETRIES, RUNS, WAITS, Difference, Verdict, differ, predicted, recorded
+from toolcrib.replay._verdict import (
+    APPROVED,
+    RETRIES,
+    RUNS,
+    WAITS,
+    Difference,
+    ReplayVerdict,
+    differ,
+    predicted,
+    recorded,
+)
 from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import ToolsetLike
 
@@ -143,7 +153,7 @@ class _Progress:
 
 @dataclass(slots=True)
 class _Replay:
-    recording: Recording
+    recording: RecordedCalls
     rehearsal: Rehearsal
     policy: Provenance | None
     deps: Any
@@ -301,11 +311,11 @@ class _Replay:
     def _difference(self, call: RecordedCall) -> Difference | None:
         progress, was = self.progress[id(call)], recorded(call)
         if was is None:
-            return Difference(call, Verdict("not known"), None, _OPEN)
+            return Difference(call, ReplayVerdict("not known"), None, _OPEN)
         if was.kind == "rejected" and (call.attempts[-1].outcome or {}).get("source") == "limit":
             return None
         if progress.undecided == _NOT_MADE:
-            return Difference(call, was, Verdict("not made", _NOT_MADE), _NOT_MADE)
+            return Difference(call, was, ReplayVerdict("not made", _NOT_MADE), _NOT_MADE)
         if progress.undecided:
             return Difference(call, was, None, progress.undecided)
         now = self._now(call, progress)
@@ -318,7 +328,7 @@ class _Replay:
         unsure = self._unsure(call, was, now)
         return Difference(call, was, None, unsure) if unsure else Difference(call, was, now, why)
 
-    def _now(self, call: RecordedCall, progress: _Progress) -> Verdict:
+    def _now(self, call: RecordedCall, progress: _Progress) -> ReplayVerdict:
         made = progress.made
         if made is None:
             raise RuntimeError("an undecided call has no verdict")
@@ -326,10 +336,10 @@ class _Replay:
             return predicted(made, progress.by)
         ended = progress.concluded
         if isinstance(ended, Failed) and ended.code in RETRIES:
-            return Verdict(ended.code, ended.message, arguments=progress.arguments)
-        return Verdict(APPROVED if progress.asked else RUNS, arguments=progress.arguments)
+            return ReplayVerdict(ended.code, ended.message, arguments=progress.arguments)
+        return ReplayVerdict(APPROVED if progress.asked else RUNS, arguments=progress.arguments)
 
-    def _unsure(self, call: RecordedCall, was: Verdict, now: Verdict) -> str:
+    def _unsure(self, call: RecordedCall, was: ReplayVerdict, now: ReplayVerdict) -> str:
         """Return why a difference is none that can be relied on; empty for one that can."""
         unread = self.progress[id(call)].unread
         weighs = self.policy is not None and "provenance" in (was.by, now.by)
@@ -356,7 +366,7 @@ def _was(call: RecordedCall, code: str) -> bool:
     return any((each.outcome or {}).get("code") == code for each in call.attempts)
 
 
-def _is_hosts(call: RecordedCall, was: Verdict) -> bool:
+def _is_hosts(call: RecordedCall, was: ReplayVerdict) -> bool:
     """Return whether what became of a call was for its principal to say, or for who knows whether it was done."""
     request = call.attempts[-1].request or {}
     return bool(request.get("consent") or request.get("in_doubt")) or was.kind == "approval_error"
