@@ -92,10 +92,14 @@ SEED = frozenset(
 )
 """Names of the ideas that the package began with."""
 
-CAUGHT = frozenset(
-    {"AddressError", "DatabaseAway", "DurableFailure", "RecordedError", "enqueue_program", "memory_of", "serve_async"}
+UNWRITTEN = frozenset(
+    {
+        *("AddressError", "DatabaseAway", "DurableFailure", "RecordedError"),  # exceptions to catch
+        *("enqueue_program", "memory_of", "serve_async"),  # functions for a host of one's own
+        *("ReportingWorker", "StoppableWorker"),  # what workers of one's own may be, beside `Worker`
+    }
 )
-"""What a user writes though no page does: exceptions to catch, and functions for a host that has no server of ours."""
+"""What a user writes though no page does."""
 
 # Special methods that say nothing about how a class is used.
 UNSPOKEN = {
@@ -169,7 +173,7 @@ def _reasons(written: dict[str, list[str]]) -> dict[str, str]:
             found[name] = "seed"
         elif (
             word in pages
-            or word in CAUGHT
+            or word in UNWRITTEN
             or any(other.rpartition(".")[2] != word for other in signatures.get(word, ()))
         ):
             found[name] = "user"
