@@ -88,15 +88,15 @@ def result_words(value: object, tool: str, blocks: Blocks) -> str:
 
 def carried(parts: Iterable[str | Media], takes: Callable[[Media], bool]) -> list[str | Media]:
     """Return text and media for a way in that takes some media, with placeholders in the text for the others."""
-    made: list[str | Media] = []
+    rendered: list[str | Media] = []
     for part in parts:
         if isinstance(part, Media) and takes(part):
-            made.append(part)
-        elif made and isinstance(made[-1], str):
-            made[-1] = f"{made[-1]}\n{part}"
+            rendered.append(part)
+        elif rendered and isinstance(rendered[-1], str):
+            rendered[-1] = f"{rendered[-1]}\n{part}"
         else:
-            made.append(str(part))
-    return made
+            rendered.append(str(part))
+    return rendered
 
 
 def _no_block(part: object) -> None:

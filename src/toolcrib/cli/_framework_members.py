@@ -38,9 +38,9 @@ def member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
     if name is None:
         return None
     adapter: Any = importlib.import_module(f"toolcrib.adapters.{name}")  # of an extra, which its error names
-    made = adapter.member_of(value)
-    servers = adapter.servers_of(value) if made is None and name == "claude_agent_sdk" else None
-    return made if servers is None else _connected(target, servers)
+    member = adapter.member_of(value)
+    servers = adapter.servers_of(value) if member is None and name == "claude_agent_sdk" else None
+    return member if servers is None else _connected(target, servers)
 
 
 def _adapter_of(value: object) -> str | None:

@@ -27,8 +27,8 @@ def schema(
         if format != "raw":
             print_json(definitions(toolset, format, refused="raise"))
             return
-        made = [definition(e.name, e.description, e.parameters, "raw") | {"returns": e.return_schema} for e in toolset]
-        print_json(made)
+        shown = [definition(e.name, e.description, e.parameters, "raw") | {"returns": e.return_schema} for e in toolset]
+        print_json(shown)
 
 
 def _format(name: str) -> FormatName:

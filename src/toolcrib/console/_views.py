@@ -160,11 +160,11 @@ def _lines(log: EventLog, source: str, children: Iterable[Activity]) -> list[dic
     for child in children:
         if child.source == "call" and child.status in _LIVE:
             received = [event.data["data"] for event in log.events(child, limit=_FIRST) if event.kind == "received"]
-            made = next((data["line"] for data in received if data.get("line")), None)
+            line = next((data["line"] for data in received if data.get("line")), None)
             lines = (
                 call_lines(source, child.name, received[-1]["arguments"] if received else None)
-                if made is None
-                else [made]
+                if line is None
+                else [line]
             )
             found.append({"id": child.id, "run_id": child.run_id, "name": child.name, "lines": lines})
     return found

@@ -176,11 +176,11 @@ class HookSet:
 
     def copy(self) -> HookSet:
         """Return a set with the same hooks."""
-        made = HookSet(self._known)
-        made._groups = self._groups
-        made._decisions = list(self._decisions)
-        made._descriptions = dict(self._descriptions)
-        return made
+        copied = HookSet(self._known)
+        copied._groups = self._groups
+        copied._decisions = list(self._decisions)
+        copied._descriptions = dict(self._descriptions)
+        return copied
 
     # --- asking
 

@@ -162,9 +162,9 @@ def hook(
 
     def register(fn: AsyncHook[P]) -> Hook[P]:
         _refuse_misspelt("@hook", fn, fixed, "tags", "lock", "replace")
-        made = Hook(fn, events, tags=tags, lock=lock, fixed=fixed)
-        HookRegistry.register(made.name, cast("Hook[Any]", made), replace=replace)
-        return made
+        observer = Hook(fn, events, tags=tags, lock=lock, fixed=fixed)
+        HookRegistry.register(observer.name, cast("Hook[Any]", observer), replace=replace)
+        return observer
 
     return register
 
@@ -296,12 +296,12 @@ class Attach:
     def __call__(self, fn: Any = None, /, *, lock: bool = False, **fixed: Any) -> Any:
         def attach(target: Any) -> Hook[Any]:
             _refuse_misspelt(f"@{self._event.value}", target, fixed, "lock")
-            made: Hook[Any] = (
+            observer: Hook[Any] = (
                 cast("Hook[Any]", target)
                 if isinstance(target, Hook)
                 else Hook(target, (self._event,), lock=lock, fixed=fixed)
             )
-            self._thing.observers.add(self._event, made)
-            return made
+            self._thing.observers.add(self._event, observer)
+            return observer
 
         return attach if fn is None else attach(fn)

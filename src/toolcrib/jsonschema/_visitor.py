@@ -172,5 +172,5 @@ def wrapped(schema: Mapping[str, Any], name: str, **about: Any) -> dict[str, Any
         about: Other keywords of the object.
     """
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    made: dict[str, Any] = {"type": "object", "properties": {name: inner}, "required": [name], **about}
-    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
+    outer: dict[str, Any] = {"type": "object", "properties": {name: inner}, "required": [name], **about}
+    return {**outer, "$defs": schema["$defs"]} if "$defs" in schema else outer

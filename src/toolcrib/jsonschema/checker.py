@@ -419,8 +419,8 @@ _FORMATS.checks("regex")(is_pattern)
 def _fits(pattern: str, text: str) -> bool | None:
     """Return whether a pattern is in a text; None where that cannot be known."""
     _budget.get().step()
-    made = pattern_of(pattern)
-    return None if made is None else all(one.isinstance_python(text) is wanted for one, wanted in made)
+    validators = pattern_of(pattern)
+    return None if validators is None else all(one.isinstance_python(text) is wanted for one, wanted in validators)
 
 
 def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Generator[ValidationError]:

@@ -96,8 +96,8 @@ class Document:
             found = self._resolver.lookup(f"{address}#{fragment}")
         except (Unresolvable, ValueError, TypeError, KeyError):
             raise self.error(f"refers to {ref!r:.200}, and there is nothing") from None
-        made = self._places[base, ref] = Place(found.contents, address, f"{address}#{fragment}")
-        return made
+        place = self._places[base, ref] = Place(found.contents, address, f"{address}#{fragment}")
+        return place
 
     def error(self, problem: str) -> DocumentError:
         """Return an error about this document."""

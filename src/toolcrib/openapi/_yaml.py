@@ -90,19 +90,19 @@ class _Shapes:
         return self._made[key]
 
     def _container(self, value: Any) -> tuple[Any, int]:
-        made: Any
+        container: Any
         if isinstance(value, dict):
             named = cast("dict[Any, Any]", value)
             parts = {_key(name): self._of(part) for name, part in named.items()}
-            made = {name: part for name, (part, _) in parts.items()}
+            container = {name: part for name, (part, _) in parts.items()}
             size = 1 + sum(size for _, size in parts.values())
         else:
             items = [self._of(part) for part in value]
-            made = [part for part, _ in items]
+            container = [part for part, _ in items]
             size = 1 + sum(size for _, size in items)
         if size > _MOST_PARTS:
             raise ValueError("it comes to too much when its aliases are written out")
-        return made, size
+        return container, size
 
 
 def _key(name: Any) -> str:

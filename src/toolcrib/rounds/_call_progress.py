@@ -126,8 +126,8 @@ class CallWatcher:
         self._current.pop(piece.place, None)
         if not (piece.id or piece.name):
             return None
-        made = self._current[piece.place] = _ArrivingCall(piece.kind, piece.namespace)
-        return made
+        arriving = self._current[piece.place] = _ArrivingCall(piece.kind, piece.namespace)
+        return arriving
 
     def _report_rest(self, call: _ArrivingCall, reader: ToolCalls) -> None:
         """Report what came of a call since its last report, when it seems to be over; once for each call."""

@@ -55,16 +55,16 @@ def client_model(
     chosen = format or next(iter(formats))
     if chosen not in formats:
         known = " or ".join(map(repr, formats))
-        made = f"{type(client).__name__}() has no format {chosen!r}, and a stored session keeps its own"
-        raise ValueError(f"{made}: give a client of that format, or for a new session format={known}")
+        parameters = f"{type(client).__name__}() has no format {chosen!r}, and a stored session keeps its own"
+        raise ValueError(f"{parameters}: give a client of that format, or for a new session format={known}")
     if stream and not _is_async(client):
         raise ValueError(f"an answer comes in pieces from an async client: give Async{type(client).__name__}()")
     known = formats[chosen]
     always = {*PROVIDERS[chosen].request((), "", None), "tools", "tool_choice"}
     if replaced := [key for key in settings if key in always]:
         raise TypeError(_conflict(replaced[0], known))
-    made = {**known.settings, **(known.streaming if stream else {}), **settings}
-    return ClientModel(client, model, chosen, known, settings=made, provider_tools=provider_tools)
+    parameters = {**known.settings, **(known.streaming if stream else {}), **settings}
+    return ClientModel(client, model, chosen, known, settings=parameters, provider_tools=provider_tools)
 
 
 class ClientModel:
@@ -108,29 +108,29 @@ class ClientModel:
         rules = PROVIDERS[self.format]
         system = rules.cached_system if request.cache else str
         try:
-            made = rules.request(request.messages, system(request.system), request.output)
+            parameters = rules.request(request.messages, system(request.system), request.output)
         except FormatError:  # the provider cannot be held to this schema: the model is shown it
             text = f"{request.system}\n\n{request.output_text()}".strip()
-            made = rules.request(request.messages, system(text), None)
+            parameters = rules.request(request.messages, system(text), None)
         if tools := joined_tools(request.tools, self._provider_tools):
-            made |= {"tools": [*tools]}
+            parameters |= {"tools": [*tools]}
         if (choice := request.tool_choice) is not None:
-            made |= rules.choice_parameters(choice) if request.parallel else rules.one_call(choice)
-        sent = {**made, **self._settings}
-        for key in made.keys() & self._settings.keys():
-            sent[key] = _joined(made[key], self._settings[key])
+            parameters |= rules.choice_parameters(choice) if request.parallel else rules.one_call(choice)
+        sent = {**parameters, **self._settings}
+        for key in parameters.keys() & self._settings.keys():
+            sent[key] = _joined(parameters[key], self._settings[key])
             if sent[key] is None:
                 raise ValueError(_conflict(key, self._known))
         return {"container": request.container, **sent} if request.container else sent
 
 
-def _joined(made: Any, setting: Any) -> Any:
+def _joined(value: Any, setting: Any) -> Any:
     """Return a parameter that a session makes with the parts that a setting adds; None where they contradict."""
-    if made == setting:
-        return made
-    if not (isinstance(made, Mapping) and isinstance(setting, Mapping)):
+    if value == setting:
+        return value
+    if not (isinstance(value, Mapping) and isinstance(setting, Mapping)):
         return None
-    parts, added = cast("Item", made), cast("Item", setting)
+    parts, added = cast("Item", value), cast("Item", setting)
     return None if any(added[key] != parts[key] for key in parts.keys() & added.keys()) else {**parts, **added}
 
 

@@ -92,7 +92,7 @@ class ToolRoundPlan(StoredRound):
     def issues(self) -> list[ToolCallIssue]:
         """The calls that cannot be made, or that a broken gate stopped; commit adds their results."""
         found = ((call.metadata, call.outcome) for call in self._state.calls)
-        return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
+        return [ToolCallIssue(metadata, outcome) for metadata, outcome in found if isinstance(outcome, Failed)]
 
     def _standing(self) -> Iterator[Standing[Any]]:
         return map(standing_of, self._state.calls)

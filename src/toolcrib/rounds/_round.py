@@ -188,12 +188,12 @@ async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
 
 async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult | HandledTool[Any] | RejectedTool[Any]:
     """Return the answer that the host's own code gives to a call."""
-    made = dispatch(call)
-    if isawaitable(made):
-        made = await made
-    if isinstance(made, ToolResult | HandledTool | RejectedTool):
-        return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", made)
-    return call.complete(made)
+    result = dispatch(call)
+    if isawaitable(result):
+        result = await result
+    if isinstance(result, ToolResult | HandledTool | RejectedTool):
+        return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", result)
+    return call.complete(result)
 
 
 def _others(state: RoundState) -> tuple[WireCall, ...]:

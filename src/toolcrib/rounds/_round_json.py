@@ -174,12 +174,12 @@ async def _loaded_call(wire: WireCall, pipeline: Pipeline, run: Run, data: Mappi
         return DecodedCall(wire, pipeline, run, outcome=ended or restored)
     if ended is not None:
         return DecodedCall(wire, pipeline, run, restored, ended)
-    made = await pipeline.recover(restored, run)
-    if not is_call(made):
-        return DecodedCall(wire, pipeline, run, restored, made)
-    if made.state == "executed" and made.error is None:
-        pipeline.executed(made, _as_declared(made))
-    return DecodedCall(wire, pipeline, run, made)
+    recovered = await pipeline.recover(restored, run)
+    if not is_call(recovered):
+        return DecodedCall(wire, pipeline, run, restored, recovered)
+    if recovered.state == "executed" and recovered.error is None:
+        pipeline.executed(recovered, _as_declared(recovered))
+    return DecodedCall(wire, pipeline, run, recovered)
 
 
 def _as_declared(call: Call) -> Any:

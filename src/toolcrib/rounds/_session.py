@@ -216,7 +216,7 @@ class Session(SessionState):
             self._activity.close("failed", f"the reply ended without an answer: {round.stop_kind}")
             return Stopped(round, self.transcript, self._took)
         try:
-            made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
+            answer = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
         except InvalidOutput as error:
             self._activity.broken_off(error)
             raise
@@ -224,10 +224,10 @@ class Session(SessionState):
         self._unanswered.clear()
         self._unkept.turns.clear()
         if asked.get("commit", True):
-            await made.commit()
+            await answer.commit()
         else:
             self._staged = round
-        return made
+        return answer
 
     @overload
     async def run(
@@ -301,24 +301,24 @@ class Session(SessionState):
         if not self.transcript:
             raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
         for _ in range(max_rounds):
-            made = await self._step(keywords)
+            step = await self._step(keywords)
             await self._save()
             took += self._took
-            if isinstance(made, Finished | Stopped):
-                made.usage = took
-                return made
-            if isinstance(made, Continue):
+            if isinstance(step, Finished | Stopped):
+                step.usage = took
+                return step
+            if isinstance(step, Continue):
                 continue
-            plan = await self.follow(made.round.run(self, dispatch, hooks=hooks))
-            if not made.round.settled:
+            plan = await self.follow(step.round.run(self, dispatch, hooks=hooks))
+            if not step.round.settled:
                 return Waiting.of(plan)
             await self._save()
-        made = await self._step(keywords)
-        if isinstance(made, Finished | Stopped):
-            made.usage = took + self._took
-            return made
-        if isinstance(made, NeedsTools):
-            made.round.discard()
+        step = await self._step(keywords)
+        if isinstance(step, Finished | Stopped):
+            step.usage = took + self._took
+            return step
+        if isinstance(step, NeedsTools):
+            step.round.discard()
         await self._save()
         error = RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
         self._activity.broken_off(error)
@@ -378,7 +378,7 @@ class Session(SessionState):
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""
         self._require_settled()
-        made = Session(
+        copied = Session(
             self.model,
             format=self.format,
             system=self.system,
@@ -386,9 +386,9 @@ class Session(SessionState):
             run=self.host_run,
             **self.defaults,
         )
-        made._container, made.usage = self._container, self.usage
-        made._unkept = UnkeptTurns(self._unkept.turns)
-        return made
+        copied._container, copied.usage = self._container, self.usage
+        copied._unkept = UnkeptTurns(self._unkept.turns)
+        return copied
 
     # --- another process
 

@@ -31,10 +31,10 @@ class ModelRequest:
 
     def data(self) -> dict[str, Any]:
         """Return what the event says that closes it."""
-        made: dict[str, Any] = {"usage": self.usage.to_dict(), "model": self.answered_by}
+        data: dict[str, Any] = {"usage": self.usage.to_dict(), "model": self.answered_by}
         if self.round is not None:
-            made |= {"stop": self.round.stop, "stop_kind": self.round.stop_kind}
-        return made
+            data |= {"stop": self.round.stop, "stop_kind": self.round.stop_kind}
+        return data
 
 
 class SessionActivity:
@@ -84,23 +84,23 @@ class SessionActivity:
     @contextmanager
     def request(self, *, json: bool) -> Generator[ModelRequest]:
         """Emit that the model is asked in the body, and what came of it; what the body raises ends the activity."""
-        made, trace = ModelRequest(), None
+        model_request, trace = ModelRequest(), None
         if self._trace is not None:
             told = {**self._about, "output": "json" if json else "text", "has_span": self._is_instrumented}
             name = self._about["model"] or "model"
             trace = trace_activity("chat", name, self.run, self._sinks, about=lambda: told)
         try:
             with nullcontext() if trace is None else trace.within():
-                yield made
+                yield model_request
         except BaseException as error:
             if trace is not None:
-                trace.broken_off(error, **made.data())
+                trace.broken_off(error, **model_request.data())
             self.broken_off(error)
             raise
         finally:
-            self._took += made.usage
+            self._took += model_request.usage
         if trace is not None:
-            trace.closed("completed", **made.data())
+            trace.closed("completed", **model_request.data())
 
     @contextmanager
     def within(self) -> Generator[None]:

@@ -98,10 +98,10 @@ class SentItems(ReadItems):
             self.items.append(item)
         if not self.objects:
             return tuple(transcript)
-        made = [*transcript]
+        items = [*transcript]
         for at in self.objects:
-            made[at] = dict(json_shape(made[at]))
-        return tuple(made)
+            items[at] = dict(json_shape(items[at]))
+        return tuple(items)
 
 
 class Recalled(ReadItems):
@@ -187,8 +187,8 @@ class Transcript(list[Any]):
         Raises:
             ValueError: `check` finds something, or there is a part that the format does not take: it is named.
         """
-        made = switched(self, PROVIDERS[self.format], PROVIDERS[format], drop=drop)
-        return Transcript(made.items, format), made.dropped
+        result = switched(self, PROVIDERS[self.format], PROVIDERS[format], drop=drop)
+        return Transcript(result.items, format), result.dropped
 
     def copy(self) -> Transcript:
         """Return another list of the same items."""

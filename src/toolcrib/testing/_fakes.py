@@ -82,18 +82,18 @@ class FakeSandbox:
         self.programs.append(program)
         if self._output:
             host.output(self._output, "stdout")
-        value, error, made = self._value, None, 0
+        value, error, calls_made = self._value, None, 0
         for name, arguments in self._calls:
             reply = await host.call(name, [], dict(arguments))
             self.replies.append(reply)
-            made += 1
+            calls_made += 1
             if not isinstance(reply, Value):
                 error = _ended_by(reply)
                 break
             value = reply.value if self._value is None else self._value
         value = None if error is not None else value
         state: dict[str, Any] | None = {} if error is not None and error.kind == "paused" else None
-        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made, state)
+        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), calls_made, state)
 
 
 def _ended_by(reply: Raised | SuspendedReply) -> ProgramError:

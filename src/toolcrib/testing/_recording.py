@@ -76,20 +76,20 @@ class Recording:
         made are left out.
         """
         own = {record["call_id"] for record in self.records}
-        made: list[list[ToolCall]] = []
+        rounds: list[list[ToolCall]] = []
         until: datetime | None = None
         for record in self.records:
             parent = record["parent_id"] or ""
             if parent in own or parent.startswith("program_"):
                 continue
             if until is None or _started(record) >= until:
-                made.append([])
+                rounds.append([])
                 until = None
             ended = datetime.fromisoformat(record["ended_at"])
             until = ended if until is None else max(until, ended)
             asked = record["arguments"] if record["requested"] is None else record["requested"]
-            made[-1].append(ToolCall(record["tool"], asked, record["call_id"]))
-        return made
+            rounds[-1].append(ToolCall(record["tool"], asked, record["call_id"]))
+        return rounds
 
     def model(self, *more: Step) -> ScriptedModel:
         """Return a model that makes the recorded calls again, and then plays these steps, such as its last words."""

@@ -98,8 +98,8 @@ def _bedrock(calls: list[ToolCall], text: str) -> dict[str, Any]:
         {"toolUse": {"toolUseId": call.id, "name": call.name, "input": _object_of(call.arguments)}} for call in calls
     ]
     usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
-    made = {"output": {"message": {"role": "assistant", "content": content}}, "usage": usage}
-    return {**made, "stopReason": "tool_use" if calls else "end_turn", "metrics": {"latencyMs": 0}}
+    reply = {"output": {"message": {"role": "assistant", "content": content}}, "usage": usage}
+    return {**reply, "stopReason": "tool_use" if calls else "end_turn", "metrics": {"latencyMs": 0}}
 
 
 def _ollama(calls: list[ToolCall], text: str) -> dict[str, Any]:
@@ -108,5 +108,5 @@ def _ollama(calls: list[ToolCall], text: str) -> dict[str, Any]:
         message["tool_calls"] = [
             {"id": call.id, "function": {"name": call.name, "arguments": _object_of(call.arguments)}} for call in calls
         ]
-    made = {"model": "scripted", "created_at": "2026-01-01T00:00:00Z", "message": message}
-    return {**made, "done": True, "done_reason": "stop"}
+    reply = {"model": "scripted", "created_at": "2026-01-01T00:00:00Z", "message": message}
+    return {**reply, "done": True, "done_reason": "stop"}

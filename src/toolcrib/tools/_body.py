@@ -329,8 +329,8 @@ class Body:
         return source, deadline
 
     def _source(self, values: dict[str, Any], thread: StreamThread | None) -> AsyncIterator[Any]:
-        made = self.fn(**values) if self._spec.plain else self._split(values)()
-        return _from_sync(made, thread) if self._spec.is_sync_generator else made
+        source = self.fn(**values) if self._spec.plain else self._split(values)()
+        return _from_sync(source, thread) if self._spec.is_sync_generator else source
 
 
 class Stream:

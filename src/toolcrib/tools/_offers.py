@@ -205,15 +205,15 @@ def resource(
     offer = ResourceOffer(uri, mime_type, options.get("listing"), meta)
 
     def make(fn: Callable[P, R]) -> Tool[P, R]:
-        made = _made(fn, "@resource", offer, complete, {"effect": "none", "tags": ["read_only"], **options})
+        offered = _made(fn, "@resource", offer, complete, {"effect": "none", "tags": ["read_only"], **options})
         wanted = offer.variables
-        names = frozenset(cast("dict[str, Any]", made.spec.parameters.get("properties", {})))
+        names = frozenset(cast("dict[str, Any]", offered.spec.parameters.get("properties", {})))
         if wanted != names:
             differing = ", ".join(f"`{name}`" for name in sorted(wanted ^ names))
             raise TypeError(
-                f"the variables of {uri} and the parameters of `{made.name}` have to be the same: {differing}"
+                f"the variables of {uri} and the parameters of `{offered.name}` have to be the same: {differing}"
             )
-        return made
+        return offered
 
     return make
 

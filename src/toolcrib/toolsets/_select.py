@@ -185,6 +185,6 @@ class ToolRequirement:
         Raises:
             ValueError: The provider cannot be asked for it; the message says what to do.
         """
-        made = formats.PROVIDERS[format]
+        provider = formats.PROVIDERS[format]
         choice = self.tool_choice(format)
-        return made.choice_parameters(choice) if self.parallel else made.one_call(choice)
+        return provider.choice_parameters(choice) if self.parallel else provider.one_call(choice)

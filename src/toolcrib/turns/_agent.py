@@ -310,18 +310,18 @@ class Agent(Observed):
 
         It has copies of the context, no turns yet, and is not registered. This agent stays what it is.
         """
-        made = copy(self)
-        made._backend, made._queue, made._run = backend, TurnQueue(), None
-        made._is_paused = made._is_running = False
-        made._context_pool, made._context_queue = self._context_pool.branch(), self._context_queue.branch()
-        return made
+        agent = copy(self)
+        agent._backend, agent._queue, agent._run = backend, TurnQueue(), None
+        agent._is_paused = agent._is_running = False
+        agent._context_pool, agent._context_queue = self._context_pool.branch(), self._context_queue.branch()
+        return agent
 
     def branch(self, name: str, description: str | None = None) -> Agent:
         """Return an agent of another name with the same tools, hooks and tags, and copies of context and waiting turns.
 
         From then on the two go their own ways. It is registered if this one is.
         """
-        made = type(self)(
+        agent = type(self)(
             name,
             self._description if description is None else description,
             self.toolset,
@@ -331,9 +331,9 @@ class Agent(Observed):
             self._approver,
             **_given(self._pipeline.sinks, AgentRegistry.holds(self._name, self)),
         )
-        made._observers.adopt(self._observers)
-        made._queue.waiting.extend(turn.copy() for turn in self._queue.waiting)
-        return made
+        agent._observers.adopt(self._observers)
+        agent._queue.waiting.extend(turn.copy() for turn in self._queue.waiting)
+        return agent
 
     # --- writing it down
 
@@ -397,7 +397,7 @@ class Agent(Observed):
         if register and data["name"] in AgentRegistry:
             AgentRegistry.unregister(data["name"])
         pool, queue = data.get("context_pool"), data.get("context_queue")
-        made = cls(
+        agent = cls(
             data["name"],
             data["description"],
             toolset,
@@ -407,9 +407,9 @@ class Agent(Observed):
             approver,
             **_given(tuple(sinks), register),
         )
-        made._queue.restore(data, toolset.tools())
-        made._is_paused = data.get("is_paused", False)
-        return made
+        agent._queue.restore(data, toolset.tools())
+        agent._is_paused = data.get("is_paused", False)
+        return agent
 
     # --- inside
 

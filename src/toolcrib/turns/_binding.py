@@ -241,10 +241,10 @@ def _without_hooks(tags: frozenset[str]) -> Observers:
 
 
 def _merge(tags: frozenset[str], *several: Observers) -> Observers:
-    made = Observers(tags)
+    merged = Observers(tags)
     for observers in several:
-        made.adopt(observers)
-    return made
+        merged.adopt(observers)
+    return merged
 
 
 @lru_cache(maxsize=256)

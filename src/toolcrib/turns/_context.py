@@ -98,10 +98,10 @@ class _Store(Injectable, Observed):
         Args:
             limit: The copy's own limit; this one's when None.
         """
-        made = type(self)(self._limit if limit is None else limit, self.tags)
-        made._observers.adopt(self._observers)
-        made.replace(self.items)
-        return made
+        context = type(self)(self._limit if limit is None else limit, self.tags)
+        context._observers.adopt(self._observers)
+        context.replace(self.items)
+        return context
 
     def to_dict(self) -> dict[str, Any]:
         """Return limit, tags and items as JSON shapes; hooks are left out."""
@@ -111,9 +111,9 @@ class _Store(Injectable, Observed):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return what `to_dict` described."""
-        made = cls(data.get("limit"), data.get("tags"))
-        made.replace(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
-        return made
+        context = cls(data.get("limit"), data.get("tags"))
+        context.replace(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
+        return context
 
     def _latest(self, items: Iterable[ContextItem[Any]]) -> Iterable[ContextItem[Any]]:
         return items if self._limit is None else list(items)[-self._limit :]

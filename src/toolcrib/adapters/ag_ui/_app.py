@@ -69,5 +69,5 @@ async def _texts(given: RunAgentInput, exchange: Exchange) -> AsyncGenerator[str
     async with aclosing(exchange.events()) as events:
         yield encoder.encode(started)
         async for event in events:
-            for made in writer.write(event):
-                yield encoder.encode(made)
+            for text in writer.write(event):
+                yield encoder.encode(text)

@@ -86,8 +86,8 @@ class SharedContext:
                 query = sa.select(_contexts.c.version, _contexts.c.context).where(row).with_for_update()
                 version, text = connection.execute(query).one()
                 before = StoredFields("AgentContext", json.loads(text))
-                made = json.dumps(self._changed(before, changes), ensure_ascii=False)
-                connection.execute(sa.update(_contexts).where(row).values(version=version + 1, context=made))
+                changed = json.dumps(self._changed(before, changes), ensure_ascii=False)
+                connection.execute(sa.update(_contexts).where(row).values(version=version + 1, context=changed))
         except IntegrityError:  # an earlier execution of the same turn made them
             return
 

@@ -64,20 +64,20 @@ async def continue_approved(
         settled: Answers that no work waits for, by the request and their time: its work goes on, or it is no durable
             work's. They are skipped, and those that are left out here are forgotten. For a caller that does this often.
     """
-    made: list[str] = []
+    continued: list[str] = []
     before, after = settled or set(), set[tuple[str, datetime | None]]()
     for entry in (*await store.answered(), *await allowed_meanwhile(store)):
         key = (entry.request.id, None if entry.answer is None else entry.answer.at)
         found = "goes on" if key in before else await suspended_on(client, entry)
         if isinstance(found, WorkflowStatus):
             if await _continue(client, found, entry.request.id):
-                made.append(continuation_id(found.workflow_id, entry.request.id))
+                continued.append(continuation_id(found.workflow_id, entry.request.id))
         elif found is None or (found == "goes on" and entry.answer is not None):  # a standing grant may be revoked
             after.add(key)
     if settled is not None:
         settled.clear()
         settled.update(after)
-    return made
+    return continued
 
 
 async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:

@@ -83,8 +83,8 @@ async def _opened(agent: Agent[Any], ctx: RunContext[Any]) -> AsyncGenerator[lis
 
 def member(theirs: FunctionTool, *, in_agent: bool = False) -> Tool[..., Any]:
     """Return one function tool as a tool of ours; in an agent, the SDK asks its guardrails itself."""
-    made = _Member(theirs) if in_agent else _CheckedMember(theirs)
-    return made.tool(requires_approval=made.asks if callable(theirs.needs_approval) else theirs.needs_approval)
+    wrapped = _Member(theirs) if in_agent else _CheckedMember(theirs)
+    return wrapped.tool(requires_approval=wrapped.asks if callable(theirs.needs_approval) else theirs.needs_approval)
 
 
 class _Member(FrameworkMember):
