@@ -42,7 +42,7 @@ _JSON = ("integer", "boolean", "string", "large_string")  # types of which pyarr
 _PLAIN = (*_JSON, "floating", "decimal", "date", "time", "timestamp", "duration", "null")
 _NO_JSON = frozenset({"NaN", "Infinity", "-Infinity"})  # as results and arguments have them; see `calls`
 _NULLABLE = {frozenset({int, type(None)}): ("Int64", "UInt64"), frozenset({bool, type(None)}): ("boolean",)}
-_FEATURE = "a table that is no DataFrame of pandas, or goes into a program,"
+_FEATURE = "a table that is not a DataFrame of pandas, or goes into a program,"
 
 
 @dataclass(frozen=True, slots=True)

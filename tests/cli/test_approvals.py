@@ -256,7 +256,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (["approve", "1a", "--always", "--input", "x"], 2, "are for one call"),
         (["approve", "1a", "--always", "--scope", "all"], 2, "not one of 'tool', 'arguments'"),
         (["approve", "1a", "-y", "--always", "--scope", "values"], 2, "asks about no values of others"),
-        (["approve", "1a", "--expires", "soon"], 2, "'soon' is no time"),
+        (["approve", "1a", "--expires", "soon"], 2, "'soon' is not a time"),
         (["approve", "1a", "--expires", "2001-01-01"], 2, "2001-01-01 is past"),
         (["done", "1a", "--yes", "--result", "7"], 1, "the call is not in doubt: it was not executed"),
         (["done", "1a", "--result", "{"], 2, "it is not JSON"),
@@ -266,7 +266,7 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (
             ["list", "--database", "mysql://a:secret@b/c"],
             2,
-            "mysql://a:***@b/c cannot be used: `mysql` is no kind of database",
+            "mysql://a:***@b/c cannot be used: `mysql` is not a kind of database",
         ),
     ],
 )
@@ -431,9 +431,9 @@ def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_pa
     ("options", "why"),
     [
         (["--within", "item=any"], "say how far --always goes"),
-        (["--always", "--within", "item"], "'item' is no ARGUMENT=..."),
-        (["--always", "--within", "itm=any"], "`itm` is no argument of buy; there are item"),
-        (["--always", "--within", "item=most"], "`item`: 'most' is no bound"),
+        (["--always", "--within", "item"], "'item' is not of the form ARGUMENT=..."),
+        (["--always", "--within", "itm=any"], "`itm` is not an argument of buy; there are item"),
+        (["--always", "--within", "item=most"], "`item`: 'most' is not a bound"),
         (["--always", "--within", 'item=one of "x"'], 'it does not cover this call: `item` is "tea"'),
         (["--always", "--total", "item=x"], "has no number behind the ="),
         (["--always", "--total", "item=5"], 'it counts `item`, which is "tea", and no number'),

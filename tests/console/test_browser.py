@@ -315,7 +315,7 @@ def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
     card.get_by_role("button", name="Always allow…").click()
     card.get_by_label("refund with arguments within bounds").check()
     card.get_by_label("order").fill("most")
-    expect(card.get_by_text("`order`: 'most' is no bound")).to_be_visible()
+    expect(card.get_by_text("`order`: 'most' is not a bound")).to_be_visible()
     expect(card.get_by_role("button", name="Always allow", exact=True)).to_be_disabled()
     card.get_by_label("order").fill("any")
     card.get_by_label("amount", exact=False).first.fill("<= 71")

@@ -43,8 +43,8 @@ CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
     Gate(
         "options that go on with a session of Claude Code",
         _GUARD,
-        "return gates.resuming(gated_copy) if options.resume is not None or options.continue_conversation else gated_copy",
-        "return made",
+        "return gates.resuming(result) if options.resume is not None or options.continue_conversation else result",
+        "return result",
         _TESTS,
     ),
     Gate(

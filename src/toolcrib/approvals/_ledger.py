@@ -437,7 +437,7 @@ def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | Non
 
 
 def _pending_like(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | None:
-    """Return the entry of a pending request that asks the same about the same call; None where there is none."""
+    """Return the entry of a pending request that asks the same about the same call, or None."""
     return next(
         (
             entry

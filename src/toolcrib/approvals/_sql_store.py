@@ -214,7 +214,7 @@ class SqlApprovalStore(LedgerStore):
         return bool(await self._run_sql(sql, approver, write=True))
 
     async def holder_of(self, token: str) -> str | None:
-        """Return the approver who holds a token; None where it is no approver's."""
+        """Return the approver who holds a token; None where it is not an approver's."""
         sql = f"SELECT name FROM {self._prefix}approvers WHERE token = ?"
         found = await self._run_sql(sql, _hash(token), write=False)
         return found[0][0] if found else None

@@ -163,7 +163,7 @@ class KeepsSessions(ApprovalStore, ClaimsWork, Protocol):
     """An approval store that keeps sessions, too, as all of toolcrib's can."""
 
     async def load_session(self, session_id: str) -> SavedSession | None:
-        """Return the session of this id; None where there is none."""
+        """Return the session of this id, or None."""
         ...
 
     async def save_session(self, session: SavedSession) -> bool:

@@ -114,7 +114,7 @@ def _text_of(part: Any, blocks: Blocks) -> str | None:
 def _with_parts(
     parts: tuple[Any, ...], limit: int | None, shape: Any, blocks: Blocks, kept: KeptResult | None
 ) -> Rendered:
-    """Return the parts as they are, or with all of their text cut as one and put before those that are no text."""
+    """Return the parts as they are, or with all of their text cut as one and put before those that are not text."""
     words = "\n".join(text for part in parts if (text := _text_of(part, blocks)))
     if kept is not None or (limit is not None and len(words) > limit):
         head = cut(words, limit) if kept is None else kept.text

@@ -184,7 +184,7 @@ def done(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that a call in doubt was done, and give its result: its tool does not run again."""
+    """Record that a call in doubt was done, and give its result: its tool does not run again."""
     value = _json(result, "--result")
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
@@ -291,7 +291,7 @@ def _approver(store: SqlApprovalStore | None, name: str | None, database: str | 
     if (given := os.environ.get(TOKEN)) and store is not None:
         holder = _wait(store.holder_of(given), database)
         if holder is None:
-            say(f"{TOKEN} is no approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
+            say(f"{TOKEN} is not an approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
             raise typer.Exit(Status.MISUSED)
         if name not in (None, holder):
             raise typer.BadParameter(f"the token is {holder}'s", param_hint="--as")
@@ -301,7 +301,7 @@ def _approver(store: SqlApprovalStore | None, name: str | None, database: str | 
     if unproven:
         return name or user_name()
     say(
-        "nothing was answered: this is no terminal, and a command that a model could run approves nothing. Answer at a "
+        "nothing was answered: this is not a terminal, and no command that a model could run approves. Answer at a "
         f"terminal or in the console, or with {TOKEN}, which `toolcrib approvals token NAME` makes at a terminal"
     )
     raise typer.Exit(Status.MISUSED)
@@ -364,7 +364,7 @@ def _limits(request: ApprovalRequest, within: Sequence[str], total: str | None) 
 def _named(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is no ARGUMENT=...", param_hint=option)
+        raise typer.BadParameter(f"{text!r} is not of the form ARGUMENT=...", param_hint=option)
     return name.strip(), rest.strip()
 
 
@@ -401,7 +401,7 @@ def _expiry(text: str | None) -> datetime | None:
         until = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         hint = "give how long from now (30m, 2h, 7d), or a time (2030-01-31T12:00)"
-        raise typer.BadParameter(f"{text!r} is no time; {hint}", param_hint="--expires") from None
+        raise typer.BadParameter(f"{text!r} is not a time; {hint}", param_hint="--expires") from None
     if until <= now():
         raise typer.BadParameter(f"{text} is past", param_hint="--expires")
     return until

@@ -269,7 +269,7 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
 
 
 def _say_if_known(enqueued: str, asked: str, before: object, given: Placement) -> None:
-    """Say that nothing was enqueued, if there is such work already."""
+    """Print that nothing was enqueued, if there is such work already."""
     if before is not None:
         say(f"nothing was enqueued: {given.id} was before, and is once")
     elif enqueued != asked:
@@ -277,7 +277,7 @@ def _say_if_known(enqueued: str, asked: str, before: object, given: Placement) -
 
 
 def _say_if_unserved(client: Client, target: str, queue: str) -> None:
-    """Say that what was enqueued waits until a worker is started, if none that runs takes work from its queue."""
+    """Print that what was enqueued waits until a worker is started, if none that runs takes work from its queue."""
     if not any(worker.state == "running" and queue in worker.queues for worker in workers(client)):
         say(f"no worker takes work from the queue {queue} now; start one: toolcrib worker {target}")
     elif client.is_stopped(queue):

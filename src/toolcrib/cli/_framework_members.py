@@ -72,4 +72,6 @@ def _server(client: Any, target: str, name: str, server: Any, prefix: str) -> To
         case {"type": "http", "url": url}:
             return client.connect(url, prefix=prefix, name=name, headers=server.get("headers"))
         case _:
-            raise TargetError(target, f"the MCP server `{name}` is none that can be used here: a command, http or sdk")
+            raise TargetError(
+                target, f"the MCP server `{name}` cannot be used here, where one is a command, http or sdk"
+            )

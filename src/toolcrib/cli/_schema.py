@@ -35,4 +35,4 @@ def _format(name: str) -> FormatName:
     for format in FORMATS:
         if name == format:
             return format
-    raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    raise typer.BadParameter(f"{name!r} is not one of {', '.join(FORMATS)}", param_hint="--format")

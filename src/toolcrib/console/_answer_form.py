@@ -20,7 +20,7 @@ _LONGEST_MESSAGE = 10_000
 
 @dataclass
 class AnswerError(Exception):
-    """A field of the form is no answer.
+    """A field of the form is not an answer.
 
     Attributes:
         field: The field.
@@ -64,7 +64,7 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     """Return the arguments that replace the request's, from an object or JSON text.
 
     Raises:
-        AnswerError: They are no object, hold a hidden secret, or do not fit the tool's schema.
+        AnswerError: They are not an object, hold a hidden secret, or do not fit the tool's schema.
     """
     try:
         given: Any = json.loads(sent) if isinstance(sent, str) else sent
@@ -87,7 +87,7 @@ def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
     """Return what a call in doubt came to, from JSON text.
 
     Raises:
-        AnswerError: It is no JSON, or does not fit what the tool says that it returns.
+        AnswerError: It is not JSON, or does not fit what the tool says that it returns.
     """
     text = sent.get("result")
     if not isinstance(text, str):

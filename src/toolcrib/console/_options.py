@@ -32,7 +32,7 @@ class ConsoleOptions:
         allowed_hosts: Further names of the console, as browsers have them in `Host`, such as that of a proxy.
 
     Raises:
-        ValueError: Other machines could reach it without a token, a token is no secret, a viewer has none, or the
+        ValueError: Other machines could reach it without a token, a token is not a secret, a viewer has none, or the
             address of a proxy is invalid.
     """
 

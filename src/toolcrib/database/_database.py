@@ -90,10 +90,10 @@ class Database:
                 str(database), f"a file has no schema `{database.schema}`", "Leave the schema out, or use Postgres"
             )
         if database.schema is not None and not _SCHEMA_NAME.fullmatch(database.schema):
-            raise DatabaseError(str(database), f"`{database.schema}` is no name of a schema", _SCHEMA_FORM)
+            raise DatabaseError(str(database), f"`{database.schema}` is not a valid name of a schema", _SCHEMA_FORM)
         if not _APPLICATION_NAME.fullmatch(database.application):
             raise DatabaseError(
-                str(database), f"`{database.application}` is no name of an application", _APPLICATION_FORM
+                str(database), f"`{database.application}` is not a valid name of an application", _APPLICATION_FORM
             )
         return database
 
@@ -188,7 +188,7 @@ class Database:
         return engine
 
     def make_tables(self, engine: sa.Engine, tables: StoreTables) -> None:
-        """Bring the tables of a store to the latest version; where they are, nothing is written.
+        """Migrate the tables of a store to the latest version; where they are, nothing is written.
 
         Raises:
             DatabaseError: This user may not make them, or a newer version of Toolcrib made them.
@@ -239,7 +239,7 @@ class PostgresTables:
         pool: The most connections at a time.
 
     Raises:
-        DatabaseError: It is no Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or no connection can be had.
     """
 
     error: type[Exception] = DBAPIError
@@ -289,17 +289,17 @@ def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute
 def _url_of(text: str) -> sa.URL:
     if "://" not in text:
         if hide_passwords(text) != text:
-            raise DatabaseError(text, "it has a password, and is no URL", _FORMS)
+            raise DatabaseError(text, "it has a password, and is not a URL", _FORMS)
         return _file_url(text, text)
     try:
         url = sa.make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise DatabaseError(text, "it is no URL", _FORMS) from error
+        raise DatabaseError(text, "it is not a URL", _FORMS) from error
     backend = url.drivername.partition("+")[0]
     if backend == "sqlite":
         return _file_url(url.database or "", text)
     if backend not in ("postgresql", "postgres"):
-        raise DatabaseError(text, f"`{backend}` is no kind of database that it can be", _FORMS)
+        raise DatabaseError(text, f"`{backend}` is not a kind of database that can be used", _FORMS)
     if not url.database:
         raise DatabaseError(text, "the URL names no database", _FORMS)
     if "@" in (url.host or ""):
@@ -308,7 +308,7 @@ def _url_of(text: str) -> sa.URL:
         url = url.set(password=str(url.query["password"])).difference_update_query(["password"])
     answer = str(url.query.get(ANSWER_TIMEOUT, 0))
     if not _SECONDS.fullmatch(answer):
-        problem = f"its {ANSWER_TIMEOUT} is a number of seconds, and `{answer}` is none"
+        problem = f"its {ANSWER_TIMEOUT} is a number of seconds, not `{answer}`"
         raise DatabaseError(str(Database(url)), problem, f"Write {ANSWER_TIMEOUT}=30, or 0 for no limit")
     return url.set(drivername="postgresql+psycopg")
 

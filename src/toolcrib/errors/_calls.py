@@ -33,7 +33,7 @@ __all__ = [
 signal_of_newer_form: ContextVar[Callable[[NewerForm], BaseException] | None] = ContextVar(
     "toolcrib_signal_of_newer_form", default=None
 )
-"""The signal of an engine that leaves a call with a newer form to another process; None where there is none."""
+"""The signal of an engine that leaves a call with a newer form to another process, or None."""
 
 _signals: tuple[type[BaseException], ...] = (
     *(asyncio.CancelledError, KeyboardInterrupt, GeneratorExit),

@@ -181,7 +181,9 @@ def _flatten(types: Iterable[object]) -> Iterable[HookType]:
         elif isinstance(item, Iterable) and not isinstance(item, str):
             yield from _flatten(cast("Iterable[object]", item))
         else:  # registered all the same, it would never be called
-            raise TypeError(f"{item!r} is no event; name a member of a hook enum, as in `@hook(ToolHook.AFTER_INVOKE)`")
+            raise TypeError(
+                f"{item!r} is not an event; name a member of a hook enum, as in `@hook(ToolHook.AFTER_INVOKE)`"
+            )
 
 
 class Observers:
@@ -223,7 +225,7 @@ class Observers:
         self._version = -1
 
     def table(self) -> dict[HookType, tuple[Hook[Any], ...]]:
-        """Return the hooks by event; empty when there are none. Rebuilt only when a hook was added or removed."""
+        """Return the hooks by event; empty without one. Rebuilt only when a hook was added or removed."""
         if self._version != HookRegistry.version:
             self._table = self._build()
             self._version = HookRegistry.version

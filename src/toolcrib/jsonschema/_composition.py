@@ -98,7 +98,7 @@ def _are_numbers(*values: Any) -> bool:
 
 
 def _kinds_of_both(one: Any, other: Any) -> Any:
-    """Return the types of JSON that two keywords `type` allow; None where there is none."""
+    """Return the types of JSON that two keywords `type` allow, or None."""
     mine, theirs = (cast("list[str]", given if isinstance(given, list) else [given]) for given in (one, other))
     kinds = [kind for kind in mine if kind in theirs or (kind == "integer" and "number" in theirs)]
     kinds += [kind for kind in theirs if kind == "integer" and "number" in mine and kind not in kinds]

@@ -74,7 +74,7 @@ def _without_reference(root: Mapping[str, Any], walk: SchemaWalk) -> Mapping[str
 
 
 def dangling(schema: Mapping[str, Any]) -> tuple[_Path, str] | None:
-    """Return the place and the text of the first reference that leads nowhere; None where there is none."""
+    """Return the place and the text of the first reference that leads nowhere, or None."""
     index = _Index(schema)
     lost = ((place, ref) for place, base, ref in index.references if index.find(ref, base) is None)
     return next(lost, None)
@@ -137,7 +137,7 @@ class _Index:
 def _joined(base: str, ref: str) -> str:
     try:
         return urljoin(base, ref) if base else ref
-    except ValueError:  # it is no address
+    except ValueError:  # it is not an address
         return ref
 
 

@@ -1,7 +1,7 @@
 """Visitor of JSON schemas: the keywords that hold other schemas, and what one schema says by itself.
 
 Whatever reads or rewrites schemas finds the schemas inside one here. A keyword that is not in the tables holds values:
-what looks like a schema in a `default`, a `const` or an `enum` is none.
+what looks like a schema in a `default`, a `const` or an `enum` is not a schema.
 """
 
 from __future__ import annotations

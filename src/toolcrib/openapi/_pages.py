@@ -56,7 +56,7 @@ class Paging:
     field: tuple[str, ...] = ()
 
     def following(self, arguments: Mapping[str, Any], answer: Answer, value: Any) -> dict[str, Any] | None:
-        """Return the arguments of the next page; None where there is none, or it cannot be said."""
+        """Return the arguments of the next page; None after the last one, or where they cannot be said."""
         changed = self._linked(answer) if self.argument is None else self._cursor(value)
         if not changed or all(arguments.get(name) == part for name, part in changed.items()):
             return None

@@ -1,6 +1,6 @@
 """Schemas of an OpenAPI document as JSON Schema: each definition once, references among them kept.
 
-What is said only to people or to other programs (examples, XML, titles) is left out, and what is no JSON Schema, too,
+What is said only to people or to other programs (examples, XML, titles) is left out, and what is not JSON Schema, too,
 so that the result always is one. Requests are without the properties that only servers write, answers without those
 that only clients do.
 """

@@ -32,7 +32,7 @@ def server_of(
         variables: Values for variables in the address.
 
     Raises:
-        DocumentError: There is none, it is none on the web, a variable has no such value, or the document leads into a
+        DocumentError: No server of it is on the web, a variable has no such value, or the document leads into a
             private net that it is not from itself.
     """
     if isinstance(server, str):

@@ -36,7 +36,7 @@ def read_json_shapes(text: str) -> Any:
     """Return the value of a text that is JSON or YAML.
 
     Raises:
-        ValueError: It is neither; it holds what is no JSON, leads into itself, or comes to too much.
+        ValueError: It is neither; it holds what is not JSON, leads into itself, or comes to too much.
     """
     try:
         if text.lstrip().startswith(("{", "[")):
@@ -79,7 +79,7 @@ class _Shapes:
         if value is None or isinstance(value, str | bool | int | float):
             return value, 1
         if not isinstance(value, dict | list):
-            raise ValueError(f"{value!r:.60} is no JSON")
+            raise ValueError(f"{value!r:.60} is not JSON")
         key = id(cast("object", value))
         if key in self._open:
             raise ValueError("it has an alias that leads into itself")
@@ -110,4 +110,4 @@ def _key(name: Any) -> str:
         return name
     if name is None or isinstance(name, bool | int | float):
         return json.dumps(name)
-    raise ValueError(f"the key {name!r:.60} is no text")
+    raise ValueError(f"the key {name!r:.60} is not text")

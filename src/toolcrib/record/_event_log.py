@@ -83,7 +83,7 @@ class EventLog:
         self.rows, self.words = rows, words
 
     def last(self) -> int:
-        """Return the position of the latest event; 0 when there is none."""
+        """Return the position of the latest event; 0 without one."""
         ((position,),) = self.rows("SELECT COALESCE(MAX(position), 0) FROM toolcrib_events", ())
         return int(position)
 

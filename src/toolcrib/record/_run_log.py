@@ -265,7 +265,7 @@ def _milliseconds(started: str, ended: str | None) -> float | None:
 
 
 def ids_like(log: EventLog, start: str, *, limit: int = 6) -> tuple[list[str], list[str]]:
-    """Return the ids of runs and calls that are this or begin so, and the nearest to it where there is none."""
+    """Return the ids of runs and calls that are this or begin so, or else the nearest to it."""
     exact = _ids(log, "= ?", start, limit)
     if start in exact:
         return [start], []
@@ -284,7 +284,7 @@ def _ids(log: EventLog, where: str, value: str, limit: int) -> set[str]:
 
 
 def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
-    """Return the tree of a run, activity or call; None for an id that is none."""
+    """Return the tree of a run, activity or call; None for an unknown id."""
     runs = log.activities(ActivityFilter(sources=("call",), run_id=id), limit=_MOST_NODES)
     own = [one for one in log.activities(ActivityFilter(ids=(id,)), limit=20) if one.id == id]
     if not own:

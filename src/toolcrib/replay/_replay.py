@@ -130,13 +130,13 @@ class _Progress:
     """How far a call came in the replay.
 
     Attributes:
-        made: The admitted call, or what a gate gave.
+        admitted: The admitted call, or what a gate gave.
         asked: Whether a person was asked.
         undecided: Why it is undecided what would become of it.
         unread: What its run had read that is not in the record, when it came.
     """
 
-    made: Call | Outcome | None = None
+    admitted: Call | Outcome | None = None
     asked: bool = False
     undecided: str = ""
     unread: str = ""
@@ -146,7 +146,7 @@ class _Progress:
 
     def take(self, found: Rehearsed, *, asked: bool) -> None:
         """Collect what the gates gave."""
-        self.made, self.arguments = found.made, found.arguments
+        self.admitted, self.arguments = found.made, found.arguments
         self.asked = self.asked or asked or isinstance(found.made, Suspended)
         self.by = next((note.hook for note in reversed(found.notes) if note.decision != "run"), self.by)
 
@@ -212,8 +212,8 @@ class _Replay:
         if before is None:
             progress = self.progress[id(call)] = _Progress(unread=own.unread)
             await self._admit(call, attempt, own, progress)
-        elif isinstance(before.made, Suspended):
-            found = await self.rehearsal.admit(before.made, self._view(call, call.attempts[0], own))
+        elif isinstance(before.admitted, Suspended):
+            found = await self.rehearsal.admit(before.admitted, self._view(call, call.attempts[0], own))
             before.take(found, asked=own.answers.asked)
         key = (call.run_id, call.id)
         if self._stops(call):
@@ -232,9 +232,9 @@ class _Replay:
         run = self._view(call, attempt, own)
         found = await self.rehearsal.admit(self._request(call, attempt), run, hooks=hooks)
         progress.take(found, asked=own.answers.asked)
-        made = found.made
-        if isinstance(made, Failed) and made.code == "hook_error" and not _was(call, "hook_error"):
-            progress.undecided = made.message
+        admitted = found.made
+        if isinstance(admitted, Failed) and admitted.code == "hook_error" and not _was(call, "hook_error"):
+            progress.undecided = admitted.message
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
         """Return what the record lacks of a call, that the gates would have to see; empty for nothing."""
@@ -286,27 +286,29 @@ class _Replay:
 
     def _ended(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
         progress, own = self.progress[id(call)], self._run(call.run_id)
-        made = progress.made
+        admitted = progress.admitted
         if attempt is not call.attempts[-1]:
             return
         began = any(each.final is not None for each in call.attempts)
-        if (made is None and progress.undecided != _NOT_MADE) or (made is not None and is_call(made) and not began):
+        if (admitted is None and progress.undecided != _NOT_MADE) or (
+            admitted is not None and is_call(admitted) and not began
+        ):
             own.unread = own.unread or _ELSEWHERE
-        if made is None or not is_call(made) or made.state != "admitted" or not began:
+        if admitted is None or not is_call(admitted) or admitted.state != "admitted" or not began:
             return
         outcome = attempt.outcome or {}
         value, error = outcome.get("value"), _error_of(outcome)
         if isinstance(value, str) and len(value) > _CUT:
             own.unread = own.unread or _ELSEWHERE
         if outcome.get("kind") in ("completed", "failed"):
-            progress.concluded = self.rehearsal.stand_in(made, value, error)
+            progress.concluded = self.rehearsal.stand_in(admitted, value, error)
 
     # --- what differs
 
     def _stops(self, call: RecordedCall) -> bool:
         """Return whether a call would not run now."""
         progress = self.progress[id(call)]
-        return progress.undecided == _NOT_MADE or (progress.made is not None and not is_call(progress.made))
+        return progress.undecided == _NOT_MADE or (progress.admitted is not None and not is_call(progress.admitted))
 
     def _difference(self, call: RecordedCall) -> Difference | None:
         progress, was = self.progress[id(call)], recorded(call)
@@ -329,18 +331,18 @@ class _Replay:
         return Difference(call, was, None, unsure) if unsure else Difference(call, was, now, why)
 
     def _now(self, call: RecordedCall, progress: _Progress) -> ReplayVerdict:
-        made = progress.made
-        if made is None:
+        admitted = progress.admitted
+        if admitted is None:
             raise RuntimeError("an undecided call has no verdict")
-        if not is_call(made):
-            return predicted(made, progress.by)
+        if not is_call(admitted):
+            return predicted(admitted, progress.by)
         ended = progress.concluded
         if isinstance(ended, Failed) and ended.code in RETRIES:
             return ReplayVerdict(ended.code, ended.message, arguments=progress.arguments)
         return ReplayVerdict(APPROVED if progress.asked else RUNS, arguments=progress.arguments)
 
     def _unsure(self, call: RecordedCall, was: ReplayVerdict, now: ReplayVerdict) -> str:
-        """Return why a difference is none that can be relied on; empty for one that can."""
+        """Return why a difference cannot be relied on; empty for one that can."""
         unread = self.progress[id(call)].unread
         weighs = self.policy is not None and "provenance" in (was.by, now.by)
         if unread and weighs:

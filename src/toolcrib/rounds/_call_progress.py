@@ -190,7 +190,7 @@ class _ArrivingCall:
         self._length += sum(map(_size, came))
 
     def read(self) -> str | Mapping[str, Any] | None:
-        """Return the arguments as far as they came, a free text as it is; None where they are no JSON object."""
+        """Return the arguments as far as they came, a free text as it is; None where they are not a JSON object."""
         self._read = self._length
         self._texts = ["".join(self._texts)]
         text = self._texts[0]

@@ -49,7 +49,7 @@ def client_model(
     formats = next((known for known in found if known), dict[WireFormat, ProviderClient]())
     if not formats:
         mend = "give a client of `openai` or `anthropic`, a ChatModel, or a name such as 'openai:gpt-5'"
-        raise TypeError(f"a {type(client).__qualname__} is no model: {mend}")
+        raise TypeError(f"a {type(client).__qualname__} is not a model: {mend}")
     if not model:
         raise ValueError(f"{type(client).__name__}() says no model: give its name, Session(client, model_name='...')")
     chosen = format or next(iter(formats))
@@ -160,10 +160,10 @@ def _named(name: str, model: str) -> tuple[Any, str]:
     provider, colon, rest = name.partition(":")
     known = next(iter(_formats_of(provider).values()), None)
     if not (colon and rest) or model:
-        raise ValueError(f"{name!r} is no name of a model: write 'openai:...' or 'anthropic:...'")
+        raise ValueError(f"{name!r} is not the name of a model: write 'openai:...' or 'anthropic:...'")
     if known is None:
         mend = f"for others, Session(toolcrib.adapters.pydantic_ai.chat_model({name!r}))"
-        raise ValueError(f"{provider!r} is no provider with a client here: openai, anthropic; {mend}")
+        raise ValueError(f"{provider!r} is not a provider with a client here: openai, anthropic; {mend}")
     try:
         package = import_module(provider)
     except ImportError as error:

@@ -106,7 +106,7 @@ class ToolRoundPlan(StoredRound):
 
     @property
     def unhandled(self) -> list[Unhandled]:
-        """What waits for an answer and is no call of a tool; commit takes what its `answer` or `refuse` returns."""
+        """What waits for an answer and is not a call of a tool; commit takes what its `answer` or `refuse` returns."""
         return unhandled_in(self._state.others, self._state.reply, self._state.format)
 
     @property

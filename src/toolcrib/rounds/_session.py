@@ -76,7 +76,7 @@ class Session(SessionState):
         usage: The requests, tokens and cost so far.
 
     Raises:
-        TypeError: The model is none, there is no such option, or the store keeps no sessions.
+        TypeError: The model is not a model, an option is unknown, or the store keeps no sessions.
         ValueError: A client without the model's name, or a name of no known provider; one of store and id is missing;
             or the run has an approval store that is another one.
         MissingExtraError: The provider's package is not installed.
@@ -273,7 +273,7 @@ class Session(SessionState):
             The answer, a `Finished`, whose `result` it is; a `Stopped`, when a reply ended without one; or a `Waiting`,
             the plan of a round that waits for the host: calls are suspended until a person answers, or something is
             `unhandled`. Where a gate suspended them or something is unhandled, nothing of the round was executed. Run
-            again when there is an answer. Each of them has `result`, which says what to do where there is none, and
+            again when there is an answer. Each of them has `result`, which says what to do without one, and
             `waits_for`.
 
         Raises:
@@ -413,7 +413,7 @@ class Session(SessionState):
             defaults: As for `Session`; the tools have to be among them when a round is open.
 
         Raises:
-            ValueError: The text is no session, the client is not of its format, or a round is open without tools.
+            ValueError: The text is not a session, the client is not of its format, or a round is open without tools.
         """
         data = StoredFields(cls, read_stored(text))
         run = run_from(data["run"], run, "session")

@@ -21,7 +21,7 @@ class ModelRequest:
 
     Attributes:
         usage: What it took.
-        round: The reply; None where there is none.
+        round: The reply, or None.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class SessionActivity:
     """What a session does from a question to its answer: one activity of the kind `agent`, requests and calls inside.
 
     It is opened by the step that needs it, and closed by the one that has the answer. Where no sink wants to know,
-    there is none.
+    no activity is opened.
 
     Attributes:
         run: The run that the calls belong to, as a part of the activity.

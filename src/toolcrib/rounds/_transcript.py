@@ -158,7 +158,7 @@ class Transcript(list[Any]):
         return sorted(found, key=lambda problem: problem.index)
 
     def repair(self) -> list[str]:
-        """Mend the list where it is, and return what was done, a sentence each; see `ProviderFormat.repair`.
+        """Repair the list where it is, and return what was done, a sentence each; see `ProviderFormat.repair`.
 
         Raises:
             ValueError: There are calls or results in another provider's format in it; it is as it was.
@@ -196,14 +196,14 @@ class Transcript(list[Any]):
 
 
 def known_of(transcript: object) -> Known:
-    """Return what is known of a message list; nothing of one that is no Transcript."""
+    """Return what is known of a message list; nothing of one that is not a Transcript."""
     if not isinstance(transcript, Transcript):
         return Known()
     return transcript._known  # pyright: ignore[reportPrivateUsage] -- this module's own; a host has no use for it
 
 
 def recalled_of(transcript: object) -> Recalled:
-    """Return how much of a message list a run's memory has read; nothing of one that is no Transcript."""
+    """Return how much of a message list a run's memory has read; nothing of one that is not a Transcript."""
     if not isinstance(transcript, Transcript):
         return Recalled()
     return transcript._recalled  # pyright: ignore[reportPrivateUsage] -- as above

@@ -1,4 +1,4 @@
-"""Turns of the user that are sent and not kept: each has a place in the transcript, and is no item of it."""
+"""Turns of the user that are sent and not kept: each has a place in the transcript, and is not an item of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Core schemas of pydantic that read and write the JSON form of an input.
 
-Pydantic's own write some values so that they cannot be read back: bytes that are no text, secrets, sets in any order,
+Pydantic's own write some values so that they cannot be read back: bytes that are not text, secrets, sets in any order,
 iterables that can be read only once. Rewritten, they write each value so that an equal one is read from it in every
 process, and take only numbers that are finite, unless the type or the default says otherwise.
 """

@@ -66,7 +66,7 @@ class Form:
         return {**defaults, **fields}
 
     def problem(self, fields: Mapping[str, Any]) -> str:
-        """Return why these fields are no answer; empty where they are."""
+        """Return why these fields are not an answer; empty where they are."""
         try:
             self.read(fields)
         except ClientAnswerError as error:

@@ -158,7 +158,7 @@ class InputSpec:
         return (self._input or self._input_model()).model
 
     def validate_json(self, raw: str | bytes, convert: bool = False) -> BaseModel:
-        """Return the input that JSON text describes; empty text and null are no arguments, where the tool takes none.
+        """Return the input that JSON text describes; empty text and null are not arguments, where the tool takes none.
 
         Args:
             raw: The text, which fits as the schema says that a model is shown: no text is a number there.
@@ -189,7 +189,7 @@ class InputSpec:
     def _read_again(
         self, inputs: InputModel, raw: str | bytes, error: ValidationError | None
     ) -> tuple[BaseModel | None, InvalidArguments | None]:
-        """Return the input that JSON text describes after all, or why it does not; neither where it is no arguments."""
+        """Return the input that JSON text describes after all, or why it does not, or neither."""
         given = parsed(raw)
         try:
             model = inputs.validate_json(raw)

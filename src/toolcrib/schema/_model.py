@@ -71,7 +71,7 @@ class InputModel:
 
     Attributes:
         renamed: Parameter name by field name, for names that a pydantic field cannot have.
-        omitted: Fields that are no argument when they were not given.
+        omitted: Fields that are not an argument when they were not given.
         open: It takes arguments that it does not declare.
         lenient: Its author left it to pydantic to ignore unknown keys; they are a problem of the call all the same.
         plain: The instance's `__dict__` is the arguments as they are.
@@ -355,7 +355,7 @@ def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
     return tuple(Resolved(name, Any, EMPTY, kinds[name], omitted=name not in required) for name in ordered)
 
 
-# --- RootModels: an input that is no object by itself is the one argument `root`, under the name of the model's field
+# --- RootModels: an input that is not an object is the one argument `root`, under the name of the model's field
 
 
 def is_root(model: type[BaseModel]) -> bool:

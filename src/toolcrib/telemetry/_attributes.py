@@ -175,7 +175,7 @@ def tool_of(event: CallEvent) -> str:
 
 
 def error_type(outcome: Mapping[str, Any]) -> str | None:
-    """Return what kind of failure an outcome is; None when it is none."""
+    """Return what kind of failure an outcome is; None for one that is not a failure."""
     return str(outcome.get("error_type") or outcome.get("code")) if outcome["kind"] == "failed" else None
 
 

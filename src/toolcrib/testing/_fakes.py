@@ -37,7 +37,7 @@ class RecordingSink(ListSink):
 
     @property
     def record(self) -> CallRecord:
-        """The record of the one call that ended; raises ValueError when there are none or several."""
+        """The record of the one call that ended; raises ValueError unless it is exactly one."""
         if len(self.records) != 1:
             raise ValueError(f"{len(self.records)} calls ended, not one")
         return self.records[0]

@@ -99,7 +99,7 @@ class Recording:
         """Return a pipeline of the tools that takes their results from the record, and runs none of them.
 
         All gates are asked as ever. A call that gets as far as its tool takes the result of the first recorded call
-        of the same tool and arguments that is left. Where there is none, the test fails, and the message names both.
+        of the same tool and arguments that is left. Without one, the test fails, and the message names both.
         """
         recorded = _RecordedResults(self.records)
         return Pipeline(tools, sinks=[recorded], executor=recorded)

@@ -380,7 +380,7 @@ async def _from_sync(source: Iterator[Any], thread: StreamThread | None) -> Asyn
 
 
 def _is_question(error: Exception) -> bool:
-    """Return whether a tool asks for approval of its own call, which is no error."""
+    """Return whether a tool asks for approval of its own call, which is not an error."""
     return isinstance(error, ApprovalRequired) and not error.tool
 
 

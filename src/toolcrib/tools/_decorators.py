@@ -123,7 +123,7 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
         if not isinstance(model, type) or not issubclass(model, BaseModel):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
             given = getattr(model, "__name__", model)
             raise TypeError(
-                f"@tool_input takes a pydantic model, and {given} is none; make it one with a RootModel: "
+                f"@tool_input takes a pydantic model, and {given} is not a model; make it one with a RootModel: "
                 f"`class Input(RootModel[{given}])`"
             )
         title = name or _snake_name(model)
@@ -168,7 +168,7 @@ def as_tool(item: object) -> Tool[..., Any]:
     It may be a tool, a `BaseTool` class or object, a declared input, or a function.
 
     Raises:
-        TypeError: It is none of these, or the class cannot be made without arguments.
+        TypeError: It is not one of these, or the class cannot be made without arguments.
     """
     if isinstance(item, Tool):
         return cast("Tool[..., Any]", item)
@@ -233,10 +233,10 @@ def object_tools(
     `keywords` are options for all of them, and `fixed` their fixed arguments.
 
     Methods are found on the class, so that no property is read; names with a leading underscore are private, and those
-    that a class of Toolcrib's own defines are the host's: an agent's `approve` is no tool.
+    that a class of Toolcrib's own defines are the host's: an agent's `approve` is not a tool.
 
     Raises:
-        TypeError: It is a class or a module, whose functions are no methods of an object.
+        TypeError: It is a class or a module, whose functions are not methods of an object.
     """
     if isinstance(item, type):
         raise TypeError(f"{item.__name__} is a class; give an object of it: {item.__name__}(...)")

@@ -476,7 +476,7 @@ class Toolset:
 
         Raises:
             UnknownTool: No tool has such a name.
-            ValueError: A scope is none.
+            ValueError: A scope is not a valid scope.
         """
         needed = read_scopes(scopes)
         unknown = [] if self._sources else [key for key in needed if not any(fits(name, key) for name in self._entries)]

@@ -182,7 +182,7 @@ class Agent(Observed):
         """Enqueue a turn behind the others; it may be put at any time, also while the agent runs.
 
         Raises:
-            TypeError: It is no turn.
+            TypeError: It is not a turn.
             UnknownTool: The turn's tool is not one of the agent's, or only another of its name is.
         """
         if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
@@ -202,7 +202,7 @@ class Agent(Observed):
             await self._fire(AgentHook.AFTER_PUT, turn)
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
-        """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
+        """Put a turn on another agent; raises UnregisteredAgentError without one of that name."""
         if self._backend is None:
             await AgentRegistry.get(agent_name).put(turn)
         else:
@@ -230,7 +230,7 @@ class Agent(Observed):
             await self._fire(AgentHook.ON_RESUME)
 
     def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
-        """Say yes to a request, or to the one with that id: its turn is the next to be run.
+        """Approve a request, or the one with that id: its turn is the next to be run.
 
         Args:
             approver: Who says yes, for the record.
@@ -247,7 +247,7 @@ class Agent(Observed):
         self._queue.answer(asked, grant)
 
     def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
-        """Say no to a request, or to the one with that id: its turn ends as an ERROR, and its tool never runs.
+        """Deny a request, or the one with that id: its turn ends as an ERROR, and its tool never runs.
 
         Raises:
             ApprovalError: No turn waits for it.

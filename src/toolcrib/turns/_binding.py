@@ -56,13 +56,13 @@ class _Unbounded:
     __slots__ = ()
 
     def begin(self) -> None:
-        """Say that a step begins."""
+        """Record that a step begins."""
 
     def rest(self) -> None:
-        """Say that a step is over."""
+        """Record that a step is over."""
 
     def close(self) -> None:
-        """Say that no step comes any more."""
+        """Record that no step comes any more."""
 
     def __enter__(self) -> _Unbounded:
         return self

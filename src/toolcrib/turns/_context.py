@@ -229,7 +229,7 @@ class ContextPool(_Store):
             raise KeyError(f"the pool has no item `{id}`. {closest(id, self._items)}") from None
 
     async def remove(self, id: str) -> None:
-        """Forget the item with this id; KeyError when there is none."""
+        """Forget the item with this id; KeyError without one."""
         item = self.get(id)
         await self._fire(ContextPoolHook.BEFORE_REMOVE, item)
         self._items.pop(id, None)

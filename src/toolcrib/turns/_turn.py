@@ -58,7 +58,7 @@ V = TypeVar("V", default=T)
 """The value of a turn's outcome: of a streaming tool the list of its values."""
 S = TypeVar("S")
 _NO_TAGS: frozenset[str] = frozenset()
-_numbers = Random()  # seeded by the system; an id is no secret
+_numbers = Random()  # seeded by the system; an id is not a secret
 if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
     os.register_at_fork(after_in_child=_numbers.seed)
 

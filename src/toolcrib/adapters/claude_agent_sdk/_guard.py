@@ -49,7 +49,7 @@ def guard(
     if policy.timeout is not None:
         raise ValueError("GuardPolicy: timeout is for tools that run here; for Claude Code set BASH_DEFAULT_TIMEOUT_MS")
     gates = _GuardGates(options, policy, GuardedTools(ENTRY, policy, suspended))
-    gated_copy = gated(
+    result = gated(
         options,
         gates,
         hooks=hooked(
@@ -60,7 +60,7 @@ def guard(
             Stop=gates.stop,
         ),
     )
-    return gates.resuming(gated_copy) if options.resume is not None or options.continue_conversation else gated_copy
+    return gates.resuming(result) if options.resume is not None or options.continue_conversation else result
 
 
 class _GuardGates(Gates):

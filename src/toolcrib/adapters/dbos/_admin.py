@@ -150,7 +150,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     """Return a workflow, and what is known of it besides: what was asked, what came of it, its steps or calls.
 
     Raises:
-        EngineError: There is none of this id.
+        EngineError: Nothing has this id.
     """
     status = _found(client, work_id)
     work_id = status.workflow_id
@@ -173,7 +173,7 @@ def cancel_work(client: Client, work_id: str) -> Work:
     """Keep a workflow from starting or going on, and return it as it is then; what its tool did stays done.
 
     Raises:
-        EngineError: There is none of this id.
+        EngineError: Nothing has this id.
     """
     status = _found(client, work_id)
     run = str(_input(status).get("run", ""))
@@ -187,7 +187,7 @@ def resume_work(client: Client, work_id: str) -> Work:
     """Resume work that was cancelled or given up, in its queue; what it has recorded is not done again.
 
     Raises:
-        EngineError: There is none of this id, it was not cancelled, or it was while it waited for an answer.
+        EngineError: Nothing has this id, it was not cancelled, or it was while it waited for an answer.
     """
     status, work = _latest_part(client, work_id)
     if work.state not in ("cancelled", "given up"):
@@ -211,7 +211,7 @@ def retry_work(client: Client, work_id: str) -> Work:
     if its tool is idempotent, and otherwise a person is asked.
 
     Raises:
-        EngineError: There is none of this id, it has not failed, or other work has its key.
+        EngineError: Nothing has this id, it has not failed, or other work has its key.
     """
     status, work = _latest_part(client, work_id)
     if work.state != "failed":

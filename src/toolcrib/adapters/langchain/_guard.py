@@ -134,7 +134,7 @@ class GuardMiddleware(UsageMiddleware):
 
 
 class _InterruptError(BaseException):
-    """Passes a call whose tool interrupts the graph: that is no result, and no failure."""
+    """Passes a call whose tool interrupts the graph: that is not a result, and no failure."""
 
     def __init__(self, theirs: GraphBubbleUp) -> None:
         super().__init__(theirs)
@@ -220,5 +220,5 @@ class _Unregistered:
     async def _make(self, ctx: RunContext, **arguments: Any) -> Any:
         handling = provided(ctx, _Handling)
         if handling is None:
-            raise ToolcribError(f"`{self._name}` is no tool of the agent, and no middleware runs it here")
+            raise ToolcribError(f"`{self._name}` is not a tool of the agent, and no middleware runs it here")
         return await handling.make(arguments)

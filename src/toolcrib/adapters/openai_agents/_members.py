@@ -46,12 +46,14 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     asked: what one rejects is an error that the model is shown.
 
     Raises:
-        TypeError: One of them is no function tool, so that there is nothing that the pipeline could run.
+        TypeError: One of them is not a function tool, so that there is nothing that the pipeline could run.
     """
     found = list(tools)
     other = next((each for each in found if not isinstance(each, FunctionTool)), None)
     if other is not None:
-        raise TypeError(f"{getattr(other, 'name', other)!r} is no FunctionTool: the SDK or a provider runs it itself")
+        raise TypeError(
+            f"{getattr(other, 'name', other)!r} is not a FunctionTool: the SDK or a provider runs it itself"
+        )
     return [member(tool) for tool in found]
 
 

@@ -222,7 +222,7 @@ def _completion(answer: ModelResponse) -> Item:
     calls: list[Item] = []
     for call in answer.tool_calls:
         item: Item = {"id": call.tool_call_id, "type": "function"}
-        # text stays as the model sent it, cut or not: theirs makes an object of what is no JSON, or nothing at all
+        # text stays as the model sent it, cut or not: theirs makes an object of what is not JSON, or nothing at all
         arguments = call.args_as_json_str() if isinstance(call.args, dict) else call.args or ""
         item["function"] = {"name": call.tool_name, "arguments": arguments}
         kept: _KEPT = [
