@@ -12,10 +12,10 @@ REPLAY_GATES: tuple[Gate, ...] = (
     Gate(
         "no tool is executed in a replay",
         "replay/_rehearsal.py",
-        "            made = await self._pipeline.admit(received, run, hooks=hooks)\n",
-        "            made = await self._pipeline.admit(received, run, hooks=hooks)\n"
-        "            if is_call(made):\n"
-        "                await self._pipeline.execute(made)\n",
+        "            result = await self._pipeline.admit(received, run, hooks=hooks)\n",
+        "            result = await self._pipeline.admit(received, run, hooks=hooks)\n"
+        "            if is_call(result):\n"
+        "                await self._pipeline.execute(result)\n",
         _REPLAY,
     ),
     Gate(
