@@ -1,4 +1,4 @@
-"""Schemas of drafts 3 and 4, which say so or not: read in one way by `schema_tool`, by the MCP client, and for models."""
+"""Schemas of drafts 3 and 4, which say so or not: read in one way by `schema_tool`, the MCP client, and for models."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer counts once",
         _FLOW,
-        'row = await self._store.take(STATE, "", name_of(answer.get("state", "")))',
-        'row = await self._store.read(STATE, "", name_of(answer.get("state", "")))',
+        'row = await self._store.take(STATE, "", state)',
+        'row = await self._store.read(STATE, "", state)',
         _OF_CONSENT,
     ),
     Gate(
@@ -144,7 +144,13 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
         "    if False:\n",
         _OF_DISCOVERY,
     ),
-    Gate("addresses inside addresses", _GUARD, "    address = inner or address\n", "", _OF_DISCOVERY),
+    Gate(
+        "addresses inside addresses",
+        _GUARD,
+        'inner_address(ip_address(text.partition("%")[0]))',
+        'ip_address(text.partition("%")[0])',
+        _OF_DISCOVERY,
+    ),
     Gate("redirects of metadata", _GUARD, "follow_redirects=False", "follow_redirects=True", _OF_DISCOVERY),
     Gate(
         "length of metadata",
@@ -171,8 +177,8 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "revocation",
         _OAUTH,
-        "        await revoke_at_issuer(server, Token.from_dict(row.value))\n        return True\n",
-        "        return True\n",
+        "            await revoke_at_issuer(server, Token.from_dict(row.value))\n",
+        "            pass\n",
         _OF_CONSENT,
     ),
     # --- principals

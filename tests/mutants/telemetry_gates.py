@@ -85,7 +85,7 @@ TELEMETRY_GATES: tuple[Gate, ...] = (
         _OF_RUNS,
     ),
     Gate("context left as it was", _OPEN, "token.var.reset(token)", "token.var.get(token)", _OF_CALLS),
-    Gate("context of another task", _OPEN, "except ValueError:", "except TypeError:", _OF_CALLS),
+    Gate("context of another task", _OPEN, "suppress(ValueError)", "suppress(TypeError)", _OF_CALLS),
     Gate(
         "link to where a call waited",
         _SINK,

@@ -171,7 +171,7 @@ def exception_of(error: BaseException) -> Exception:
 
 @contextmanager
 def raising_newer_forms() -> Generator[None]:
-    """Have a NewerForm in a gate or a tool end the body as it is, and no call by an outcome.
+    """Raise a NewerForm of a gate or a tool out of the body as it is, in place of an outcome of its call.
 
     It is for what goes on with a stored call, which then stays stored. The signal of an engine comes first.
     """
