@@ -139,6 +139,29 @@ class _Ollama(BaseModel):
     done_reason: str
 
 
+class _CohereMessage(BaseModel):
+    role: str
+    tool_plan: str
+    tool_calls: list[_ChatCall]
+
+
+class _Cohere(BaseModel):
+    message: _CohereMessage
+    finish_reason: str
+
+
+class _CallStep(BaseModel):
+    type: Literal["function_call"]
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class _Interaction(BaseModel):
+    status: str
+    steps: list[_CallStep]
+
+
 def _chat(text: str) -> list[BookFlight]:
     calls = _Chat.model_validate_json(text).choices[0].message.tool_calls
     return [BookFlight.model_validate_json(call.function.arguments) for call in calls]
@@ -167,6 +190,15 @@ def _ollama(text: str) -> list[BookFlight]:
     return [BookFlight.model_validate(call.function.arguments) for call in calls]
 
 
+def _cohere(text: str) -> list[BookFlight]:
+    calls = _Cohere.model_validate_json(text).message.tool_calls
+    return [BookFlight.model_validate_json(call.function.arguments) for call in calls]
+
+
+def _interaction(text: str) -> list[BookFlight]:
+    return [BookFlight.model_validate(step.arguments) for step in _Interaction.model_validate_json(text).steps]
+
+
 READERS: Mapping[str, Callable[[str], list[BookFlight]]] = {
     "openai": _chat,
     "openai_responses": _responses,
@@ -175,4 +207,6 @@ READERS: Mapping[str, Callable[[str], list[BookFlight]]] = {
     "mistral": _chat,
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }

@@ -31,6 +31,11 @@ SOURCES = {  # repositories with recordings, and the commit
     "crmne/ruby_llm": "fb5a49bf04da78d3e74496431ad1c99df5e7e5f0",
     "pydantic/pydantic-ai": "4fda38988f2939fa6ea9cdefcf120693e10ef491",
     "traceloop/openllmetry": "93429cfb9767e6b51db6cb35f6b70f758117669a",
+    "vercel/ai": "ed857f50f112e23930b0c2dd8d532cc8bebbc911",
+}
+_FIXTURES: dict[str, WireFormat] = {  # folders of replies alone: one of JSON in each file, or the chunks of a stream
+    "packages/cohere/src/__fixtures__/": "cohere",
+    "packages/google/src/interactions/__fixtures__/": "gemini_interactions",
 }
 PAGE = Path(__file__).parents[1] / "docs" / "providers.md"
 _BEGIN, _END = "<!-- recordings: written by `make recordings` -->\n", "<!-- end of recordings -->\n"
@@ -57,6 +62,8 @@ _PLACES: tuple[tuple[str, WireFormat], ...] = (  # what the address of a request
     ("GenerateContent", "gemini"),
     ("/converse", "bedrock"),
     ("/api/chat", "ollama"),
+    ("cohere.com/v2/chat", "cohere"),
+    ("googleapis.com/v1beta/interactions", "gemini_interactions"),
 )
 _NOT_REPLIES = ("count_tokens", "/messages/batches", "/compact", "converse-stream", "input_tokens")
 _PREFIXES = 12  # of each stream
@@ -100,10 +107,24 @@ def recorded(text: str) -> Iterator[Recorded]:
             yield Recorded(format, chunks, is_stream, _history(request))
 
 
+def fixture(path: str, text: str) -> Iterator[Recorded]:
+    """Yield the reply in a file of a folder of `_FIXTURES`; nothing of one that holds no reply."""
+    format = next(name for folder, name in _FIXTURES.items() if path.startswith(folder))
+    is_stream = path.endswith(".chunks.txt")
+    try:
+        chunks = [json.loads(line) for line in text.splitlines() if line] if is_stream else [json.loads(text)]
+    except ValueError:  # a file that a copy has by its name alone
+        return
+    if chunks and (is_stream or PROVIDERS[format].recognises(chunks[0])):
+        yield Recorded(format, chunks, is_stream, [])
+
+
 def _history(request: Mapping[str, Any]) -> list[Any]:
     """Return the messages of a request; nothing of one that goes on from what its provider has stored."""
     [sent] = _body(request)[0] or [{}]
-    if not isinstance(sent, dict) or any(sent.get(key) for key in ("previous_response_id", "conversation")):
+    if not isinstance(sent, dict) or any(
+        sent.get(key) for key in ("previous_response_id", "conversation", "previous_interaction_id")
+    ):
         return []
     messages = next((sent[key] for key in ("messages", "contents", "input") if isinstance(sent.get(key), list)), [])
     return messages if all(isinstance(message, dict) for message in messages) else []
@@ -145,6 +166,12 @@ def asked(one: Recorded) -> int:
             return sum(text.count('"type": "tool_use"') for text in counted)
         case "gemini":
             return sum(text.count('"functionCall": {"') for text in counted)
+        case "gemini_interactions":
+            held = [chunk.get("step") or chunk.get("steps") or () for chunk in one.chunks]
+            return sum(json.dumps(step).count('"type": "function_call"') for step in held)
+        case "cohere":
+            counted = [json.dumps(chunk.get("delta") or chunk) for chunk in one.chunks]
+            return sum(text.count('"type": "function"') for text in counted)
         case "bedrock":
             uses = sum(text.count('"toolUse": {') for text in counted)
             return uses - sum(text.count('"type": "server_tool_use"') for text in counted)
@@ -225,8 +252,8 @@ def _fields(needed: tuple[str, ...]) -> dict[str, Any] | None:
 # --- repositories
 
 
-def texts(name: str, folder: Path, copies: Path | None) -> Iterator[str]:
-    """Yield the recordings of a repository: of a copy of it, or of a clone that is made."""
+def replies(name: str, folder: Path, copies: Path | None) -> Iterator[Recorded]:
+    """Yield the recorded replies of a repository: of a copy of it, or of a clone that is made."""
     repository = folder / name.replace("/", "+")
     if copies is not None:
         repository = copies / name.replace("/", "+") / "repo"
@@ -236,11 +263,15 @@ def texts(name: str, folder: Path, copies: Path | None) -> Iterator[str]:
         _git(repository, "fetch", "--quiet", "--depth=1", f"https://github.com/{name}", SOURCES[name])
     listed = _git(repository, "ls-tree", "-r", "--name-only", "-z", SOURCES[name]).decode().split("\0")
     for path in listed:
-        if "cassettes/" in path and path.endswith((".yaml", ".yml")):
-            try:
-                yield _git(repository, "show", f"{SOURCES[name]}:{path}").decode("utf-8", "replace")
-            except subprocess.CalledProcessError:  # a copy may lack its largest files
-                print(f"{name}: {path} is not there")
+        is_fixture = path.startswith(tuple(_FIXTURES))
+        if not is_fixture and not ("cassettes/" in path and path.endswith((".yaml", ".yml"))):
+            continue
+        try:
+            text = _git(repository, "show", f"{SOURCES[name]}:{path}").decode("utf-8", "replace")
+        except subprocess.CalledProcessError:  # a copy may lack its largest files
+            print(f"{name}: {path} is not there")
+            continue
+        yield from fixture(path, text) if is_fixture else recorded(text)
 
 
 def _git(repository: Path, *arguments: str) -> bytes:
@@ -266,12 +297,11 @@ def main() -> None:
     seen, sizes = set[str](), list[str]()
     for name in options.repositories:
         before = len(seen)
-        for text in texts(name, Path(".recordings"), options.copies):
-            for one in recorded(text):
-                key = json.dumps([one.format, one.chunks], sort_keys=True)
-                if key not in seen:
-                    seen.add(key)
-                    counts[one.format] += replayed(one)
+        for one in replies(name, Path(".recordings"), options.copies):
+            key = json.dumps([one.format, one.chunks], sort_keys=True)
+            if key not in seen:
+                seen.add(key)
+                counts[one.format] += replayed(one)
         sizes.append(f"{len(seen) - before:,} of {name}")
     day = datetime.now(UTC).strftime("%d %B %Y").lstrip("0")
     made = f"{table(counts)}\nReplayed on {day}: {', '.join(sizes)}.\n"

@@ -20,7 +20,17 @@ from benchmarks._timing import async_sample, check, on_loop, timed_apart
 from benchmarks._tools import book_flight
 
 CALLS, COUNT = 10, 4  # a batch that is done before another program is given its turn
-FORMATS = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama")
+FORMATS = (
+    "openai",
+    "openai_responses",
+    "anthropic",
+    "gemini",
+    "mistral",
+    "bedrock",
+    "ollama",
+    "cohere",
+    "gemini_interactions",
+)
 ARGUMENTS: dict[str, Any] = {
     "origin": "OSL",
     "destination": "LHR",
@@ -78,6 +88,18 @@ def _ollama(calls: list[tuple[str, str]]) -> dict[str, Any]:
     return {"model": "llama", "message": message, "done": True, "done_reason": "stop"}
 
 
+def _cohere(calls: list[tuple[str, str]]) -> dict[str, Any]:
+    [choice] = _chat(calls)["choices"]
+    message = {"role": "assistant", "tool_plan": "I will book.", "tool_calls": choice["message"]["tool_calls"]}
+    return {"id": "reply_1", "message": message, "finish_reason": "TOOL_CALL"}
+
+
+def _interaction(calls: list[tuple[str, str]]) -> dict[str, Any]:
+    step = {"type": "function_call", "name": "book_flight"}
+    steps = [{**step, "id": id, "arguments": json.loads(raw)} for id, raw in calls]
+    return {"id": "reply_1", "object": "interaction", "model": "gemini", "status": "requires_action", "steps": steps}
+
+
 _REPLIES: dict[str, Callable[[list[tuple[str, str]]], dict[str, Any]]] = {
     "openai": _chat,
     "openai_responses": _responses,
@@ -86,6 +108,8 @@ _REPLIES: dict[str, Callable[[list[tuple[str, str]]], dict[str, Any]]] = {
     "mistral": lambda calls: _chat([(id[-9:].replace("_", "x"), raw) for id, raw in calls], "mistral-large-latest"),
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }
 
 

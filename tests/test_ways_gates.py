@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.ways import appending, each_representative, representatives
 from toolcrib.approvals import MemoryApprovalStore, approve_all
+from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity
 from toolcrib.budgets import Budgets, Cost, Limit
 from toolcrib.calls import (
     ApprovalRequest,
@@ -21,6 +23,7 @@ from toolcrib.calls import (
     Rejected,
     Suspended,
 )
+from toolcrib.errors import ApprovalError
 from toolcrib.testing import FakeClock, Way
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
@@ -247,3 +250,23 @@ async def test_calls_over_a_budget_suspend_until_a_person_says_yes(way: Way) -> 
     assert "of which 4 are used. It costs 2 EUR" in waiting.request.reason
     assert isinstance(outcome, Completed), outcome
     assert ran == [("x", 4), ("y", 2)]
+
+
+@representatives("answer")
+async def test_a_yes_of_who_may_not_approve_lets_nothing_run_and_one_of_who_may_does(way: Way) -> None:
+    ran = list[Any]()
+    rule = ApproverRule(name="many", over={"times": 5}, of="desk", not_requester=False)
+    rules = ApproverRules([rule], Groups({"desk": ["ann"]}))
+    caller = way(Toolset([appending(ran)]).with_gates(rules))
+
+    first = await caller.call("append", {"text": "x", "times": 9})
+    assert isinstance(first, Suspended), first
+    with suppress(ApprovalError):
+        refused = await caller.answer(first, first.request.grant(Identity("eve")))
+        assert not isinstance(refused, Completed), refused
+    second = await caller.call("append", {"text": "y", "times": 9})
+    assert isinstance(second, Suspended), second
+    outcome = await caller.answer(second, second.request.grant(Identity("ann")))
+
+    assert isinstance(outcome, Completed), outcome
+    assert ran == [("y", 9)]

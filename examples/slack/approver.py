@@ -24,7 +24,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolcrib import ApprovalRequest, Denial, Grant, SqliteApprovalStore
-from toolcrib.calls import DOUBT_ANSWERS
+from toolcrib.calls import DOUBT_ANSWERS, Identity
 from toolcrib.errors import ApprovalError
 
 FRESH = 300  # seconds after which a press is a replay of an old one
@@ -80,9 +80,10 @@ def answer_to(request: ApprovalRequest, action: str, typed: str, approver: str) 
     Raises:
         ValueError: The call is said to be done, and what was typed is no JSON.
     """
+    identity = Identity(approver)  # the chat's signature says who pressed, and `approvers` who that is
     if action == "done":
-        return request.done(json.loads(typed), approver)
-    return request.grant(approver) if action == "approve" else request.deny("An approver said no.", approver)
+        return request.done(json.loads(typed), identity)
+    return request.grant(identity) if action == "approve" else request.deny("An approver said no.", approver)
 
 
 class Chat:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.approvals.expired import has_expired
 from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import (
@@ -54,18 +55,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 def asked(id: str = "ask_1", **fields: Any) -> ApprovalRequest:
     values: dict[str, Any] = {"call_id": "call_1", "tool": "refund", "arguments": {"cents": 5}, "digest": "d5"}
     return ApprovalRequest(id, **{**values, **fields})
-
-
-async def has_expired(store: Store, request: ApprovalRequest) -> None:
-    """Answer a request by a grant that has expired when this returns; a busy machine takes longer to answer."""
-    for seconds in (0.05, 0.5, 5.0, 50.0):
-        until = datetime.now(UTC) + timedelta(seconds=seconds)
-        try:
-            await store.answer(request.grant(expires_at=until))
-        except ApprovalError:  # it has expired before it was kept
-            continue
-        await asyncio.sleep((until - datetime.now(UTC)).total_seconds() + 0.001)
-        return
 
 
 async def test_a_grant_is_used_up_when_its_call_begins(store: Store) -> None:
@@ -342,7 +331,7 @@ async def test_a_request_is_answered_once(store: Store) -> None:
 async def test_a_grant_that_expires_unused_leaves_the_request_to_be_asked_again(store: Store) -> None:
     request = asked()
     await store.put(request)
-    await has_expired(store, request)
+    await has_expired(lambda until: store.answer(request.grant(expires_at=until)))
 
     taken = await store.take(request)
     await store.put(request)
@@ -675,7 +664,7 @@ async def test_pending_requests_are_counted(store: Store) -> None:
 async def test_a_request_whose_grant_expired_is_counted_as_pending(store: Store) -> None:
     request = asked(in_doubt=True)
     await store.put(request)
-    await has_expired(store, request)
+    await has_expired(lambda until: store.answer(request.grant(expires_at=until)))
 
     assert await store.count_pending() == (1, 1)
 

@@ -20,6 +20,8 @@ PLACES: dict[WireFormat, str] = {
     "gemini": "https://google/v1beta/models/gemini:generateContent",
     "mistral": "https://api.mistral.ai/v1/chat/completions",
     "bedrock": "https://bedrock/model/claude/converse",
+    "gemini_interactions": "https://generativelanguage.googleapis.com/v1beta/interactions",
+    "cohere": "https://api.cohere.com/v2/chat",
     "ollama": "http://127.0.0.1:11434/api/chat",
 }
 TWO = (Asked("abcdefgh1"), Asked("abcdefgh2"))

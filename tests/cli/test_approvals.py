@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.approvals.expired import has_expired
 from tests.cli.conftest import Command
 from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest, Denial, Done, Grant, now
+from toolcrib.calls import ApprovalRequest, Denial, Done, Grant, Identity, RequiredApprovers, now
 
 Keep = Callable[..., ApprovalRequest]
 
@@ -193,10 +194,8 @@ def test_a_denial_tells_the_model_why(toolcrib: Command, keep: Keep, answer_to: 
 def test_an_approval_that_expired_unused_is_answered_again(
     toolcrib: Command, keep: Keep, tmp_path: Path, answer_to: Callable[[str], Grant]
 ) -> None:
-    past = keep("ask_1a").grant("ann", expires_at=now() + timedelta(milliseconds=500))
-    run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").answer(past))
-    while past.expires_at and past.expires_at > now():
-        pass
+    store, request = SqliteApprovalStore(tmp_path / "toolcrib.db"), keep("ask_1a")
+    run_sync(has_expired(lambda until: store.answer(request.grant("ann", expires_at=until))))
 
     listed, done = (
         toolcrib("approvals", "list", "--all"),
@@ -450,3 +449,21 @@ def test_how_far_always_goes_is_checked_as_it_is_typed(
     assert answered.exit_code == 2
     assert why in " ".join(answered.stderr.replace("│", " ").split())
     assert run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").standing()) == ()
+
+
+def test_a_rule_takes_the_identity_of_a_token_and_no_name(
+    toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant | Denial | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep("ask_1a", required=(RequiredApprovers("tea", {"buyers": 1}, {"buyers": [["ann"]]}),))
+    keep("ask_2b", required=(RequiredApprovers("tea", {"buyers": 1}, {"buyers": [["bob"]]}),))
+
+    shown = toolcrib("approvals", "show", "1a")
+    approved, refused = toolcrib("approvals", "approve", "1a", "--yes"), toolcrib("approvals", "approve", "2b", "--yes")
+
+    assert "rule: tea: 1 of buyers (ann)" in shown.stdout
+    assert approved.exit_code == 0
+    assert refused.exit_code == 1
+    assert "the approval of ann (token) does not meet the rule tea: 1 of buyers (bob)" in refused.stderr
+    answer = answer_to("ask_1a")
+    assert isinstance(answer, Grant)
+    assert (answer.approver, answer.identity) == ("ann (token)", Identity("ann", "token"))

@@ -110,7 +110,7 @@ def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command, tools:
 
     assert "there is no workflow w9" in toolcrib("workflows", "show", "w9").stderr
     assert "there is no such worker" in toolcrib("workers", "recover", "w9").stderr
-    assert "is none of cancelled, continued, delayed, done" in " ".join(
+    assert "is none of cancelled, delayed, done" in " ".join(
         toolcrib("workflows", "list", "--state", "over").stderr.replace("│", " ").split()
     )
 
@@ -150,7 +150,7 @@ def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command
     AgentRegistry.clear()  # each command is a process of its own otherwise
     toolcrib("enqueue", tools, "--program", "program.py", "--id", "p1")
     AgentRegistry.clear()
-    toolcrib("enqueue", tools, "broken", '{"text": "x"}', "--id", "bad")
+    failed_id = toolcrib("enqueue", tools, "broken", '{"text": "x"}', "--id", "bad").stdout.strip()
     AgentRegistry.clear()
     toolcrib("enqueue", tools, "forever", "--id", "late", "--timeout", "0.5")
     command = [sys.executable, "-c", MAIN, "worker", tools, "--worker-id", "w1", "--grace", "20"]
@@ -174,6 +174,13 @@ def test_a_worker_does_what_waits_and_stops_when_it_is_told_to(toolcrib: Command
     page = toolcrib("workflows", "show", "p1").stdout
     assert page.startswith("program p1 is done\n  of         tools\n")
     assert page.endswith("\nprogram:\n  print(add(1, 2))\n\ncalls:\n  add(a=1, b=2): completed, 3\n\noutput:\n  3\n")
+    ended = toolcrib("workflows", "result", "p1")
+    assert (ended.exit_code, ended.stdout) == (0, "3\n")
+    failed = toolcrib("workflows", "result", "bad")
+    assert (failed.exit_code, failed.stderr) == (1, f"{failed_id} is failed: cannot read x\n")
+    assert told(toolcrib("workflows", "result", "p1", "--json"))["result"] is None
+    delayed = toolcrib("workflows", "result", served.stdout.strip(), "--timeout", "0.1")
+    assert (delayed.exit_code, delayed.stderr) == (1, f"{served.stdout.strip()} is delayed after 0.1 s\n")
     bad = toolcrib("workflows", "show", "bad").stdout
     assert re.search(r'^  call +broken\(text="x"\)\n  why +cannot read x$', bad, re.MULTILINE)
     assert toolcrib("workflows", "retry", "bad").stderr.endswith(" is waiting\n")

@@ -21,13 +21,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.console.conftest import Console, serve_app, serving
+from tests.console.provider import provider_of
 from tests.console.shop import HOSTILE, PROGRAM, Running, shop, some_history
+from tests.networks import free_port
 from toolcrib._run_sync import run_sync
 from toolcrib.adapters.dbos import (
     Client,
@@ -52,6 +55,7 @@ from toolcrib.calls import (
 )
 from toolcrib.code import Toolkit
 from toolcrib.console import ConsoleOptions, console_app
+from toolcrib.console.openid import OpenIDLogin
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.record import SqliteSink, sqlite_events
@@ -806,7 +810,7 @@ class Desk:
     def queues(self) -> list[Any]:
         return [{"name": "mail", "waiting": 1, "running": 0, "oldest_at": time.time() - 60}]
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Any]:
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
         mine = "cancelled" if "t1" in self.done else "waiting"
         about = {"kind": "turn", "what": "support: refund", "queue": "mail", "worker": "w1", "attempts": 2}
         one = {**about, "id": "t1", "state": mine, "created_at": time.time() - 60, "error": None}
@@ -859,8 +863,35 @@ class Paused(Desk):
 
     asked: tuple[str, ...] = ()
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Any]:
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
         return [{**one, "kind": "program", "state": "paused", "waits_for": self.asked} for one in super().works()]
+
+
+@dataclass
+class Crowd(Desk):
+    """A thousand turns that wait for a person."""
+
+    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0) -> list[Any]:
+        (one,) = super().works()
+        ids = range(1_000)[start : start + limit]
+        return [{**one, "state": "paused", "id": f"t{n}", "what": f"number {n}", "waits_for": (f"a{n}",)} for n in ids]
+
+
+def test_a_thousand_pieces_of_work_are_turned_over_to_the_last(path: Path, visit: Callable[..., Page]) -> None:
+    app = console_app(sqlite_events(path), SqliteApprovalStore(path), ConsoleOptions(), Crowd())
+    with serve_app(app) as port:
+        page = visit(f"http://127.0.0.1:{port}/#/work")
+        view = page.get_by_role("region", name="Durable work")
+        expect(view.get_by_text("number 0", exact=True)).to_be_visible()
+        expect(view.get_by_role("button", name="Newer")).to_have_count(0)
+        for first in range(50, 1_000, 50):
+            view.get_by_role("button", name="Older").click()
+            expect(view.get_by_text(f"number {first}", exact=True)).to_be_visible()
+        expect(view.get_by_text("number 999", exact=True)).to_be_visible()
+        expect(view.get_by_role("button", name="Older")).to_have_count(0)
+        view.get_by_role("button", name="Newer").click()
+
+        expect(view.get_by_text("number 900", exact=True)).to_be_visible()
 
 
 def test_a_program_is_shown_with_every_request_that_it_waits_for(path: Path, visit: Callable[..., Page]) -> None:
@@ -940,6 +971,28 @@ def test_a_turn_and_a_program_in_doubt_go_on_with_the_results_that_a_person_give
 
     assert turn.value == {"cents": 5, "book": "by hand"}
     assert program.return_value == {"cents": 3, "book": "by hand"}
+
+
+def test_people_log_in_at_their_provider_and_answer_as_its_login_says(path: Path, visit: Callable[..., Page]) -> None:
+    _elsewhere(_ask_many(path, 2))
+    address = f"http://127.0.0.1:{free_port()}"
+    with provider_of(free_port(), f"{address}/login/back") as provider:
+        login = OpenIDLogin(provider, address, approvers=["finance"])
+        with serving(path, ConsoleOptions(login=login), urlsplit(address).port or 0):
+            page = visit(address, name="")
+            expect(page.get_by_label("Token")).to_have_count(0)
+            page.get_by_role("link", name="Log in with your account").click()
+            page.locator("[name=login]").fill("bob")
+            page.locator("[name=password]").fill("any")
+            page.get_by_role("button").click()
+            page.get_by_role("button", name="Continue").click()
+
+            page.get_by_role("link", name="refund").click()
+            request_card(page).get_by_role("button", name="Approve").click()
+
+            expect(request_card(page)).to_contain_text("Approved by bob@example.org (openid)")
+            page.get_by_role("button", name="Log out").click()
+            expect(page.get_by_role("link", name="Log in with your account")).to_be_visible()
 
 
 def test_a_viewer_sees_a_request_and_cannot_answer_it(path: Path, visit: Callable[..., Page]) -> None:

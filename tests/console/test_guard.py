@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.console.conftest import Console, serve_app
 from tests.networks import free_port
 from tests.nginx import needs_nginx, nginx
 from toolcrib.approvals import SqliteApprovalStore
-from toolcrib.calls import ApprovalRequest
+from toolcrib.calls import ApprovalRequest, RequiredApprovers
 from toolcrib.console import ConsoleOptions, console_app
 from toolcrib.console._guard import LoginLimit
 from toolcrib.console._sessions import Sessions, _signature  # pyright: ignore[reportPrivateUsage] -- what a forger lacks
@@ -377,3 +378,25 @@ def test_logging_in_and_out_is_logged(guarded: Serve, caplog: pytest.LogCaptureF
     assert "ann logged in from 127.0.0.1" in caplog.text
     assert "ann logged out from 127.0.0.1" in caplog.text
     assert TOKEN not in caplog.text
+
+
+RULED = replace(REQUEST, required=(RequiredApprovers("large sums", {"finance": 1}, {"finance": [["bob"]]}),))
+
+
+async def test_a_rule_takes_the_holder_of_a_token_and_no_name_that_was_typed(guarded: Serve) -> None:
+    console = guarded(ConsoleOptions(tokens={"bob": TOKEN, "eve": f"{TOKEN}-of-eve", "": f"{TOKEN}-of-all"}))
+    await console.store.put(RULED)
+    sent = {"request": "ask_1", "answer": "approve", "name": "bob"}
+
+    def answered_with(token: str) -> tuple[int, str]:
+        reply = console.post("/api/answer", sent, authorization=f"Bearer {token}", x_toolcrib_csrf=None)
+        return reply.status, reply.json.get("error", "")
+
+    shown = console.get("/api/request?id=ask_1", authorization=f"Bearer {TOKEN}").json["metadata"]
+    by_eve, by_all, by_bob = map(answered_with, (f"{TOKEN}-of-eve", f"{TOKEN}-of-all", TOKEN))
+
+    assert [line["text"] for line in shown] == ["large sums: 1 of finance (bob)"]
+    assert by_eve == (409, "the approval of eve (console) does not meet the rule large sums: 1 of finance (bob)")
+    assert by_all[0] == 409
+    assert "bob (console), a name by which nobody has logged in, does not meet the rule" in by_all[1]
+    assert by_bob == (200, "")

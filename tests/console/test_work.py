@@ -29,8 +29,10 @@ class Desk:
     def queues(self) -> list[Mapping[str, Any]]:
         return [{"name": "mail", "waiting": 3, "running": 1, "oldest_at": 5.0}]
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Mapping[str, Any]]:
-        return [{"id": f"t{number}", "state": state, "queue": queue} for number in range(min(limit, 60))]
+    def works(
+        self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+    ) -> list[Mapping[str, Any]]:
+        return [{"id": f"t{number}", "state": state, "queue": queue} for number in range(start, min(start + limit, 60))]
 
     def cancel(self, work_id: str) -> Mapping[str, Any]:
         if work_id != "t1":
@@ -72,6 +74,13 @@ def test_work_is_shown_by_its_state_and_queue(working: Console) -> None:
     assert [one["id"] for one in found["workers"]] == ["w1"]
     assert working.get("/api/work?state=odd").status == 400
     assert working.get("/api/state").json["work"]
+
+
+def test_work_is_read_page_by_page_to_its_end(working: Console) -> None:
+    pages = [working.get(f"/api/work?start={start}&limit=50").json for start in (0, 50)]
+
+    assert [one["id"] for page in pages for one in page["work"]] == [f"t{number}" for number in range(60)]
+    assert [page["more"] for page in pages] == [True, False]
 
 
 def test_work_that_begins_later_than_the_console_is_shown(tmp_path: Path, desk: Desk) -> None:

@@ -100,6 +100,8 @@ class Authority:
         return self._made(refresh_token.client_id, scopes, refresh_token.subject or "", None)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
+        if token in self.reused:  # it was looked up to be revoked, where the refresh tokens are looked through first
+            self.reused.remove(token)
         found = self.tokens.get(token)
         return None if found is None or (found.expires_at or 2**40) < time.time() else found
 

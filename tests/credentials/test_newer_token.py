@@ -28,7 +28,8 @@ ENDPOINTS = Endpoints("https://auth.example", "https://auth.example/authorize", 
 CALLS = {"by itself": ("mailbox", {"folder": "out"}), "in a program": ("run_python", {"code": "print(mailbox('out'))"})}
 Newer = Callable[[], None]
 
-# A server answers with an error of the protocol, as below; of an engine, see tests/adapters/dbos/test_stored_forms.py.
+# a server answers with an error of the protocol, as below, and an engine leaves the work:
+# tests/adapters/dbos/test_stored_forms.py
 HERE = [
     way
     for way in WAYS

@@ -117,10 +117,10 @@ class Principals(RuleBasedStateMachine):
     def tokens_are_about_to_end(self, people: list[int], chosen: list[int]) -> None:
         async def age() -> None:
             for one in chosen:
-                row = await self.store.read("token", f"p{one}", self.server.url)
-                if row is not None:
-                    old = {**row.value, "expires_at": time.time() + 1}
-                    await self.store.swap("token", f"p{one}", self.server.url, row.version, old)
+                place = "token", f"p{one}", self.server.url
+                row = await self.store.read(*place)
+                if row is not None and await self.store.claim(*place, row.version, 60):  # it is not refreshed just now
+                    await self.store.swap(*place, row.version, {**row.value, "expires_at": time.time() + 1})
 
         self._check([*people, *chosen], self.do(self._calls([*people, *chosen], age())))
 

@@ -201,6 +201,23 @@ def _ollama_step(step: Step) -> list[Item]:
     return [{**message, "tool_calls": calls} if calls else message, *results]
 
 
+def _cohere_step(step: Step) -> list[Item]:
+    content: list[Item] = [{"type": "thinking", "thinking": "Hm."}] if step.thinks else []
+    content += [{"type": "text", "text": step.text}] if step.text else []
+    message, *results = _chat_step(step, content)
+    plan = {"tool_plan": f"I will do {step.number}."} if step.calls else {}
+    return [{**message, **plan} if content else {**message, **plan, "content": None}, *results]
+
+
+def _interactions_step(step: Step) -> list[Item]:
+    made: list[Item] = [{"type": "thought", "signature": "c2ln"}] if step.thinks else []
+    made += [{"type": "model_output", "content": [{"type": "text", "text": step.text}]}] if step.text else []
+    made += [{"type": "function_call", "id": c.id, "name": c.name, "arguments": c.arguments} for c in step.calls]
+    return made + [
+        {"type": "function_result", "call_id": call.id, "name": call.name, "result": call.result} for call in step.calls
+    ]
+
+
 _USER: dict[WireFormat, Callable[[str], list[Item]]] = {
     "openai": _chat_user,
     "openai_responses": _chat_user,
@@ -209,6 +226,8 @@ _USER: dict[WireFormat, Callable[[str], list[Item]]] = {
     "mistral": _chat_user,
     "bedrock": lambda text: [{"role": "user", "content": [{"text": text}]}],
     "ollama": _chat_user,
+    "cohere": _chat_user,
+    "gemini_interactions": lambda text: [{"type": "user_input", "content": [{"type": "text", "text": text}]}],
 }
 _SYSTEM: dict[WireFormat, Callable[[], list[Item]]] = {
     "openai": _chat_system,
@@ -218,6 +237,8 @@ _SYSTEM: dict[WireFormat, Callable[[], list[Item]]] = {
     "mistral": _chat_system,
     "bedrock": list,
     "ollama": _chat_system,
+    "cohere": _chat_system,
+    "gemini_interactions": list,
 }
 _STEP: dict[WireFormat, Callable[[Step], list[Item]]] = {
     "openai": _openai_step,
@@ -227,6 +248,8 @@ _STEP: dict[WireFormat, Callable[[Step], list[Item]]] = {
     "mistral": _mistral_step,
     "bedrock": _converse_step,
     "ollama": _ollama_step,
+    "cohere": _cohere_step,
+    "gemini_interactions": _interactions_step,
 }
 
 # --- cutting it

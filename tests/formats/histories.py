@@ -63,6 +63,10 @@ def _ollama_asks(ids: Ids) -> list[Item]:
     return [{"role": "assistant", "content": "", "tool_calls": calls}]
 
 
+def _interactions_asks(ids: Ids) -> list[Item]:
+    return [_some(type="function_call", id=id, name="look", arguments={}) for id in ids]
+
+
 _ASKS: dict[WireFormat, Callable[[Ids], list[Item]]] = {
     "openai": _chat_asks,
     "openai_responses": _responses_asks,
@@ -71,6 +75,8 @@ _ASKS: dict[WireFormat, Callable[[Ids], list[Item]]] = {
     "mistral": _chat_asks,
     "bedrock": _converse_asks,
     "ollama": _ollama_asks,
+    "cohere": _chat_asks,
+    "gemini_interactions": _interactions_asks,
 }
 
 # --- results
@@ -111,6 +117,10 @@ def _ollama_answers(ids: Ids, before: str, after: str) -> list[Item]:
     return [_some(role="tool", tool_name="look", content="fine", tool_call_id=id) for id in ids]
 
 
+def _interactions_answers(ids: Ids, before: str, after: str) -> list[Item]:
+    return [_some(type="function_result", call_id=id, name="look", result="fine") for id in ids]
+
+
 _ANSWERS: dict[WireFormat, Callable[[Ids, str, str], list[Item]]] = {
     "openai": _openai_answers,
     "openai_responses": _responses_answers,
@@ -119,6 +129,8 @@ _ANSWERS: dict[WireFormat, Callable[[Ids, str, str], list[Item]]] = {
     "mistral": _mistral_answers,
     "bedrock": _converse_answers,
     "ollama": _ollama_answers,
+    "cohere": _openai_answers,
+    "gemini_interactions": _interactions_answers,
 }
 
 # --- anything

@@ -6,10 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
+import cohere
 import ollama
 from anthropic.types import Message, MessageParam, RawMessageStreamEvent, ToolChoiceParam, ToolParam
+from cohere.v2 import V2ChatResponse, V2ChatStreamResponse
+from google.genai import interactions
 from google.genai import types as gemini
 from mistralai.client import models as mistral
 from openai.types.chat import (
@@ -144,6 +147,28 @@ def _ollama(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
     return {**made, "done": True, "done_reason": "stop", "eval_count": 1}
 
 
+def _cohere(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    content = [{"type": "thinking", "thinking": "Hm."}, *([{"type": "text", "text": text}] if text else [])]
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if calls:
+        message |= {"tool_plan": "I will look.", "tool_calls": _chat("", calls)["choices"][0]["message"]["tool_calls"]}
+    usage = {"billed_units": {"input_tokens": 1, "output_tokens": 1}, "tokens": {"input_tokens": 1, "output_tokens": 1}}
+    stop = "TOOL_CALL" if calls else "COMPLETE"
+    return {"id": "r", "message": message, "finish_reason": stop, "usage": {**usage, "cached_tokens": 0}}
+
+
+def _interaction(text: str, calls: Sequence[Asked]) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = [{"type": "thought", "signature": "c2ln"}]
+    steps += [{"type": "model_output", "content": [{"type": "text", "text": text}]}] if text else []
+    for call in calls:
+        step = {"type": "function_call", "name": call.name, "arguments": call.given}
+        steps.append(step if call.id is None else {"id": call.id, **step})
+    usage = {"total_input_tokens": 1, "total_output_tokens": 1, "total_tokens": 2}
+    times = {"created": "2026-01-01T00:00:00Z", "updated": "2026-01-01T00:00:00Z"}
+    made = {"id": "r", "object": "interaction", "model": "m", "usage": usage, "steps": steps, **times}
+    return {**made, "status": "requires_action" if calls else "completed"}
+
+
 _WHOLE = {
     "openai": _chat,
     "openai_responses": _response,
@@ -152,6 +177,8 @@ _WHOLE = {
     "mistral": _mistral,
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }
 
 # --- the same in pieces
@@ -266,6 +293,51 @@ def _ollama_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
     return [*made, {**reply, "message": {"role": "assistant", "content": ""}}]
 
 
+def _cohere_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    reply = _cohere(text, calls)
+    empty = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+    made: list[dict[str, Any]] = [{"type": "message-start", "id": "r", "delta": {"message": empty}}]
+    for index, part in enumerate(reply["message"]["content"]):
+        key, at = part["type"], {"index": index}
+        made.append({"type": "content-start", "delta": {"message": {"content": {"type": key, key: ""}}}, **at})
+        said = _cut(part[key])
+        made += [{"type": "content-delta", "delta": {"message": {"content": {key: one}}}, **at} for one in said]
+        made.append({"type": "content-end", **at})
+    plan = _cut(reply["message"].get("tool_plan", ""))
+    made += [{"type": "tool-plan-delta", "delta": {"message": {"tool_plan": part}}} for part in plan]
+    for index, call in enumerate(reply["message"].get("tool_calls", ())):
+        at, said = {"index": index}, call["function"]
+        begun = {**call, "function": {"name": said["name"], "arguments": ""}}
+        made.append({"type": "tool-call-start", "delta": {"message": {"tool_calls": begun}}, **at})
+        for part in _cut(said["arguments"]):
+            more = {"message": {"tool_calls": {"function": {"arguments": part}}}}
+            made.append({"type": "tool-call-delta", "delta": more, **at})
+        made.append({"type": "tool-call-end", **at})
+    return [*made, {"type": "message-end", "delta": {key: reply[key] for key in ("finish_reason", "usage")}}]
+
+
+def _interaction_pieces(text: str, calls: Sequence[Asked]) -> list[dict[str, Any]]:
+    reply = _interaction(text, calls)
+    about = {key: value for key, value in reply.items() if key != "steps"}
+    made: list[dict[str, Any]] = [{"event_type": "interaction.created", "interaction": {**about, "status": "queued"}}]
+    for index, step in enumerate(reply["steps"]):
+        at, deltas = {"index": index}, list[dict[str, Any]]()
+        match step["type"]:
+            case "function_call":
+                begun = {**step, "arguments": {}}
+                deltas = [{"type": "arguments_delta", "arguments": one} for one in _cut(json.dumps(step["arguments"]))]
+            case "thought":
+                begun = {"type": "thought"}
+                deltas = [{"type": "thought_signature", "signature": step["signature"]}]
+            case _:
+                begun = {"type": "model_output"}
+                deltas = [{"type": "text", "text": part} for part in _cut(text)]
+        made.append({"event_type": "step.start", "step": begun, **at})
+        made += [{"event_type": "step.delta", "delta": delta, **at} for delta in deltas]
+        made.append({"event_type": "step.stop", **at})
+    return [*made, {"event_type": "interaction.completed", "interaction": about}]
+
+
 _PIECES = {
     "openai": _chat_pieces,
     "openai_responses": _response_pieces,
@@ -274,6 +346,8 @@ _PIECES = {
     "mistral": _mistral_pieces,
     "bedrock": _converse_pieces,
     "ollama": _ollama_pieces,
+    "cohere": _cohere_pieces,
+    "gemini_interactions": _interaction_pieces,
 }
 
 # --- the SDKs' types
@@ -306,6 +380,8 @@ _REPLY: dict[WireFormat, Any] = {
     "mistral": mistral.ChatCompletionResponse,
     "bedrock": converse.Reply,
     "ollama": ollama.ChatResponse,
+    "cohere": V2ChatResponse,
+    "gemini_interactions": interactions.Interaction,
 }
 _CHUNK: dict[WireFormat, Any] = {
     "openai": ChatCompletionChunk,
@@ -315,6 +391,8 @@ _CHUNK: dict[WireFormat, Any] = {
     "mistral": mistral.CompletionEvent,
     "bedrock": converse.Event,
     "ollama": ollama.ChatResponse,
+    "cohere": V2ChatStreamResponse,
+    "gemini_interactions": interactions.InteractionSSEEvent,
 }
 _ITEM: dict[WireFormat, Any] = {
     "openai": ChatCompletionMessageParam,
@@ -324,6 +402,8 @@ _ITEM: dict[WireFormat, Any] = {
     "mistral": mistral.ChatCompletionRequestMessage,
     "bedrock": converse.Message,
     "ollama": OllamaMessage,
+    "cohere": cohere.ChatMessageV2,
+    "gemini_interactions": interactions.Step,
 }
 _TOOL: dict[WireFormat, Any] = {
     "openai": ChatCompletionFunctionToolParam | ChatCompletionCustomToolParam,
@@ -333,6 +413,8 @@ _TOOL: dict[WireFormat, Any] = {
     "mistral": mistral.Tool,
     "bedrock": converse.Tool,
     "ollama": ollama.Tool,
+    "cohere": cohere.ToolV2,
+    "gemini_interactions": interactions.FunctionParam | interactions.ToolSearchParam,
 }
 _CHOICE: dict[WireFormat, Any] = {
     "openai": ChatCompletionToolChoiceOptionParam,
@@ -342,6 +424,8 @@ _CHOICE: dict[WireFormat, Any] = {
     "mistral": mistral.ChatCompletionRequestToolChoice,
     "bedrock": converse.ToolChoice,
     "ollama": None,
+    "cohere": Literal["REQUIRED", "NONE"] | None,
+    "gemini_interactions": Literal["auto", "any", "none", "validated"] | interactions.ToolChoiceConfigParam,
 }
 
 

@@ -19,6 +19,7 @@ _KNOWN: dict[WireFormat, set[str]] = {
     "anthropic": _ALWAYS | {"pattern", "format", "default", "minItems"},
     "bedrock": _ALWAYS | {"pattern", "format", "default", "minItems"},
     "mistral": _OPENAI | {"default", "minLength", "maxLength"},
+    "cohere": _ALWAYS | {"format"},
 }
 
 
@@ -46,6 +47,8 @@ def not_strict(schema: Any, provider: WireFormat, path: str = "") -> Iterator[st
 def _not_closed(schema: Any, provider: WireFormat, path: str) -> Iterator[str]:
     if schema.get("additionalProperties") is not False:
         yield f"{path}: open"
+    if provider == "cohere" and not schema.get("required"):
+        yield f"{path}: nothing required"
     names, required = set(schema.get("properties", {})), set(schema.get("required", ()))
     if not required <= names or (provider.startswith("openai") and required != names):
         yield f"{path}: required {required} of {names}"

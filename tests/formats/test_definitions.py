@@ -17,8 +17,8 @@ from toolcrib.formats import PROVIDERS, Choice, WireFormat, definition, definiti
 from toolcrib.tools import as_tool, ez_tool, tool_input
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
-STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral", "bedrock")
-REFUSED = {"bedrock": {"none"}, "ollama": {"none", "at_least_one", "specific"}}
+STRICT: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "mistral", "bedrock", "cohere")
+REFUSED = {"bedrock": {"none"}, "ollama": {"none", "at_least_one", "specific"}, "cohere": {"specific"}}
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -208,7 +208,7 @@ def test_texts_become_items(provider: WireFormat) -> None:
 
     items = [*made.system("Be kind."), *made.user("Hi."), *made.assistant("Hello.")]
 
-    assert len(items) == (2 if provider in ("anthropic", "gemini", "bedrock") else 3)
+    assert len(items) == (2 if provider in ("anthropic", "gemini", "bedrock", "gemini_interactions") else 3)
     assert made.check(items) == []
 
 

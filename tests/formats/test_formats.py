@@ -61,7 +61,7 @@ def test_a_name_that_the_provider_refuses_is_an_error(format: FormatName, name: 
         definition(name, "", CITY, format)
 
 
-LONGEST = {name: 128 if name in ("anthropic", "gemini") else 64 for name in PROVIDERS}
+LONGEST = {name: 128 if name in ("anthropic", "gemini", "gemini_interactions") else 64 for name in PROVIDERS}
 
 
 @pytest.mark.parametrize(("format", "most"), LONGEST.items())

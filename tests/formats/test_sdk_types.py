@@ -9,6 +9,9 @@ import pydantic_ai.messages as pydantic_ai
 import pytest
 from anthropic.types import ContentBlock, RawContentBlockDelta, StopReason
 from anthropic.types.beta import BetaContentBlock, BetaRawContentBlockDelta, BetaStopReason
+from cohere.types import AssistantMessageResponseContentItem, ChatFinishReason, ToolCallV2
+from cohere.v2 import V2ChatStreamResponse
+from google.genai import interactions
 from google.genai import types as gemini
 from mistralai.client.models import (
     ChatCompletionChoiceFinishReason,
@@ -28,7 +31,8 @@ from toolcrib.adapters.pydantic_ai import MESSAGES
 from toolcrib.formats import PROVIDERS, ProviderFormat
 
 OPENAI, RESPONSES, ANTHROPIC = PROVIDERS["openai"], PROVIDERS["openai_responses"], PROVIDERS["anthropic"]
-GEMINI, MISTRAL = PROVIDERS["gemini"], PROVIDERS["mistral"]
+GEMINI, MISTRAL, COHERE = PROVIDERS["gemini"], PROVIDERS["mistral"], PROVIDERS["cohere"]
+INTERACTIONS = PROVIDERS["gemini_interactions"]
 
 
 def members(kind: Any) -> tuple[Any, ...]:
@@ -66,6 +70,9 @@ LISTED: list[tuple[str, ProviderFormat, set[str]]] = [
     ("parts of Gemini", GEMINI, aliases(gemini.Part)),
     ("content chunks of Mistral", MISTRAL, tags(ContentChunk) - {"UNKNOWN"}),
     ("tool calls of Mistral", MISTRAL, {str(ToolCall.model_fields["type"].default)}),
+    ("steps of Interactions", INTERACTIONS, tags(interactions.Step) - {"UNKNOWN"}),
+    ("parts of Cohere", COHERE, tags(AssistantMessageResponseContentItem)),
+    ("tool calls of Cohere", COHERE, tags(ToolCallV2)),
     ("parts of Pydantic AI", MESSAGES, tags(pydantic_ai.ModelResponsePart, "part_kind")),
 ]
 STOPS: list[tuple[str, ProviderFormat, set[str]]] = [
@@ -78,6 +85,8 @@ STOPS: list[tuple[str, ProviderFormat, set[str]]] = [
     ("Gemini", GEMINI, {reason.value for reason in gemini.FinishReason}),
     ("Mistral", MISTRAL, literals(ChatCompletionChoiceFinishReason)),
     ("Mistral streamed", MISTRAL, literals(CompletionResponseStreamChoiceFinishReason)),
+    ("Interactions", INTERACTIONS, literals(interactions.Interaction.model_fields["status"].annotation)),
+    ("Cohere", COHERE, literals(ChatFinishReason)),
     ("Pydantic AI", MESSAGES, literals(pydantic_ai.FinishReason)),
     ("states of Pydantic AI", MESSAGES, literals(pydantic_ai.ModelResponseState) - {"complete"}),
 ]
@@ -94,6 +103,13 @@ def test_every_type_is_answered_or_carried(rules: ProviderFormat, found: set[str
 def test_every_stop_has_a_meaning(rules: ProviderFormat, found: set[str]) -> None:
     assert found
     assert found - set(rules.stops) == set()
+
+
+def test_every_event_of_cohere_is_known_by_its_type() -> None:
+    found = tags(V2ChatStreamResponse)
+
+    assert found
+    assert [kind for kind in found if not COHERE.recognises({"type": kind})] == []
 
 
 @pytest.mark.parametrize("union", [ResponseInputItem, BetaResponseInputItem])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,15 @@ def is_said(misfit: Misfit, made: Mapping[str, Any]) -> bool:
     """Return whether a description on the way to a value says what it does not fit."""
     walk = SchemaWalk(made)
     places = [misfit.place[:length] for length in range(len(misfit.place) + 1)]
-    text = " ".join(str(walk.at(place).get("description", "")) for place in places)
+    parts = [walk.at(place) for place in places]
+    if misfit.keyword == "anyOf":  # what it does not fit is said in the branch that it would have been
+        parts += [part for part in parts[-1].get("anyOf", ()) if re.search("|".join(WORDS.values()), str(part))]
+        return any(part.get("description") for part in parts[len(places) :]) or _is_said_in(parts, misfit)
+    return _is_said_in(parts, misfit)
+
+
+def _is_said_in(parts: Sequence[Mapping[str, Any]], misfit: Misfit) -> bool:
+    text = " ".join(str(part.get("description", "")) for part in parts)
     words = "|".join((WORDS.get(misfit.keyword, re.escape(misfit.keyword)), "give `", "in this order"))
     return re.search(words, text) is not None
 

@@ -39,6 +39,11 @@ SHOWN: dict[WireFormat, dict[str, Any]] = {  # what a user says and shows, as ea
     "mistral": {"content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": _LINK}]},
     "bedrock": {"content": [{"text": "See"}, {"image": {"format": "png", "source": {"bytes": PNG}}}]},
     "ollama": {"content": "See", "images": [_CODED]},
+    "gemini_interactions": {
+        "type": "user_input",
+        "content": [{"type": "text", "text": "See"}, {"type": "image", "data": _CODED, "mime_type": "image/png"}],
+    },
+    "cohere": {"content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": _LINK}}]},
 }
 FOREIGN: dict[WireFormat, dict[str, Any]] = {  # what a tool of the provider's own brought
     "openai": {"role": "assistant", "content": "Yes.", "audio": {"id": "audio_1"}},
@@ -50,6 +55,7 @@ FOREIGN: dict[WireFormat, dict[str, Any]] = {  # what a tool of the provider's o
             {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []},
         ],
     },
+    "gemini_interactions": {"type": "google_search_call", "id": "g_1", "arguments": {"queries": ["x"]}},
     "gemini": {"role": "model", "parts": [{"executableCode": {"language": "PYTHON", "code": "1"}}]},
     "mistral": {"role": "assistant", "content": [{"type": "reference", "reference_ids": [1]}]},
     "bedrock": {"role": "assistant", "content": [{"video": {"format": "mp4", "source": {"bytes": b"1"}}}]},
@@ -111,7 +117,8 @@ def spoken(items: list[Any], name: WireFormat) -> list[str]:
 
 def shown(items: list[Any]) -> int:
     """Return how many images the user shows in a transcript."""
-    return sum(part == IMAGE for item in items if item.get("role") == "user" for part in parts_in(item))
+    users = (item for item in items if item.get("role") == "user" or item.get("type") == "user_input")
+    return sum(part == IMAGE for item in users for part in parts_in(item))
 
 
 def called(items: list[Any], name: WireFormat) -> list[tuple[str, Any, str]]:

@@ -37,6 +37,10 @@ SAID: dict[WireFormat, Any] = {  # a chunk that says these counts
     "gemini": gemini,
     "mistral": lambda input, output: {**CHAT, "usage": chat(input, output)},
     "bedrock": lambda input, output: {"metadata": {"usage": {"inputTokens": input, "outputTokens": output}}},
+    "cohere": lambda input, output: {"delta": {"usage": {"tokens": {"input_tokens": input, "output_tokens": output}}}},
+    "gemini_interactions": lambda input, output: {
+        "interaction": {"usage": {"total_input_tokens": input, "total_output_tokens": output}}
+    },
     "ollama": lambda input, output: {"prompt_eval_count": input, "eval_count": output},
 }
 each_format = pytest.mark.parametrize("format", NAMES)

@@ -107,6 +107,40 @@ async def test_budgets_hold_for_all_processes_that_serve_the_file(tmp_path: Path
     assert found == ["completed", f"{over} Waiting does not help.", "completed", "completed"]
 
 
+RULES = {
+    "groups": {"finance": ["bob", "cid"]},
+    "rules": [{"name": "large sums", "tools": ["add"], "over": {"a": 1000}, "of": "finance"}],
+}
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+async def test_rules_of_approvers_are_in_the_section_or_in_a_file_of_their_own(tmp_path: Path, in_file: bool) -> None:
+    (tmp_path / "approvers.json").write_text(json.dumps(RULES), "utf-8")
+    path = written(tmp_path, {"approvers": "approvers.json" if in_file else RULES})
+
+    async with toolset_of_file(path, ENVIRONMENT).open() as opened:
+        small, large = [await outcome_of(opened, "add", run=Run(principal="ada"), a=a, b=1) for a in (5, 5000)]
+
+    assert small.kind == "completed"
+    assert isinstance(large, Suspended)
+    assert [one.text() for one in large.request.required] == ["large sums: 1 of finance (bob, cid), not ada, who asked"]
+
+
+@pytest.mark.parametrize(
+    ("approvers", "problem"),
+    [
+        ("gone.toml", "gone.toml cannot be used: it cannot be read"),
+        ({"rules": [{"name": "x", "of": "gone"}]}, "there is no group 'gone'"),
+        ({"ruls": []}, "`rules`: field required"),
+    ],
+)
+def test_rules_of_approvers_that_are_wrong_are_an_error(tmp_path: Path, approvers: Any, problem: str) -> None:
+    path = written(tmp_path, {"approvers": approvers})
+
+    with pytest.raises(TargetError, match=problem):
+        toolset_of_file(path, ENVIRONMENT)
+
+
 def test_a_database_of_budgets_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, {"budgets": {"database": "gone/usage.db", "limits": [{"calls": 1}]}})
 

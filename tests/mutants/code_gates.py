@@ -11,6 +11,8 @@ _JOURNAL = "code/_journal.py"
 _REPLAY = "code/_journal_host.py"
 _RUNS = "code/_runner.py"
 _PAUSED = "code/_paused.py"
+_SIGNED = "code/_signed.py"
+_STATE = "code/_program_session_state.py"
 _LOOKUP = "code/_search_tools.py"
 
 _OF_GUARDED = ("tests/code/test_guarded.py",)
@@ -20,6 +22,16 @@ _OF_PAUSED = ("tests/code/test_paused.py",)
 _OF_LOOKUP = ("tests/code/test_lookup.py",)
 _OF_TOOLKIT = ("tests/code/test_toolkit.py",)
 _OF_SESSION = ("tests/code/test_session.py",)
+_OF_LIBRARY = ("tests/code/test_program_library.py",)
+
+_OF_SCAN = ("tests/code/test_early_scan.py",)
+_OF_EARLY = ("tests/code/test_early_calls.py",)
+_OF_STATE = ("tests/code/test_session_state.py",)
+
+_SCAN = "code/_early_scan.py"
+_EARLY = "code/_early_calls.py"
+_LIBRARY = "code/_program_library.py"
+_SAVED = "code/_saved_program.py"
 
 CODE_GATES: tuple[Gate, ...] = (
     # --- before a program runs
@@ -133,13 +145,13 @@ CODE_GATES: tuple[Gate, ...] = (
     # --- a paused program
     Gate(
         "signature of a paused program",
-        _PAUSED,
+        _SIGNED,
         "if not hmac.compare_digest(signature, _signature(signed, key)):",
         "if False:",
         _OF_PAUSED,
     ),
-    Gate("length of the key", _PAUSED, "if len(secret) < _KEY_BYTES:", "if False:", _OF_PAUSED),
-    Gate("format of a paused program", _PAUSED, 'if version != b"%d" % _FORMAT:', "if False:", _OF_PAUSED),
+    Gate("length of the key", _SIGNED, "if len(secret) < _KEY_BYTES:", "if False:", _OF_PAUSED),
+    Gate("format of a paused program", _SIGNED, 'if version != b"%d" % format:', "if False:", _OF_PAUSED),
     Gate("text of a paused program", _PAUSED, 'if paused.code_hash != data["code_hash"]:', "if False:", _OF_PAUSED),
     Gate("engine of a paused program", _RUNS, "if sandbox.engine != paused.engine:", "if False:", _OF_RESUME),
     Gate("tools of a paused program", _RUNS, "        if missing:\n", "        if False:\n", _OF_RESUME),
@@ -258,5 +270,161 @@ CODE_GATES: tuple[Gate, ...] = (
         "        if self._is_running:\n",
         "        if False:\n",
         _OF_SESSION,
+    ),
+    # --- programs that are kept
+    Gate(
+        "check of a program that is to be kept",
+        _LIBRARY,
+        "        if findings := self._toolkit.check(text):\n",
+        "        if False:\n",
+        _OF_LIBRARY,
+    ),
+    Gate("tools that cannot be read from a kept program", _LIBRARY, "if facts.is_open:", "if False:", _OF_LIBRARY),
+    Gate("policy of kept programs", _LIBRARY, "        if refused is not None:\n", "        if False:\n", _OF_LIBRARY),
+    Gate(
+        "effects in a trial",
+        _LIBRARY,
+        'if self._toolkit.get_tool(call.name).options.effect == "none":',
+        "if True:",
+        _OF_LIBRARY,
+    ),
+    Gate("trial that fails", _LIBRARY, 'if outcome.kind != "completed" and not held:', "if False:", _OF_LIBRARY),
+    Gate("tools of a kept program", _LIBRARY, "await _needed(toolkit, program)", "await toolkit", _OF_LIBRARY),
+    Gate("changed definition", _LIBRARY, "if changes := self.changes(program):", "if False:", _OF_LIBRARY),
+    Gate("name that is taken", _LIBRARY, "await self._store.add(program, replace=replace)", "True", _OF_LIBRARY),
+    Gate(
+        "approval of what a model keeps",
+        _LIBRARY,
+        "requires_approval=requires_approval,",
+        "requires_approval=False,",
+        _OF_LIBRARY,
+    ),
+    Gate("input as a literal", _SAVED, "return repr(json.loads(", "return str(json.loads(", _OF_LIBRARY),
+    Gate("number that is no JSON", _SAVED, "allow_nan=False", "allow_nan=True", _OF_LIBRARY),
+    Gate(
+        "names of inputs",
+        _SAVED,
+        '        if not is_plain or name.startswith("_") or name in _BUILTINS:\n',
+        "        if False:\n",
+        _OF_LIBRARY,
+    ),
+    Gate(
+        "first line of a kept program",
+        _SAVED,
+        '        if not self.code.startswith(_header(self.input_names) + "\\n"):\n',
+        "        if False:\n",
+        _OF_LIBRARY,
+    ),
+    # --- calls that start before their program has come
+    Gate("effect of an early call", _EARLY, 'entry.tool.options.effect == "none"', "True", _OF_EARLY),
+    Gate("approval of an early call", _EARLY, "and not entry.approvals", "", _OF_EARLY),
+    Gate("values of an early call", _EARLY, "and not entry.tool.is_streaming", "", _OF_EARLY),
+    Gate("person before the program", _EARLY, "approver=None, approvals=None, ", "", _OF_EARLY),
+    Gate("provenance before the program", _EARLY, "or provenance_of(self._run) is not None ", "", _OF_EARLY),
+    Gate("journal before the program", _EARLY, " or self._run.durability.journal is not None", "", _OF_EARLY),
+    Gate(
+        "suspension of an early call",
+        _EARLY,
+        'if found.call.state == "unused" else outcome',
+        "if False else outcome",
+        _OF_EARLY,
+    ),
+    Gate(
+        "outcome that is taken once",
+        _EARLY,
+        "            self.started.remove(found)\n",
+        "            pass\n",
+        _OF_EARLY,
+    ),
+    Gate("run that takes an early call", _EARLY, "or given.run is not self._run.run", "", _OF_EARLY),
+    Gate("principal that takes an early call", _EARLY, "or given.principal != self._run.principal", "", _OF_EARLY),
+    Gate("program that takes an early call", _EARLY, "if text.startswith(each.scan.consumed)]", "]", _OF_EARLY),
+    Gate("number of early calls", _EARLY, "if len(program.calls) < self._most:", "if True:", _OF_EARLY),
+    Gate("end of an early call", _EARLY, "            each.task.cancel()\n", "", _OF_EARLY),
+    Gate(
+        "end of what is read early",
+        _SCAN,
+        "            self._is_over = True\n",
+        "            pass\n",
+        _OF_SCAN,
+    ),
+    Gate(
+        "names of tools in a program that comes",
+        _SCAN,
+        'if name == "*" or any(name == each or each.startswith(f"{name}__") for each in functions):',
+        "if False:",
+        _OF_SCAN,
+    ),
+    Gate(
+        "modules in a program that comes",
+        _SCAN,
+        'if self.modules is None or module.partition(".")[0] not in self.modules:',
+        "if False:",
+        _OF_SCAN,
+    ),
+    Gate(
+        "names in a program that comes",
+        _SCAN,
+        "case ast.Name(id=name) if name in self._bound:",
+        "case ast.Name():",
+        _OF_SCAN,
+    ),
+    Gate("numbers in a program that comes", _SCAN, "if math.isfinite(value):", "if True:", _OF_SCAN),
+    Gate(
+        "unpacked arguments in a program that comes",
+        _SCAN,
+        "        if keyword.arg is None:\n",
+        "        if False:\n",
+        _OF_SCAN,
+    ),
+    # --- sessions that go on in another process
+    Gate(
+        "names in the state of a session",
+        _STATE,
+        'if not name.isidentifier() or name.startswith("_"):',
+        "if False:",
+        _OF_STATE,
+    ),
+    Gate(
+        "shape of the state of a session",
+        _STATE,
+        "        if wrong or not all(",
+        "        if False and not all(",
+        _OF_STATE,
+    ),
+    Gate(
+        "size of the state of a session",
+        "code/_session.py",
+        "    if state.size > most:\n",
+        "    if False:\n",
+        _OF_STATE,
+    ),
+    Gate(
+        "counts of a session's run",
+        "code/_session.py",
+        "    if state.run and not run.calls:\n",
+        "    if False:\n",
+        _OF_STATE,
+    ),
+    Gate(
+        "origin of what a session carries",
+        "code/_session.py",
+        "    if run.features:\n",
+        "    if False:\n",
+        _OF_STATE,
+    ),
+    Gate(
+        "values that a session does not carry",
+        "sandbox/_worker/_snapshot.py",
+        "_TEXTS.get(kind) or _refuse()",
+        '_TEXTS.get(kind) or ("$text", str, str)',
+        _OF_STATE,
+    ),
+    Gate(
+        "values that cannot be read in a session",
+        "sandbox/_worker/_snapshot.py",
+        "        except Exception:\n            continue\n",
+        "        except RuntimeError:\n            continue\n",
+        _OF_STATE,
     ),
 )

@@ -41,7 +41,7 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: a token beyond loopback",
         "console/_options.py",
-        "if not self.tokens and not",
+        "if self.is_open and not",
         "if False and not",
         _GUARD,
     ),
@@ -147,5 +147,5 @@ CONSOLE_GATES: tuple[Gate, ...] = (
     Gate(
         "console: who answers", "console/_answer_form.py", "if not name or not name.isprintable():", "if False:", _API
     ),
-    Gate("console: the name that is recorded", "console/_answer_form.py", "name = visitor.name or ", "name = ", _GUARD),
+    Gate("console: the name that is recorded", "console/_answer_form.py", "if visitor.name:", "if False:", _GUARD),
 )

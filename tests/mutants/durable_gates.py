@@ -372,8 +372,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "the time of work",
         "adapters/dbos/_workflow.py",
-        "            seconds: float | None = data.get(TIMEOUT)\n",
-        "            seconds: float | None = None\n",
+        "_deadline(data.get(TIMEOUT))",
+        "_deadline(None)",
         ("tests/adapters/dbos/test_limits.py",),
     ),
     Gate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.agent_framework_gates import AGENT_FRAMEWORK_GATES
+from tests.mutants.approver_gates import APPROVER_GATES
 from tests.mutants.budget_gates import BUDGET_GATES
 from tests.mutants.claude_agent_sdk_gates import CLAUDE_AGENT_SDK_GATES
 from tests.mutants.code_gates import CODE_GATES
@@ -25,6 +26,7 @@ from tests.mutants.mcp_gates import MCP_GATES
 from tests.mutants.oauth_gates import OAUTH_GATES
 from tests.mutants.openai_agents_gates import OPENAI_AGENTS_GATES
 from tests.mutants.openapi_gates import OPENAPI_GATES
+from tests.mutants.openid_gates import OPENID_GATES
 from tests.mutants.process_gates import PROCESS_GATES
 from tests.mutants.provenance_gates import PROVENANCE_GATES
 from tests.mutants.recovery_gates import RECOVERY_GATES
@@ -180,7 +182,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "decision hooks",
         "pipeline/_gates.py",
-        "(*first, *plan.decisions())",
+        "(*first, *of_tool)",
         "tuple(first)",
     ),
     Gate(
@@ -325,8 +327,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approved arguments at the execution",
         "pipeline/_execute.py",
-        "    call.require_sealed(arguments)  # a `_call_tool_func` may have edited them\n",
-        "    pass\n",
+        "    if call.execution.seal is not None:  # a `_call_tool_func` may have edited them\n",
+        "    if False:\n",
         ("tests/pipeline/test_approve.py",),
     ),
     Gate(
@@ -345,30 +347,30 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "validation of what is edited around the execution",
-        "pipeline/_live_call.py",
-        "            self.revise(arguments)\n            arguments = self.args.values\n",
-        "            pass\n",
+        "pipeline/_execute.py",
+        "        call.revise(arguments)\n        arguments = call.args.values\n",
+        "        pass\n",
         _OF_EXECUTIONS,
     ),
     Gate(
         "one execution of what is not idempotent",
-        "pipeline/_live_call.py",
+        "pipeline/_execute.py",
         "(execution.entered and once)",
         "False",
         _OF_EXECUTIONS,
     ),
     Gate(
         "no execution of a call that is over",
-        "pipeline/_live_call.py",
-        'if self.state != "executing" or (',
+        "pipeline/_execute.py",
+        'if call.state != "executing" or (',
         "if (",
         _OF_EXECUTIONS,
     ),
     Gate(
         "no execution again of what yielded a value",
-        "pipeline/_live_call.py",
-        "not self.plan.tool.options.idempotent or execution.gave_value",
-        "not self.plan.tool.options.idempotent",
+        "pipeline/_execute.py",
+        "not call.plan.tool.options.idempotent or execution.gave_value",
+        "not call.plan.tool.options.idempotent",
         _OF_EXECUTIONS,
     ),
     Gate(
@@ -413,7 +415,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "two approvers who are one person",
-        "approvals/_ledger.py",
+        "approvals/_several.py",
         "if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):",
         "if False:",
         ("tests/approvals/test_stores.py",),
@@ -640,18 +642,18 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "limit in total",
-        "pipeline/_run.py",
+        "pipeline/_run_state.py",
         "sum(state.calls.values()) >= limits.total",
         "False",
     ),
     Gate(
         "limit of a tool",
-        "pipeline/_run.py",
+        "pipeline/_run_state.py",
         "state.calls.get(tool, 0) >= most",
         "False",
         ("tests/pipeline/test_run.py",),
     ),
-    Gate("retries", "pipeline/_run.py", "return used <= most", "return True"),
+    Gate("retries", "pipeline/_run_state.py", "return used <= most", "return True"),
     # --- the record
     Gate(
         "record",
@@ -702,9 +704,9 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "redaction of what did not fit",
-        "pipeline/_live_call.py",
-        "None if self.plan.spec.has_secrets else lenient(self.received.arguments)",
-        "lenient(self.received.arguments)",
+        "pipeline/_admit.py",
+        "None if call.plan.spec.has_secrets else lenient(call.received.arguments)",
+        "lenient(call.received.arguments)",
     ),
     Gate(
         "redaction of override arguments",
@@ -790,6 +792,8 @@ GATES: tuple[Gate, ...] = (
     *FORMATS_GATES,
     *FRAMEWORKS_GATES,
     *GRANT_GATES,
+    *APPROVER_GATES,
+    *OPENID_GATES,
     *HTTP_GATES,
     *OAUTH_GATES,
     *MCP_CLIENT_GATES,

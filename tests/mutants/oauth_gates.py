@@ -54,7 +54,7 @@ OAUTH_GATES: tuple[Gate, ...] = (
     Gate(
         "kind of a JWT",
         _CHECK,
-        "if (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:",
+        "if (kind.lower() if isinstance(kind, str) else kind) not in self.types:",
         "if False:",
         _TESTS,
     ),
@@ -84,8 +84,8 @@ OAUTH_GATES: tuple[Gate, ...] = (
         "return self._keys",
         _TESTS,
     ),
-    Gate("issuer of the metadata", _METADATA, "if said != issuer:", "if False:", _TESTS),
-    Gate("address of the keys", _METADATA, 'checked_url("jwks_uri", keys)', "pass", _TESTS),
+    Gate("issuer of the metadata", _METADATA, 'if (said := found.get("issuer")) != issuer:', "if False:", _TESTS),
+    Gate("address of the keys", _METADATA, "checked_url(name, address)", "pass", _TESTS),
     Gate("length of an answer", _FETCH, "if len(body) > _BYTES:", "if False:", _TESTS),
     Gate(
         "http to other machines",

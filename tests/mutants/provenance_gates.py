@@ -388,7 +388,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "parts of dates are no numbers",
         "provenance/_kinds.py",
-        "_NUMBERS.findall(without_moments(text))",
+        '_NUMBERS.findall(_GROUPS.sub(" ", without_moments(text)))',
         "_LOOSE.findall(text)",
         _MEMORY,
     ),

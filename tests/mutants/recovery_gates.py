@@ -14,6 +14,7 @@ _BODY = "tools/_body.py"
 _CALL = "pipeline/_live_call.py"
 _RUN = "pipeline/_run.py"
 _LEDGER = "approvals/_ledger.py"
+_RUN_STATE = "pipeline/_run_state.py"
 
 _OF_RECOVERY = ("tests/pipeline/test_recover.py",)
 _OF_DOUBTS = ("tests/pipeline/test_in_doubt.py",)
@@ -275,9 +276,9 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "type of a given result",
-        _PIPELINE,
-        "            _tools.checked_output(plan.tool, plan.name, answer.done.value)\n",
-        "            pass\n",
+        "pipeline/_admit.py",
+        "        tools.checked_output(plan.tool, plan.name, answer.done.value)\n",
+        "        pass\n",
         _OF_RECOVERY,
     ),
     Gate(
@@ -290,7 +291,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of the result that a program is given",
         "code/_runner.py",
-        "            self._pipeline.check_answer(answer.tool, answer)\n",
+        "            self.pipeline.check_answer(answer.tool, answer)\n",
         "            pass\n",
         ("tests/code/test_journal.py",),
     ),
@@ -416,7 +417,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "executions that a run knows of in another process",
-        _RUN,
+        _RUN_STATE,
         '        state.used.update(counted.get("used", ()))\n',
         "",
         _OF_RECOVERY,
@@ -583,7 +584,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "standing grant of a run that fits",
-        _RUN,
+        _RUN_STATE,
         "(grant for grant in self._state.grants if not _approvals.misfit(grant, request))",
         "iter(self._state.grants)",
         _OF_APPROVALS,

@@ -11,11 +11,11 @@ _REPLAY = ("tests/replay",)
 REPLAY_GATES: tuple[Gate, ...] = (
     Gate(
         "no tool is executed in a replay",
-        "pipeline/_rehearsal.py",
-        "        made = await self._pipeline.admit(call, run, hooks=hooks)\n",
-        "        made = await self._pipeline.admit(call, run, hooks=hooks)\n"
-        "        if isinstance(made, LiveCall) and made.plan.execution is not None:\n"
-        "            await made.plan.execution(made.bound, made.ctx)\n",
+        "replay/_rehearsal.py",
+        "            made = await self._pipeline.admit(received, run, hooks=hooks)\n",
+        "            made = await self._pipeline.admit(received, run, hooks=hooks)\n"
+        "            if is_call(made):\n"
+        "                await self._pipeline.execute(made)\n",
         _REPLAY,
     ),
     Gate(
@@ -27,9 +27,9 @@ REPLAY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "hooks are not asked in a replay without them",
-        "pipeline/_rehearsal.py",
-        "            if not self._asks_hooks:\n",
-        "            if False:\n",
+        "replay/_rehearsal.py",
+        "        if self._asks_hooks:\n",
+        "        if True:\n",
         _REPLAY,
     ),
     Gate(

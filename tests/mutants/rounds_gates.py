@@ -58,8 +58,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a call that did not come whole",
-        "pipeline/_compiled_tool.py",
-        "        if call.fault:\n",
+        "pipeline/_live_call.py",
+        "        if received.fault:\n",
         "        if False:\n",
         ("tests/rounds/test_whole_calls.py",),
     ),
@@ -199,7 +199,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "the gates of a call that is admitted at once",
         "pipeline/_admit.py",
-        "    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:\n",
+        "    if not gates.is_empty or call.approval.reasons or call.run.durability.store is not None:\n",
         "    if False:\n",
         ("tests/rounds/test_plan.py", "tests/rounds"),
     ),

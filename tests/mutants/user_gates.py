@@ -181,7 +181,7 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "delivery of a result that a hook or a gate gives",
         "pipeline/_finish.py",
-        "failed = await deliver_result(call.set_result(value))",
+        "failed = await _deliver_result(call.set_result(value))",
         "call.set_result(value)\n    failed = None",
         _OF_DELIVERIES,
     ),

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.npm.programs import command
 
 REVISIONS = ("2025-11-25", "2026-07-28")
+LIMIT = 600  # seconds for all scenarios of a revision, which a test is ended after
 
 _MANUAL_ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 _SUMMARY_ROW = re.compile(r"^([✓✗]) ([\w/-]+): (\d+) passed, (\d+) failed", re.MULTILINE)
@@ -21,7 +22,8 @@ async def not_passed(leg: str, revision: str, results: Path, *arguments: str) ->
         leg: What is tested: `server` or `client`.
         results: A folder for the suite's records.
     """
-    suite = command("@modelcontextprotocol/conformance", leg, *arguments, "--requirements", revision)
+    limit = ("--timeout", str(LIMIT * 1000))  # 30 s, its own limit, are few for scenarios that all run at once
+    suite = command("@modelcontextprotocol/conformance", leg, *arguments, *limit, "--requirements", revision)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *suite, "-o", str(results), stdout=pipe, stderr=asyncio.subprocess.STDOUT

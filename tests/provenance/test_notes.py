@@ -76,7 +76,10 @@ async def test_what_a_reply_notes_is_read_before_its_calls_are_checked(name: str
     assert not control.suspended
 
 
-@pytest.mark.parametrize("format", ["openai", "anthropic", "openai_responses", "gemini", "bedrock", "mistral"])
+@pytest.mark.parametrize(
+    "format",
+    ["openai", "anthropic", "openai_responses", "gemini", "bedrock", "mistral", "cohere", "gemini_interactions"],
+)
 async def test_a_reply_without_notes_makes_nothing_a_strangers(format: Any) -> None:
     run, reply = run_of(), wire_reply(format, [ToolCall("send", {"to": "eve@evil.com"}, "t1")], "I write to Eve")
 

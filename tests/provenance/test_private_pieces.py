@@ -51,6 +51,22 @@ def test_a_value_of_short_words_is_found_as_a_whole(words: list[str]) -> None:
         ("the merger with Northwind", "merger Northwind"),
         ("\u6211\u4eec\u8ba1\u5212\u5728\u4e94\u6708\u6536\u8d2d\u5317\u98ce\u516c\u53f8", "\u6536\u8d2d\u5317\u98ce"),
         ({"Northwind merger": True}, "Northwind merger"),
+        (9844, "9,844.00 in all"),
+        ("Anna Schmidt", "Anna's friend Schmidt"),
+        (4.7, "a rate of 4.7!"),
+        (4.7, "4,70 per cent"),
+        (816.7, "$816.70"),
+        ("born 1984-03-12", "on 12.03.1984"),
+        ("born 1984-03-12", "3/12/84"),
+        ("born 12.03.1984", "1984/03/12"),
+        ("Anna Schmidt", "Schmidt, Anna"),
+        ("Ann Lee", "lee, ann"),
+        ("Anna Maria Schmidt", "Anna M. Schmidt"),
+        ("31186433", "\u0663\u0661\u0661\u0668\u0666\u0664\u0663\u0663"),
+        ("31186433", "<!-- -->".join("31186433")),
+        ("the merger with Northwind", "merger\\nwith\\nNorthwind"),
+        ("the merger with Northwind", "".join(f"\\u{ord(char):04x}" for char in "merger Northwind")),
+        ("the merger with Northwind", "mer<!-- a -->ger with North<b>wind</b>"),
     ],
 )
 def test_a_piece_is_found(value: Any, text: str) -> None:
@@ -79,6 +95,15 @@ def test_words_that_are_parted_elsewhere_are_found(words: list[str], size: int) 
 )
 def test_a_piece_is_found_in_keys_and_across_values(arguments: dict[str, Any]) -> None:
     assert "private" in asked(memory("the merger with Northwind closes"), **arguments)
+
+
+@pytest.mark.parametrize(
+    "text", ["4.8", "version 4.17", "see C:\\\\new and/not", "at 4, 7 of them", "Anna", "on 13.03.1985"]
+)
+def test_what_is_no_piece_is_not_found(text: str) -> None:
+    record = {"rate": 4.7, "name": "Anna Schmidt", "born": "1984-03-12"}
+
+    assert asked(memory(record), text=text) == []
 
 
 def test_a_private_value_is_found_after_the_run_has_lost_something() -> None:

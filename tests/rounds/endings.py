@@ -28,6 +28,8 @@ _PLACES = {
     "anthropic": ("content", 0, "input"),
     "bedrock": ("output", "message", "content", 0, "toolUse", "input"),
     "ollama": ("message", "tool_calls", 0, "function", "arguments"),
+    "gemini_interactions": ("steps", 0, "arguments"),
+    "cohere": ("message", "tool_calls", 0, "function", "arguments"),
     "gemini": ("candidates", 0, "content", "parts", 0, "functionCall", "args"),
 }
 
@@ -55,7 +57,7 @@ def reply(format: str, mode: str, name: str, arguments: Any, stop: str | None = 
     """
     if format == "pydantic_ai":
         return _messages(mode, name, arguments, "tool_call" if stop == "" else stop)
-    text = json.dumps(arguments) if format == "bedrock" else ""  # which streams text alone
+    text = json.dumps(arguments) if format in ("bedrock", "gemini_interactions") else ""  # which stream text alone
     call = ToolCall(name, arguments if isinstance(arguments, str) else text, ID)
     if mode == "whole":
         made = wire_reply(format, [call])  # type: ignore[arg-type]
@@ -97,6 +99,8 @@ def stopped(format: str, made: Any, stop: str | None) -> Any:
         for key in _KEYS:
             if part.get(key):
                 part[key] = stop
+        if part.get("object") == "interaction" and part["status"] in ("completed", "requires_action"):
+            part["status"] = stop
         if part.get("object") == "response" and part["status"] == "completed":
             part["status"] = stop
     return made

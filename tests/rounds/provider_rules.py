@@ -74,7 +74,7 @@ def _refuse(word: str) -> Any:
     raise ValueError(word)
 
 
-# --- OpenAI Chat Completions, Mistral
+# --- OpenAI Chat Completions, Mistral, Cohere
 
 
 def _chat(transcript: Sequence[Item]) -> Iterator[str]:
@@ -127,6 +127,16 @@ def _mistral(transcript: Sequence[Item]) -> Iterator[str]:
         before = transcript[at - 1]["role"] if at else "nothing"
         if message["role"] not in _MAY_FOLLOW[before]:
             yield f"{at}: order: unexpected role {message['role']} after {before}"
+
+
+def _cohere(transcript: Sequence[Item]) -> Iterator[str]:
+    yield from _chat(transcript)
+    for at, message in enumerate(transcript):
+        parts = message["content"] if isinstance(message.get("content"), list) else ()
+        if any(not part.get(part["type"]) for part in parts):
+            yield f"{at}: form: a part with nothing in it"
+        if not isinstance(message.get("tool_plan", ""), str):
+            yield f"{at}: form: the plan is no text"
 
 
 _MAY_FOLLOW = {
@@ -405,6 +415,40 @@ def _ollama(transcript: Sequence[Item]) -> Iterator[str]:
             yield from _named(at, call["name"], r"[a-zA-Z0-9_-]{1,64}")
 
 
+# --- Google's Interactions
+
+
+def _interactions(transcript: Sequence[Item]) -> Iterator[str]:
+    waiting: set[str] = set()
+    seen: set[str] = set()
+    for at, step in enumerate(transcript):
+        match step.get("type"):
+            case "function_call":
+                id = step["id"]
+                if not id or id in seen:
+                    yield f"{at}: the id {id!r} is not the call's own"
+                if not isinstance(step["arguments"], dict):
+                    yield f"{at}: form: the arguments are no object"
+                yield from _named(at, step["name"], r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+                waiting.add(id)
+                seen.add(id)
+            case "function_result":
+                if step["call_id"] not in waiting:
+                    yield f"{at}: a result answers no call: {step['call_id']!r}"
+                if not isinstance(step["result"], str | list):
+                    yield f"{at}: form: a result that is neither a text nor parts"
+                waiting.discard(step["call_id"])
+            case "user_input" | "model_output":
+                if not step["content"] or any("text" in part and not part["text"] for part in step["content"]):
+                    yield f"{at}: form: no content"
+            case "thought":
+                pass
+            case other:
+                yield f"{at}: form: no step is called {other}"
+    if waiting:
+        yield f"the end: no results for {sorted(waiting)}"
+
+
 # --- what they share
 
 
@@ -421,7 +465,7 @@ def _ids(value: object) -> Iterator[str]:
     elif isinstance(value, dict):
         if "call_id" in value and "arguments" in value:
             yield value["call_id"]
-        elif value.get("type") in ("function", "tool_use"):
+        elif value.get("type") == "function_call" or value.get("type") in ("function", "tool_use"):
             yield value["id"]
         elif "functionCall" in value:
             yield value["functionCall"].get("id") or "none"
@@ -441,6 +485,8 @@ _RULES: dict[str, Callable[[Sequence[Item]], Iterator[str]]] = {
     "mistral": _mistral,
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
+    "gemini_interactions": _interactions,
 }
 _SHAPES = {
     "openai": r"[a-zA-Z0-9_-]{1,40}",
@@ -450,4 +496,6 @@ _SHAPES = {
     "mistral": r"[a-zA-Z0-9]{9}",
     "bedrock": r"[a-zA-Z0-9_.:-]{1,64}",
     "ollama": r".+",
+    "cohere": r".+",
+    "gemini_interactions": r".+",
 }

@@ -24,7 +24,7 @@ JUNK: tuple[Any, ...] = (None, "", "x", 0, 7, True, 1.5, [], ["x"], [None], {}, 
 WRONG: tuple[Any, ...] = (7, True, ["x"], {"x": 1})  # in the place of a text
 UNKNOWN: tuple[Any, ...] = ({"type": "new_thing", "x": 1}, {"x": 1}, {"newThing": {"x": 1}}, "x", None, 7)
 ARGUMENTS = ('{"path": "/srv/a"}', '{"path": "/srv/b", "dry": true}', '{"dry": true}', "{}", '{"path": "', "[1]", "")
-HELD: tuple[WireFormat, ...] = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama")
+HELD: tuple[WireFormat, ...] = tuple(PROVIDERS)
 _HOLDERS = frozenset({"arguments", "input", "args", "partial_json"})
 
 ran: list[dict[str, Any]] = []

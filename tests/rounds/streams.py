@@ -72,6 +72,14 @@ def _think_in_ollama(made: Item) -> None:
     made["message"]["thinking"] = THOUGHT
 
 
+def _think_in_cohere(made: Item) -> None:
+    made["message"]["content"] = [{"type": "thinking", "thinking": THOUGHT}, *made["message"].get("content", ())]
+
+
+def _think_in_steps(made: Item) -> None:
+    made["steps"].insert(0, {"type": "thought", "signature": "c2lnbmVk"})
+
+
 _PLACES = {
     "openai": _think_in_chat,
     "openai_responses": _think_in_response,
@@ -80,6 +88,8 @@ _PLACES = {
     "mistral": _think_in_mistral,
     "bedrock": _think_in_converse,
     "ollama": _think_in_ollama,
+    "cohere": _think_in_cohere,
+    "gemini_interactions": _think_in_steps,
 }
 
 # --- chunks
@@ -205,6 +215,47 @@ def _ollama(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
     yield {**made, "message": {"role": "assistant", "content": ""}}
 
 
+def _cohere(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    message = made["message"]
+    yield {"type": "message-start", "id": "r", "delta": {"message": {"role": "assistant", "content": list[Any]()}}}
+    for index, part in enumerate(message.get("content", ())):
+        key, at = part["type"], {"index": index}
+        yield {"type": "content-start", **at, "delta": {"message": {"content": {"type": key, key: ""}}}}
+        for piece in _cut(part[key], size):
+            yield {"type": "content-delta", **at, "delta": {"message": {"content": {key: piece}}}}
+        yield {"type": "content-end", **at}
+    for piece in _cut(message.get("tool_plan", ""), size):
+        yield {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": piece}}}
+    for index, call in enumerate(message.get("tool_calls", ())):
+        at, begun = {"index": index}, {**call, "function": {**call["function"], "arguments": ""}}
+        yield {"type": "tool-call-start", **at, "delta": {"message": {"tool_calls": begun}}}
+        for piece in _cut(call["function"]["arguments"], size):
+            more = {"tool_calls": {"function": {"arguments": piece}}}
+            yield {"type": "tool-call-delta", **at, "delta": {"message": more}}
+        yield {"type": "tool-call-end", **at}
+    yield {"type": "message-end", "delta": {"finish_reason": made["finish_reason"], "usage": made["usage"]}}
+
+
+def _interaction(made: Item, calls: Sequence[ToolCall], size: int) -> Iterator[Item]:
+    about = {key: value for key, value in made.items() if key != "steps"}
+    yield {"event_type": "interaction.created", "interaction": {**about, "status": "in_progress"}}
+    texts = iter([call.arguments if isinstance(call.arguments, str) else "" for call in calls])
+    for index, step in enumerate(made["steps"]):
+        at, begun, deltas = {"index": index}, {"type": step["type"]}, list[Item]()
+        match step["type"]:
+            case "function_call":
+                begun = {**step, "arguments": Item()}
+                deltas = [{"type": "arguments_delta", "arguments": part} for part in _cut(next(texts), size)]
+            case "thought":
+                deltas = [{"type": "thought_signature", "signature": step["signature"]}]
+            case _:
+                deltas = [{"type": "text", "text": part} for part in _cut(step["content"][0]["text"], size)]
+        yield {"event_type": "step.start", "step": begun, **at}
+        yield from ({"event_type": "step.delta", "delta": delta, **at} for delta in deltas)
+        yield {"event_type": "step.stop", **at}
+    yield {"event_type": "interaction.completed", "interaction": about}
+
+
 _PIECES = {
     "openai": _chat,
     "openai_responses": _response,
@@ -213,6 +264,8 @@ _PIECES = {
     "mistral": _mistral,
     "bedrock": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
+    "gemini_interactions": _interaction,
 }
 
 

@@ -15,7 +15,12 @@ from toolcrib.rounds import Transcript, decode
 from toolcrib.testing import wire_reply
 from toolcrib.tools import ez_tool
 
-JOINED: tuple[WireFormat, ...] = ("anthropic", "gemini", "openai_responses")  # two turns with calls, then both results
+JOINED: tuple[WireFormat, ...] = (
+    "anthropic",
+    "gemini",
+    "openai_responses",
+    "gemini_interactions",
+)  # two turns with calls, then both results
 APART: tuple[WireFormat, ...] = tuple(name for name in NAMES if name not in JOINED)
 
 

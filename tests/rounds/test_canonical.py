@@ -113,6 +113,14 @@ async def test_two_halves_of_a_character_in_two_pieces_are_one(format: WireForma
         "bedrock": [
             {"contentBlockDelta": {"delta": {"text": half}, "contentBlockIndex": 0}} for half in ("a\ud83d", "\ude00")
         ],
+        "cohere": [
+            {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": half}}}}
+            for half in ("a\ud83d", "\ude00")
+        ],
+        "gemini_interactions": [
+            {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": half}}
+            for half in ("a\ud83d", "\ude00")
+        ],
         "ollama": [{"message": {"content": half}, "done": half != "a\ud83d"} for half in ("a\ud83d", "\ude00")],
     }[format]
 

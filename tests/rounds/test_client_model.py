@@ -9,28 +9,55 @@ from contextlib import contextmanager
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, NotRequired
 
 import anthropic
+import cohere
 import openai
 import pytest
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from google import genai
+from google.genai import interactions
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import BaseModel, TypeAdapter
+from typing_extensions import TypedDict
 
+from tests.formats.replies import Asked, pieces
 from toolcrib import Pipeline, Session, Toolset, decode, ez_tool
 from toolcrib.calls import ToolCall
 from toolcrib.errors import MissingExtraError
 from toolcrib.formats import PROVIDERS, WireFormat
-from toolcrib.rounds import ClientModel, Finished, Usage, client_model
+from toolcrib.rounds import ClientModel, Finished, NeedsTools, Usage, client_model
 from toolcrib.testing import ScriptedModel, wire_reply
 from toolcrib.toolsets import ToolRequirement
+
+
+class CohereRequest(TypedDict):
+    """What Cohere's client sends to its server."""
+
+    model: str
+    stream: bool
+    messages: list[cohere.ChatMessageV2]
+    tools: NotRequired[list[cohere.ToolV2]]
+
+
+class InteractionRequest(TypedDict):
+    """What Google's client sends to its server."""
+
+    model: str
+    input: list[interactions.Step]
+    store: bool
+    system_instruction: NotRequired[str]
+    tools: NotRequired[list[interactions.Tool]]
+
 
 PARAMETERS: dict[WireFormat, Any] = {
     "openai": CompletionCreateParamsNonStreaming,
     "openai_responses": ResponseCreateParamsNonStreaming,
     "anthropic": MessageCreateParamsNonStreaming,
+    "cohere": CohereRequest,
+    "gemini_interactions": InteractionRequest,
 }
 USAGE: dict[WireFormat, Any] = {
     "openai": {
@@ -53,11 +80,23 @@ USAGE: dict[WireFormat, Any] = {
         "output_tokens": 10,
         "output_tokens_details": {"thinking_tokens": 4},
     },
+    "cohere": {
+        "billed_units": {"input_tokens": 1000, "output_tokens": 10},
+        "tokens": {"input_tokens": 1000, "output_tokens": 10, "reasoning_tokens": 4},
+    },
+    "gemini_interactions": {
+        "total_input_tokens": 900,
+        "total_tool_use_tokens": 100,
+        "total_output_tokens": 6,
+        "total_thought_tokens": 4,
+    },
 }
 MODELS: dict[WireFormat, str] = {
     "openai": "gpt-4o",
     "openai_responses": "gpt-4o",
     "anthropic": "claude-3-5-haiku-20241022",
+    "cohere": "command-r-08-2024",
+    "gemini_interactions": "gemini-2.5-flash",
 }
 each_format = pytest.mark.parametrize("format", [*PARAMETERS])
 each_kind = pytest.mark.parametrize("is_async", [True, False])
@@ -108,11 +147,21 @@ def provider(*replies: object) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         server.server_close()
 
 
+OPENED: list[genai.Client] = []  # which close their `aio` with themselves
+
+
 def client(format: WireFormat, url: str, *, is_async: bool) -> Any:
     """Return the provider's own client for a server."""
     if format == "anthropic":
         made = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
         return made(api_key="k", base_url=url, max_retries=0)
+    if format == "cohere":
+        kind = cohere.AsyncClientV2 if is_async else cohere.ClientV2
+        return kind(api_key="k", base_url=url)
+    if format == "gemini_interactions":
+        both = genai.Client(api_key="k", http_options={"base_url": url})
+        OPENED.append(both)
+        return both.aio if is_async else both
     opened = openai.AsyncOpenAI if is_async else openai.OpenAI
     return opened(api_key="k", base_url=url, max_retries=0)
 
@@ -191,7 +240,7 @@ async def test_an_answer_of_a_type_is_held_to_its_schema(format: WireFormat) -> 
 
     for request in asked:
         TypeAdapter(PARAMETERS[format]).validate_python(request)
-        assert '"people"' in json.dumps(request)
+        assert "people" in json.dumps(request)
     assert isinstance(made, Finished)
     assert isinstance(listed, Finished)
     assert isinstance(bare, Finished)
@@ -224,6 +273,8 @@ PROVIDER_TOOLS: dict[WireFormat, dict[str, Any]] = {
     "openai": {"type": "custom", "custom": {"name": "sql"}},
     "openai_responses": {"type": "web_search"},
     "anthropic": {"type": "web_search_20250305", "name": "web_search"},
+    "cohere": {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}},
+    "gemini_interactions": {"type": "google_search"},
 }
 
 
@@ -303,7 +354,7 @@ async def test_a_setting_that_would_replace_what_a_session_makes_is_an_error_tha
     format: WireFormat, name: str
 ) -> None:
     opened = client(format, "http://127.0.0.1:9", is_async=True)
-    require = ToolRequirement.optional(parallel=False)
+    require = ToolRequirement.optional(parallel=format == "gemini_interactions")  # which cannot be held to one call
     options: Any = {"system": "Be brief.", "tools": [weather], "require": require, "output": City}
 
     async def ask() -> object:
@@ -350,6 +401,34 @@ async def test_an_answer_comes_in_pieces_with_its_usage() -> None:
     assert (asked[0]["temperature"], asked[0]["stream_options"]) == (0, {"include_usage": True})
 
 
+async def test_cohere_has_another_method_for_an_answer_in_pieces() -> None:
+    said: list[str] = []
+    chunks = pieces("cohere", "Hello", [])
+    stream = "".join(f"event: {chunk['type']}\ndata: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    with provider(stream) as (url, asked):
+        model = client_model(client("cohere", url, is_async=True), "m", stream=True, strict_tools=True)
+        done = await Session(model).say("Hi.").step(on_text=said.append)
+
+    assert isinstance(done, Finished)
+    assert (done.result, "".join(said), done.usage.input_tokens) == ("Hello", "Hello", 1)
+    assert (asked[0]["stream"], asked[0]["strict_tools"]) == (True, True)
+
+
+async def test_a_choice_stands_beside_the_settings_of_an_interaction_which_comes_in_pieces() -> None:
+    chunks = pieces("gemini_interactions", "", [Asked("call_abcdefgh1", "weather")])
+    stream = "".join(f"event: {chunk['event_type']}\ndata: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    with provider(stream) as (url, asked):
+        opened = client("gemini_interactions", url, is_async=True)
+        model = client_model(opened, "m", stream=True, store=True, generation_config={"seed": 1})
+        session = Session(model, tools=[weather], require=ToolRequirement.specific("weather"))
+        step = await session.say("Go.").step()
+
+    assert isinstance(step, NeedsTools)
+    assert [(one.name, one.input.city) for one in step.round.tool_calls] == [("weather", "Oslo")]
+    chosen = {"allowed_tools": {"mode": "any", "tools": ["weather"]}}
+    assert (asked[0]["generation_config"], asked[0]["store"]) == ({"seed": 1, "tool_choice": chosen}, True)
+
+
 @each_kind
 def test_plain_code_runs_a_session(is_async: bool) -> None:
     call = ToolCall("weather", {"city": "Oslo"}, "call_abcdefgh1")
@@ -366,12 +445,17 @@ def test_plain_code_runs_a_session(is_async: bool) -> None:
 def test_the_provider_and_the_model_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("CO_API_KEY", "k")
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    names = ("openai:gpt-5", "anthropic:claude-opus-5", "cohere:command-a-plus", "google:gemini-3")
 
-    named = [Session(name).model for name in ("openai:gpt-5", "anthropic:claude-opus-5")]
+    named = [Session(name).model for name in names]
 
     assert [(model.model, model.format) for model in named if isinstance(model, ClientModel)] == [
         ("gpt-5", "openai"),
         ("claude-opus-5", "anthropic"),
+        ("command-a-plus", "cohere"),
+        ("gemini-3", "gemini_interactions"),
     ]
     assert Session("openai:gpt-5", format="openai_responses").format == "openai_responses"
 
@@ -385,7 +469,7 @@ class Own(openai.AsyncOpenAI):
     [
         (lambda: Session(42), TypeError, "a int is no model: give a client"),
         (lambda: Session("gpt-5"), ValueError, "'openai:...'"),
-        (lambda: Session("google:gemini-3"), ValueError, "chat_model('google:gemini-3')"),
+        (lambda: Session("groq:llama-4"), ValueError, "chat_model('groq:llama-4')"),
         (lambda: Session("openai:gpt-5", model_name="gpt-5"), ValueError, "is no name of a model"),
         (lambda: Session(Own(api_key="k")), ValueError, "model_name="),
         (lambda: Session(Own(api_key="k"), model_name="m", format="anthropic"), ValueError, "no format 'anthropic'"),

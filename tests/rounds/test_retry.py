@@ -7,6 +7,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from cohere.core.api_error import ApiError
 
 from tests.rounds.endings import stopped
 from tests.rounds.replies import FORMATS, adding
@@ -105,6 +106,15 @@ async def test_what_fails_to_the_end_is_raised_or_returned_as_it_is() -> None:
         await session.run()
 
     assert pauses == [1, 1.5]
+
+
+async def test_an_exception_of_cohere_has_the_headers_itself() -> None:
+    waited: list[float] = []
+    busy = ApiError(status_code=429, headers={"retry-after": "7"})
+
+    await Session(ScriptedModel(busy, "Hello."), retry=waiting(waited)).say("Hi.").run()
+
+    assert waited == [7]
 
 
 @pytest.mark.parametrize(("wanted", "pauses"), [("7", [7]), ("0.5", [1]), ("soon", [1]), ("100", None)])

@@ -387,6 +387,8 @@ STRANGE: dict[str, Any] = {
     "gemini": {"candidates": [{"finishReason": "STOP", "content": {"parts": [{"a_new_call": {"x": 1}}]}}]},
     "mistral": {"choices": [{"finish_reason": "stop", "message": {"content": [{"type": "a_new_call"}]}}]},
     "bedrock": {"output": {"message": {"content": [{"a_new_call": {"x": 1}}]}}, "stopReason": "end_turn"},
+    "cohere": {"finish_reason": "COMPLETE", "message": {"content": [{"type": "a_new_call"}]}},
+    "gemini_interactions": {"object": "interaction", "status": "requires_action", "steps": [{"type": "a_new_call"}]},
 }
 
 
@@ -463,6 +465,20 @@ ENDED: list[tuple[Any, dict[str, Any], str]] = [
     ("bedrock", [{"throttlingException": {"message": "busy"}}], "error"),
     ("bedrock", [{"contentBlockDelta": {"delta": {"text": "Once"}, "contentBlockIndex": 0}}], "cut"),
     ("ollama", {"message": {"content": "Once"}, "done": True, "done_reason": "length"}, "length"),
+    ("cohere", {"message": {"content": [{"type": "text", "text": "Once"}]}, "finish_reason": "MAX_TOKENS"}, "length"),
+    ("gemini_interactions", {"status": "incomplete", "steps": []}, "length"),
+    (
+        "gemini_interactions",
+        {"status": "completed", "steps": [{"type": "model_output", "error": {"code": 9}}]},
+        "error",
+    ),
+    ("gemini_interactions", {"status": "completed", "steps": [{"type": "user_input", "content": []}]}, "malformed"),
+    ("gemini_interactions", [{"event_type": "step.start", "index": 0, "step": {"type": "thought"}}], "cut"),
+    ("gemini_interactions", [{"event_type": "interaction.status_update", "status": "failed"}], "error"),
+    ("gemini_interactions", [{"event_type": "error", "error": {"code": "busy", "message": "Busy."}}], "error"),
+    ("cohere", {"message": "busy", "error_type": "OVERLOADED"}, "error"),
+    ("cohere", [{"type": "content-delta", "delta": {"message": {"content": {"text": "Once"}}}}], "cut"),
+    ("cohere", [{"type": "message-end", "delta": {"error": "busy", "finish_reason": "ERROR"}}], "error"),
     ("ollama", [{"message": {"content": "Once"}, "done": False}], "cut"),
     ("ollama", [{"message": {"content": "Once"}, "done": False}, {"error": "out of memory"}], "error"),
     ("gemini", {"candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL"}]}, "malformed"),

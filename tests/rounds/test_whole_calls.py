@@ -109,8 +109,8 @@ async def test_a_call_that_never_ended_does_not_run_in_a_reply_that_did(format: 
 @each_format
 @pytest.mark.parametrize("arguments", ["", "null", '["/srv/x"]', "5", '"/srv/x"', "/srv/x", '{"pattern": "a', "{}}"])
 async def test_text_that_is_not_one_object_is_refused(format: str, mode: str, arguments: str) -> None:
-    if mode == "streamed" and arguments == "" and format == "anthropic":
-        return  # so a call without arguments is streamed: the object is in the block
+    if mode == "streamed" and arguments == "" and format in ("anthropic", "gemini_interactions"):
+        return  # so a call without arguments is streamed: the object is in the block or step
     ran: list[str] = []
 
     round = decode([purging(ran)], reply(format, mode, "purge", arguments), format=RULES[format])

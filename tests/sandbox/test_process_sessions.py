@@ -253,9 +253,11 @@ add = 5
         session.close()
 
     assert again.value is True
-    assert "only plain values are there as they were before this program (rows, texts, same, far)" in str(lost.error)
+    assert "only plain values are there as they were before this program (rows, texts, same, pair, far)" in str(
+        lost.error
+    )
     assert ". Of what the programs" in str(lost.error)
-    assert there.value == [[1, {"a": 2.5, "b": None}, 3], "é", ["add", "far", "rows", "same", "texts"], 2]
+    assert there.value == [[1, {"a": 2.5, "b": None}, 3], "é", ["add", "far", "pair", "rows", "same", "texts"], 2]
 
 
 async def test_a_program_has_so_many_threads_at_a_time(process_sandbox: ProcessSandbox) -> None:

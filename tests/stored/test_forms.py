@@ -30,15 +30,25 @@ from toolcrib.calls import (
     Failed,
     Grant,
     GrantUse,
+    Identity,
     KeptResult,
     Media,
     Rejected,
+    RequiredApprovers,
     StoredFields,
     Suspended,
     ToolCall,
     outcome_from_dict,
 )
-from toolcrib.code import ExecutionResult, FileJournal, PausedProgram, Toolkit, paused_program_in
+from toolcrib.code import (
+    ExecutionResult,
+    FileJournal,
+    PausedProgram,
+    ProgramSessionState,
+    SavedProgram,
+    Toolkit,
+    paused_program_in,
+)
 from toolcrib.code._claim import _kept, _result_of  # pyright: ignore[reportPrivateUsage] -- the stored form of a claim
 from toolcrib.code._journal import JournalEntry
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Settings, Token
@@ -109,6 +119,16 @@ LIMITED = REQUEST.grant(
     total=("cents", Decimal(9)),
 )
 """Written in the second version of a grant, and others in the first."""
+SAVED = SavedProgram(
+    "trip", "# inputs: city\nfind(city)", "Plan a trip.", {"properties": {"city": {}}}, {"find": "d1"}, "ann", AT
+)
+_ANN = Identity("ann", "console", ("finance",), AT)
+IDENTIFIED = replace(LIMITED, identity=_ANN, identities=(Identity("bob"),))
+RULED = replace(
+    REQUEST,
+    approved_as=(Identity("bob"),),
+    required=(RequiredApprovers("pay", {"finance": 2}, {"finance": [["ann", "bob"]]}, ("finance",), ("eve",)),),
+)
 _ENDPOINTS = Endpoints("https://i.example", "https://i.example/a", "https://i.example/t", scopes=("read",))
 _CLIENT = OAuthClient("client", "secret")
 
@@ -222,7 +242,7 @@ def counted() -> dict[str, Any]:
 
 FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "Agent": (lambda data: Agent.from_dict(data, tools=[pay, find], register=False), lambda: agent().to_dict()),
-    "ApprovalRequest": (ApprovalRequest.from_dict, REQUEST.to_dict),
+    "ApprovalRequest": (ApprovalRequest.from_dict, RULED.to_dict),
     "Call": (read_call, lambda: suspended().to_dict()["call"]),
     "Completed": (
         outcome_from_dict,
@@ -237,7 +257,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         outcome_from_dict,
         Failed("pay", "call_1", "tool_error", "no", "E", (FieldProblem("a", "b"),), reference="ref").to_dict,
     ),
-    "Grant": (Grant.from_dict, LIMITED.to_dict),
+    "Grant": (Grant.from_dict, IDENTIFIED.to_dict),
     "GrantUse": (GrantUse.from_dict, GrantUse(2, Decimal(7)).to_dict),
     "JournalEntry": (JournalEntry.from_dict, lambda: journal_entry().to_dict()),
     "Media": (Media.from_dict, Media("image/png", b"x", "https://a.example", "n", "t", "d").to_dict),
@@ -246,8 +266,13 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         _result_of,
         lambda: _kept(Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 5}))).execute("...")),
     ),
+    "ProgramSessionState": (
+        ProgramSessionState.from_dict,
+        ProgramSessionState({"a": {"$tuple": [1]}}, {"f": "function"}, {"id": "run_1"}).to_dict,
+    ),
     "Rejected": (outcome_from_dict, Rejected("pay", "call_1", "no").to_dict),
     "Run": (lambda data: Run().restore(data), counted),
+    "SavedProgram": (SavedProgram.from_dict, SAVED.to_dict),
     "Session": (read_session, session_json),
     "Settings": (Settings.from_dict, Settings("https://r.example", ("read",), _CLIENT, endpoints=_ENDPOINTS).to_dict),
     "Suspended": (
@@ -364,8 +389,13 @@ def _golden_fields(form: str) -> set[str]:
     return {field for name, version in golden_files() if name == form for field in golden(name, version)}
 
 
-def test_a_grant_without_limits_is_written_in_its_first_version() -> None:
-    assert shape(json.loads(json.dumps(GRANT.to_dict()))) == shape(golden("Grant", 1))
+@pytest.mark.parametrize(
+    ("value", "version"), [(GRANT, 1), (LIMITED, 2), (REQUEST, 1)], ids=["grant", "limited grant", "request"]
+)
+def test_a_form_without_the_fields_of_a_later_version_is_written_in_the_first_that_has_its_own(
+    value: Grant | ApprovalRequest, version: int
+) -> None:
+    assert shape(json.loads(json.dumps(value.to_dict()))) == shape(golden(type(value).__name__, version))
 
 
 @pytest.mark.parametrize("value", [REQUEST, GRANT], ids=lambda value: type(value).__name__)
@@ -398,10 +428,10 @@ async def test_a_request_in_a_newer_form_is_not_listed_and_is_named_when_it_is_a
     await store.put(ApprovalRequest("ask_2", "call_2", "find", {}, "d"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(FORM_VERSIONS, "ApprovalRequest", 2)
-        await store.put(ApprovalRequest("ask_1", "call_1", "pay", {}, "d"))
+        patch.setitem(FORM_VERSIONS, "ApprovalRequest", 3)
+        await store.put(replace(RULED, id="ask_1"))
     listed = [entry.request.id for entry in await store.list()]
 
     assert listed == ["ask_2"]
-    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 2"):
+    with pytest.raises(NewerForm, match="the stored ApprovalRequest is of version 3"):
         await store.show("ask_1")

@@ -12,23 +12,25 @@ from toolcrib.calls import Completed, Failed, ToolCall
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.tools import current_deadline, ez_tool
 from toolcrib.tools._threads import ThreadCall
-from toolcrib.toolsets import Toolset
 
 
 async def test_a_timed_out_thread_keeps_its_lock_until_it_ends() -> None:
     inside: list[str] = []
-    go_on = threading.Event()
+    go_on, loop = threading.Event(), asyncio.get_running_loop()
 
-    @ez_tool(lock=True)
+    @ez_tool(lock=True, timeout=600)
     def write(name: str) -> list[str]:
         inside.append(name)
         if name == "first":
+            deadline = current_deadline()
+            assert deadline is not None
+            loop.call_soon_threadsafe(deadline.expire)
             go_on.wait(60)
         inside.append(f"{name} ends")
         return list(inside)
 
     pipeline, scope = Pipeline([write]), Run()
-    first = await Pipeline(Toolset([write], timeout=0.25)).run(ToolCall("write", {"name": "first"}), scope)
+    first = await pipeline.run(ToolCall("write", {"name": "first"}), scope)
     second = asyncio.create_task(pipeline.run(ToolCall("write", {"name": "second"}), scope))
     await asyncio.sleep(0.05)
     waiting = list(inside)

@@ -341,6 +341,7 @@ async def test_a_turn_that_takes_too_long_is_stopped() -> None:
     assert (turn.stop_reason, turn.end_time is not None) == (StopReason.TIMEOUT, True)
 
 
+@in_virtual_time
 async def test_the_timeout_covers_a_whole_stream() -> None:
     @tool()
     async def drip() -> AsyncIterator[int]:

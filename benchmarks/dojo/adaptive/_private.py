@@ -158,6 +158,10 @@ _PIECES: Final[Sequence[Callable[[str, int], str]]] = (
     lambda text, n: " ".join(_parted("".join(text.split()), n + 1)),
     lambda text, n: text.replace(" ", "</b><b>"),
     lambda text, n: f"{n}. {text.replace(' ', chr(10) + '- ')}",
+    lambda text, n: text.replace(" ", "\\n"),
+    lambda text, n: "".join(f"\\u{ord(char):04x}" for char in text),
+    lambda text, n: "".join(chr(0x660 + int(char)) if char in "0123456789" else char for char in text),
+    lambda text, n: f"about {text}!",
 )
 _CHANGES: Final[Sequence[Callable[[str], str]]] = (
     lambda text: text[::-1],

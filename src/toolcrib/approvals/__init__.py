@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         stored_approver,
     )
     from toolcrib.approvals._postgres import PostgresApprovalStore
+    from toolcrib.approvals._required import approvers_lacking, approvers_problem, can_be_met, identities_in
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
         CLAIM_JOURNAL_TABLES,
@@ -72,6 +73,7 @@ else:
             "._policy": (
                 "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
             ),
+            "._required": "approvers_lacking approvers_problem can_be_met identities_in",
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
@@ -129,10 +131,14 @@ __all__ = [
     "answer_of",
     "answered_fields",
     "approve_all",
+    "approvers_lacking",
+    "approvers_problem",
+    "can_be_met",
     "deny_all",
     "digest",
     "field_choices",
     "field_value",
+    "identities_in",
     "is_answer_to",
     "meant_by",
     "misfit",

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from toolcrib.approvals._people import people_of
+from toolcrib.approvals._required import approvers_problem
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
 
@@ -45,6 +46,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return "it says what the call came to, and the call is not in doubt: it was not executed"
     if grant.done is None and len(people_of(grant.approver, *grant.also)) < request.approvers:
         return f"it needs {request.approvers} approvers, each of whom approves it as it is"
+    if request.required and (why := approvers_problem(grant, request, at or now())):
+        return why
     if grant.scope == "once" and grant.call_id != request.call_id:
         return f"it was given for the call {grant.call_id}, and this is the call {request.call_id}"
     is_bound = grant.scope in ("once", "arguments")

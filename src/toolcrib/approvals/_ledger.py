@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, Protocol
 from toolcrib._processes import this_process
 from toolcrib.approvals._executions import Execution, ExecutionState
 from toolcrib.approvals._fit import expiry_problem, misfit
-from toolcrib.approvals._people import people_of
+from toolcrib.approvals._required import identities_in
 from toolcrib.approvals._saved_sessions import SavedSession
+from toolcrib.approvals._several import lacks_approvers, with_others
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
 from toolcrib.errors import ApprovalError
 
@@ -172,11 +173,20 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
     known = ledger.entry(request.id)
     if known is None:
         _close_outdated(ledger, request, f"the tool has changed; the request {request.id} asks about this call now")
-    if known is None or (known.answer is not None and known.state == "pending"):
+    if known is None or (known.answer is not None and known.state == "pending") or _is_overruled(known, request):
         ledger.write(ApprovalEntry(request))
-    elif known.state == "pending" and _says_nothing(known.request):
-        said = replace(known.request, reason=request.reason, metadata=request.metadata)
-        ledger.write(replace(known, request=said))
+    elif known.state == "pending":
+        said = {"reason": request.reason, "metadata": request.metadata} if _says_nothing(known.request) else {}
+        rules: dict[str, Any] = {"required": request.required, "approvers": request.approvers}
+        if (now_asked := replace(known.request, **said, **rules)) != known.request:
+            ledger.write(replace(known, request=now_asked))
+
+
+def _is_overruled(known: ApprovalEntry, request: ApprovalRequest) -> bool:
+    """Return whether a grant is kept, and those who gave it may not approve the request any more."""
+    if known.state != "answered" or not isinstance(known.answer, Grant):
+        return False
+    return bool(request.required) and bool(misfit(known.answer, request))
 
 
 def _says_nothing(request: ApprovalRequest) -> bool:
@@ -215,33 +225,16 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
     if entry.state != "pending":
         raise _answered(entry)
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:
-        answer = _with_others(answer, entry.request)
-        if len(people_of(answer.approver, *answer.also)) < entry.request.approvers:
-            so_far = (*answer.also, answer.approver)
-            ledger.write(ApprovalEntry(replace(entry.request, approved_by=so_far)))
+        answer = with_others(answer, entry.request)
+        if lacks_approvers(answer, entry.request):
+            so_far, identities = (*answer.also, answer.approver), identities_in(answer)
+            ledger.write(ApprovalEntry(replace(entry.request, approved_by=so_far, approved_as=identities)))
             return
     if isinstance(answer, Grant) and (why := misfit(answer, entry.request)):
         raise ApprovalError(answer.tool, why)
     ledger.write(replace(entry, answer=answer))
     if isinstance(answer, Grant) and answer.standing:
         ledger.stand(answer)
-
-
-def _with_others(grant: Grant, request: ApprovalRequest) -> Grant:
-    """Return a grant together with who approved the same request before.
-
-    Raises:
-        ApprovalError: It does not fit, it is of someone who approved it before, or it approves something else.
-    """
-    if request.approvers == 1:
-        return grant
-    if grant.override_args is not None or grant.user_input is not None:
-        raise ApprovalError(grant.tool, f"it needs {request.approvers} approvers, each of whom approves it as it is")
-    if why := misfit(grant, replace(request, approvers=1)):
-        raise ApprovalError(grant.tool, why)
-    if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):
-        raise ApprovalError(grant.tool, f"{grant.approver} approved it before; it needs another approver")
-    return replace(grant, also=tuple(dict.fromkeys((*request.approved_by, *grant.also))))
 
 
 def take_answer(ledger: Ledger, request: ApprovalRequest) -> Grant | Denial | ApprovalEntry | None:

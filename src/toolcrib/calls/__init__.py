@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT
+    from toolcrib.calls._identity import ANYBODY, APPROVER_RULES, Identity, RequiredApprovers
     from toolcrib.calls._json import cut, equal_json, json_text, jsonable, lenient, lenient_later, now, shapes_and_text
     from toolcrib.calls._kept import MODEL, Blocks, KeptResult, ResultReader
     from toolcrib.calls._media import Media, revived
@@ -63,6 +64,7 @@ else:
             "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT",
+            "._identity": "ANYBODY APPROVER_RULES Identity RequiredApprovers",
             "._json": "cut equal_json json_text jsonable lenient lenient_later now shapes_and_text",
             "._kept": "MODEL Blocks KeptResult ResultReader",
             "._media": "Media revived",
@@ -77,6 +79,8 @@ else:
     )
 
 __all__ = [
+    "ANYBODY",
+    "APPROVER_RULES",
     "DOUBT_ANSWERS",
     "FORM_VERSIONS",
     "IN_DOUBT",
@@ -105,6 +109,7 @@ __all__ = [
     "Grant",
     "GrantScope",
     "GrantUse",
+    "Identity",
     "KeptResult",
     "Media",
     "Outcome",
@@ -112,6 +117,7 @@ __all__ = [
     "Reject",
     "Rejected",
     "Rendered",
+    "RequiredApprovers",
     "ResultReader",
     "RunNormally",
     "StoredFields",

@@ -12,6 +12,7 @@ from toolcrib._numbers import require_span
 from toolcrib.calls._bounds import Bound, GrantUse, number_of
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
+from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
@@ -63,6 +64,8 @@ class ApprovalRequest(ShortRepr):
         returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
         approvers: How many people have to approve it; each approves it as it is.
         approved_by: Who has approved it so far, while that is not enough.
+        approved_as: Their identities, as far as they showed one.
+        required: Who has to approve it, by each rule that holds for it (`toolcrib.approvers`).
         agent: The agent whose turn makes the call; None for another.
         conversation_id: The conversation that the call is part of, as its run says.
         origins: Where the values come from that are asked about, each with `path`, `value`, `why`, the `kind` of its
@@ -102,6 +105,18 @@ class ApprovalRequest(ShortRepr):
     consent: Consent | None = None
     follows: str | None = None
     replaces: str | None = None
+    approved_as: tuple[Identity, ...] = ()
+    required: tuple[RequiredApprovers, ...] = ()
+
+    def __post_init__(self) -> None:
+        given = [name for name in self.metadata if str(name).startswith(APPROVER_RULES)]
+        if not given:
+            return
+        required = [*self.required, *(RequiredApprovers.from_dict(one) for key in given for one in self.metadata[key])]
+        metadata = {name: value for name, value in self.metadata.items() if name not in given}
+        people = max([self.approvers, *(one.people for one in required)])
+        for name, value in (("required", tuple(required)), ("metadata", metadata), ("approvers", people)):
+            object.__setattr__(self, name, value)
 
     @property
     def title(self) -> str:
@@ -113,8 +128,12 @@ class ApprovalRequest(ShortRepr):
             return f"{self.tool} {IN_DOUBT}"
         return f"{self.tool} needs " + ("approval" if self.consent is None else "the principal's consent")
 
-    def grant(self, approver: str = "host", **options: Any) -> Grant:
-        """Return a `Grant` for this request; options are the other fields of `Grant`."""
+    def grant(self, approver: str | Identity = "host", **options: Any) -> Grant:
+        """Return a `Grant` for this request; options are the other fields of `Grant`.
+
+        Args:
+            approver: Who says yes, for the record; an `Identity` where a rule says who may.
+        """
         bound: dict[str, Any] = {
             "call_id": self.call_id,
             "digest": self.digest,
@@ -124,12 +143,14 @@ class ApprovalRequest(ShortRepr):
             "values": self._marks() if options.get("scope") == "values" else (),
             **options,
         }
-        return Grant(tool=self.tool, approver=approver, **bound)
+        if isinstance(approver, Identity):
+            bound.setdefault("identity", approver)
+        return Grant(tool=self.tool, approver=str(approver), **bound)
 
     def _marks(self) -> tuple[str, ...]:
         return tuple(mark for each in self.origins if (mark := each.get("mark")))
 
-    def done(self, result: Any, approver: str = "host", message: str = "") -> Grant:
+    def done(self, result: Any, approver: str | Identity = "host", message: str = "") -> Grant:
         """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result.
 
         The result has to be of the type that the tool declares: what takes the grant raises InvalidOutput for another,
@@ -139,7 +160,7 @@ class ApprovalRequest(ShortRepr):
 
     def always(
         self,
-        approver: str = "host",
+        approver: str | Identity = "host",
         *,
         scope: GrantScope | None = None,
         expires: datetime | timedelta | None = None,
@@ -191,9 +212,10 @@ class ApprovalRequest(ShortRepr):
             )
         return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
 
-    def deny(self, message: str = "", approver: str = "host") -> Denial:
+    def deny(self, message: str = "", approver: str | Identity = "host") -> Denial:
         """Return a `Denial` of this request; the model is shown `message`."""
-        return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, approver=approver, message=message)
+        who = str(approver)
+        return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, approver=who, message=message)
 
     def changes(self) -> list[str]:
         """Return a line for each place where the arguments differ from what the model sent: `path: before -> after`."""
@@ -215,6 +237,7 @@ class ApprovalRequest(ShortRepr):
         if self.approvers > 1:
             so_far = f"; approved by {', '.join(map(printable, self.approved_by))}" if self.approved_by else ""
             lines.append(f"it needs {self.approvers} approvers{so_far}")
+        lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
         for name, value in self.metadata.items():
             first, *rest = str(value).split("\n")
             lines.append(f"{printable(name)}: {printable(first)}")
@@ -248,8 +271,10 @@ class ApprovalRequest(ShortRepr):
             **({} if self.consent is None else {"consent": self.consent.to_dict()}),
             **({} if self.follows is None else {"follows": self.follows}),
             **({} if self.replaces is None else {"replaces": self.replaces}),
-        }
-        return versioned("ApprovalRequest", data)
+            **({"approved_as": [one.to_dict() for one in self.approved_as]} if self.approved_as else {}),
+            **({"required": [one.to_dict() for one in self.required]} if self.required else {}),
+        }  # one without rules is in its first form, which workers of the version before read
+        return versioned("ApprovalRequest", data) if self.required or self.approved_as else data
 
     def to_record(self) -> dict[str, Any]:
         """Return the request as a record keeps it: without the link to a page of consent."""
@@ -263,6 +288,8 @@ class ApprovalRequest(ShortRepr):
         values["created_at"] = parse_time(values["created_at"])
         values["approved_by"] = tuple(values.get("approved_by", ()))
         values["origins"] = tuple(values.get("origins", ()))
+        values["approved_as"] = tuple(Identity.from_dict(one) for one in values.get("approved_as", ()))
+        values["required"] = tuple(RequiredApprovers.from_dict(one) for one in values.get("required", ()))
         values["consent"] = None if values.get("consent") is None else Consent(**values["consent"])
         return cls(**values)
 
@@ -298,6 +325,8 @@ class Grant(ShortRepr):
         within: What each argument may be, by name; an argument without a bound may not be given.
         uses: How many calls may begin by it; any number when None.
         total: An argument, and up to which sum of it calls may begin.
+        identity: Who said yes, as a login, a token or the host shows it; None for a name alone.
+        identities: Those of the others who approved the same.
 
     Raises:
         ValueError: `expires_at` has no time zone, a standing grant carries `override_args` or `user_input`, or one for
@@ -323,6 +352,8 @@ class Grant(ShortRepr):
     within: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     uses: int | None = None
     total: tuple[str, Decimal] | None = None
+    identity: Identity | None = None
+    identities: tuple[Identity, ...] = ()
 
     def __post_init__(self) -> None:
         if self.expires_at is not None and self.expires_at.tzinfo is None:
@@ -417,8 +448,13 @@ class Grant(ShortRepr):
             **({"within": {name: bound.to_dict() for name, bound in self.within.items()}} if self.within else {}),
             **({} if self.uses is None else {"uses": self.uses}),
             **({} if self.total is None else {"total": [self.total[0], str(self.total[1])]}),
-        }  # one without limits is in its first form: workers of the version before use it, and it can be revoked
-        return versioned("Grant", data) if self.within or self.is_limited else data
+            **({} if self.identity is None else {"identity": self.identity.to_dict()}),
+            **({"identities": [one.to_dict() for one in self.identities]} if self.identities else {}),
+        }
+        # in the form that has its fields, and no later one: workers of the version before use it, and it can be revoked
+        if self.identity is not None or self.identities:
+            return versioned("Grant", data)
+        return {**data, "version": 2} if self.within or self.is_limited else data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grant:
@@ -429,7 +465,9 @@ class Grant(ShortRepr):
         values["also"], values["values"] = tuple(values.get("also", ())), tuple(values.get("values", ()))
         values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
         values["within"] = {name: Bound.from_dict(bound) for name, bound in values.get("within", {}).items()}
-        total = values.get("total")
+        values["identities"] = tuple(Identity.from_dict(one) for one in values.get("identities", ()))
+        identity, total = values.get("identity"), values.get("total")
+        values["identity"] = None if identity is None else Identity.from_dict(identity)
         values["total"] = None if total is None else (total[0], _limit(*total))
         return cls(**values)
 

@@ -16,7 +16,7 @@ import typer
 
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, SqlApprovalStore, answered_fields, typed_bounds
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, now
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity, now
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
     answer_text,
@@ -264,7 +264,7 @@ def _answer(
         store = open_approvals(database, create=False)
         entry = _find(store, request, database)
         answer = make(entry, name or user_name())  # so that what is wrong with it is said first
-        answer = replace(answer, approver=_approver(store, name, database, unproven=unproven))
+        answer = _answered_by(_approver(store, name, database, unproven=unproven), answer)
         if entry.state == "pending" and not yes:
             _confirm(entry, answer)
         try:
@@ -280,13 +280,22 @@ def _answer(
             write(f"{state_of(answered)} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
 
 
+def _answered_by(who: str | Identity, answer: Grant | Denial) -> Grant | Denial:
+    """Return an answer as that of who answers, with the identity that a token shows."""
+    if isinstance(answer, Grant) and isinstance(who, Identity):
+        return replace(answer, approver=str(who), identity=who)
+    return replace(answer, approver=str(who))
+
+
 def proven_approver(name: str | None, database: str | None) -> str:
     """Return who answers and what shows it, by a token of the database's or by the terminal; end the command else."""
     store = open_approvals(database, create=False) if os.environ.get(TOKEN) else None
-    return _approver(store, name, database)
+    return str(_approver(store, name, database))
 
 
-def _approver(store: SqlApprovalStore | None, name: str | None, database: str | None, *, unproven: bool = False) -> str:
+def _approver(
+    store: SqlApprovalStore | None, name: str | None, database: str | None, *, unproven: bool = False
+) -> str | Identity:
     """Return who answers and what shows it, for the record; end the command where a model could have typed it."""
     if (given := os.environ.get(TOKEN)) and store is not None:
         holder = _wait(store.holder_of(given), database)
@@ -295,7 +304,7 @@ def _approver(store: SqlApprovalStore | None, name: str | None, database: str | 
             raise typer.Exit(Status.MISUSED)
         if name not in (None, holder):
             raise typer.BadParameter(f"the token is {holder}'s", param_hint="--as")
-        return f"{holder} (token)"
+        return Identity(holder, "token")
     if Terminal.is_interactive():
         return f"{name or user_name()} (terminal)"
     if unproven:

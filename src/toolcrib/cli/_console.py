@@ -6,6 +6,7 @@ import importlib
 import logging
 import os
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -56,6 +57,10 @@ ViewerOption = Annotated[
     list[str] | None,
     typer.Option("--viewer", metavar="NAME", help="The name of a token whose user looks, and answers nothing."),
 ]
+LoginOption = Annotated[
+    Path | None,
+    typer.Option("--login", metavar="FILE", help="A TOML file with the OpenID provider where people log in."),
+]
 WebhookOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -88,6 +93,7 @@ def console(
     slack: SlackOption = None,
     webhook_reasons: ReasonsOption = False,
     public_url: UrlOption = None,
+    login: LoginOption = None,
 ) -> None:
     """Show the calls and runs in a database on a web page, as they happen, and answer requests for approval there."""
     with exit_on_error():
@@ -96,7 +102,8 @@ def console(
         try:
             viewers = frozenset(viewer or ())
             names, proxies = tuple(allowed_host or ()), tuple(trusted_proxy or ())
-            options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies)
+            service = None if login is None else importlib.import_module("toolcrib.console.openid").load_login(login)
+            options = page.ConsoleOptions(host, port, _tokens(given), names, viewers, proxies, service)
             secret = os.environ.get(_SECRET_VARIABLE, "")
             webhooks = [page.Webhook(url, secret, reasons=webhook_reasons) for url in webhook or ()]
             webhooks += [page.Webhook(url, shape="slack", reasons=webhook_reasons) for url in slack or ()]

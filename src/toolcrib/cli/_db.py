@@ -25,6 +25,7 @@ from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, database_errors, database_name, file_of, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, table_of
 from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.code import PROGRAM_TABLES
 from toolcrib.database import SqliteTables, StoreTables, TablesVersion, file_version, make_file
 from toolcrib.errors import DatabaseError, MissingExtraError
 from toolcrib.record import prune_events, sqlite_event_tables
@@ -42,6 +43,7 @@ _STORES: tuple[StoreTables, ...] = (
     *sqlite_event_tables(),
     RESULT_TABLES,
     USAGE_TABLES,
+    PROGRAM_TABLES,
 )
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE = re.compile(r"([1-9][0-9]{0,4})([hdw])")

@@ -67,7 +67,7 @@ class WorkerOptions:
     concurrency: int | None
     grace: float
     record: bool
-    recover_lost: bool = False
+    recover_lost: bool | None = None
     health: tuple[str, int] | None = None
     telemetry: bool = False
     live: bool = False

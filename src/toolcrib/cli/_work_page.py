@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from toolcrib.cli._formatting import arguments_text, result_text
 
-__all__ = ["when", "work_page"]
+__all__ = ["printed_result", "value_of", "when", "work_page"]
 
 _LINES = 30  # of a program that are shown
 
@@ -29,6 +29,7 @@ def work_page(work: Any, more: Mapping[str, Any]) -> str:
         more: What `show_work` returns beside it.
     """
     program: Mapping[str, Any] = more.get("result") or {}
+    value = value_of(work, more)
     lines = [f"{work.kind} {work.id} is {work.state}", *_named(_facts(work, more))]
     if work.kind == "program":
         code = str(more["input"].get("code", "")).rstrip().split("\n")
@@ -36,16 +37,25 @@ def work_page(work: Any, more: Mapping[str, Any]) -> str:
         lines += _part("program", [*code[:_LINES], *cut])
         lines += _part("calls", _calls(more.get("calls") or (), program.get("tool_calls") or ()))
         lines += _part("output", str(program.get("output") or "").rstrip().split("\n"))
-        value = program.get("return_value")
-    else:
-        value = _value_of(more.get("output"))
     if value not in (None, (), []):
         lines += _part("result", result_text(value).rstrip().split("\n"))
     return "\n".join(lines) + "\n"
 
 
-def _value_of(output: Any) -> Any:
-    """Return what a turn gave: a value, or the list of several."""
+def printed_result(work: Any, more: Mapping[str, Any]) -> str:
+    """Return what ended work printed, if it is a program, and its value, in lines."""
+    program: Mapping[str, Any] = more.get("result") or {}
+    printed = str(program.get("output") or "") if work.kind == "program" else ""
+    value = value_of(work, more)
+    return "".join(f"{text.rstrip()}\n" for text in (printed, "" if value is None else result_text(value)) if text)
+
+
+def value_of(work: Any, more: Mapping[str, Any]) -> Any:
+    """Return what a program returned; what a turn gave, a value or the list of several; None before it has ended."""
+    program: Mapping[str, Any] = more.get("result") or {}
+    if work.kind == "program":
+        return program.get("return_value")
+    output = more.get("output")
     if not isinstance(output, Mapping):
         return None
     record = cast("Mapping[str, Any]", output)
@@ -64,7 +74,6 @@ def _facts(work: Any, more: Mapping[str, Any]) -> dict[str, str]:
         "why": work.error or "",
         "part of": f"the conversation {work.conversation_id}" if work.conversation_id else "",
         "waits for": asks if work.state == "paused" else "",
-        "goes on as": more.get("goes_on_as") or "",
         "queue": work.queue or "",
         "priority": str(work.priority or ""),
         "key": work.key or "",

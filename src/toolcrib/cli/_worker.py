@@ -54,8 +54,13 @@ def worker(
         bool, typer.Option("--record/--no-record", help="Keep what happens in the database, for the console.")
     ] = True,
     recover_lost: Annotated[
-        bool, typer.Option("--recover-lost", help="Hand over the work of workers that are lost, unasked.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--recover-lost/--no-recover-lost",
+            help="Hand over the work of workers that are lost, unasked.",
+            show_default="without --worker-id",
+        ),
+    ] = None,
     health: Annotated[
         str | None,
         typer.Option(

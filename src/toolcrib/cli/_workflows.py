@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -14,8 +15,8 @@ from rich.text import Text
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
-from toolcrib.cli._status import exit_on_error
-from toolcrib.cli._work_page import when, work_page
+from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import durable
 
 __all__ = ["workers", "workflows"]
@@ -34,6 +35,8 @@ _STYLES = {
     "lost": "red",
 }
 _WIDE = 60  # characters of one cell
+_OPEN = ("delayed", "waiting", "running")
+_LOOKS_AGAIN = 0.25  # seconds
 
 
 @contextmanager
@@ -53,11 +56,12 @@ def list_workflows(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Only the delayed, waiting, running, paused, continued, done, rejected, failed, cancelled, given up.",
+            help="Only the delayed, waiting, running, paused, done, rejected, failed, cancelled, given up.",
         ),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only those of this queue.")] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = 50,
+    start: Annotated[int, typer.Option("--start", metavar="N", min=0, help="Leave out the latest N.")] = 0,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,7 +70,7 @@ def list_workflows(
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
             raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
-        found = module.list_work(client, state=state, queue=queue, limit=limit)
+        found = module.list_work(client, state=state, queue=queue, limit=limit, start=start)
     if as_json:
         print_json([work.to_dict() for work in found])
     elif found:
@@ -87,6 +91,36 @@ def show(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOpti
         print_json({**work.to_dict(), **more})
         return
     write(work_page(work, more))
+
+
+@workflows.command()
+def result(
+    work_id: IdArgument,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer.", show_default="without end"),
+    ] = None,
+    through: Annotated[bool, typer.Option("--through", help="Wait for people too, in place of exit status 3.")] = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Wait until work has ended, and print its result; exit status 1 where it failed, 3 where it waits for a person."""
+    until = None if timeout is None else time.monotonic() + timeout
+    with _client(database) as (module, client):
+        work, more = module.show_work(client, work_id)
+        while work.state in _OPEN or (through and work.state == "paused"):
+            if until is not None and time.monotonic() >= until:
+                say(f"{work.id} is {work.state} after {timeout:g} s")
+                raise typer.Exit(Status.FAILED)
+            time.sleep(_LOOKS_AGAIN)
+            work, more = module.show_work(client, work_id)
+    if as_json:
+        print_json({**work.to_dict(), "result": value_of(work, more)})
+    elif work.state == "done":
+        write(printed_result(work, more))
+    else:
+        say(f"{work.id} is {work.state}" + (f": {why}" if (why := _why(work)) else ""))
+    raise typer.Exit({"done": Status.DONE, "paused": Status.SUSPENDED}.get(work.state, Status.FAILED))
 
 
 @workflows.command()

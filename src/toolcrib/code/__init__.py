@@ -12,6 +12,7 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.code._check import Finding
+    from toolcrib.code._early_calls import EarlyCall, EarlyToolkit
     from toolcrib.code._events import (
         CallEnded,
         CallStarted,
@@ -27,8 +28,13 @@ if TYPE_CHECKING:
     from toolcrib.code._file_journal import FileJournal, paused_program_in
     from toolcrib.code._journal import JournalLog
     from toolcrib.code._paused import PausedProgram, SuspendedProgramCall
+    from toolcrib.code._postgres import PostgresProgramStore
+    from toolcrib.code._program_library import ProgramLibrary, ProgramPolicy
+    from toolcrib.code._program_session_state import ProgramSessionState
+    from toolcrib.code._program_store import PROGRAM_TABLES, MemoryProgramStore, ProgramStore, SqliteProgramStore
     from toolcrib.code._program_tools import tools_in
     from toolcrib.code._result import ExecutionResult
+    from toolcrib.code._saved_program import SavedProgram
     from toolcrib.code._session import ProgramSession
     from toolcrib.code._toolkit import Toolkit
     from toolcrib.sandbox import Sandbox, SandboxLimits
@@ -37,6 +43,7 @@ else:
         __name__,
         {
             "._check": "Finding",
+            "._early_calls": "EarlyCall EarlyToolkit",
             "._events": (
                 "CallEnded CallStarted CallSuspended CallValue Printed ProgramDone ProgramEvent ProgramFailed "
                 "ProgramPaused"
@@ -45,8 +52,13 @@ else:
             "._file_journal": "FileJournal paused_program_in",
             "._journal": "JournalLog",
             "._paused": "PausedProgram SuspendedProgramCall",
+            "._postgres": "PostgresProgramStore",
+            "._program_library": "ProgramLibrary ProgramPolicy",
+            "._program_session_state": "ProgramSessionState",
+            "._program_store": "PROGRAM_TABLES MemoryProgramStore ProgramStore SqliteProgramStore",
             "._program_tools": "tools_in",
             "._result": "ExecutionResult",
+            "._saved_program": "SavedProgram",
             "._session": "ProgramSession",
             "._toolkit": "Toolkit",
             "toolcrib.sandbox": "Sandbox SandboxLimits",
@@ -54,23 +66,34 @@ else:
     )
 
 __all__ = [
+    "PROGRAM_TABLES",
     "CallEnded",
     "CallStarted",
     "CallSuspended",
     "CallValue",
+    "EarlyCall",
+    "EarlyToolkit",
     "ExecutionResult",
     "FileJournal",
     "Finding",
     "JournalLog",
+    "MemoryProgramStore",
     "PausedProgram",
+    "PostgresProgramStore",
     "Printed",
     "ProgramDone",
     "ProgramEvent",
     "ProgramFailed",
+    "ProgramLibrary",
     "ProgramPaused",
+    "ProgramPolicy",
     "ProgramSession",
+    "ProgramSessionState",
+    "ProgramStore",
     "Sandbox",
     "SandboxLimits",
+    "SavedProgram",
+    "SqliteProgramStore",
     "SuspendedProgramCall",
     "Toolkit",
     "extract_code",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
@@ -56,10 +56,12 @@ class SessionNames:
 
     Attributes:
         complete: Whether those are all.
+        left_out: The kinds of the values that were left out when the session went on in another process, by name.
     """
 
     names: set[str] = field(default_factory=set[str])
     complete: bool = True
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def add(self, code: str, most: int) -> None:
         """Add the names that a program may have defined."""
@@ -134,6 +136,7 @@ class Attempts:
             {*self.runner.lookup_names, *(() if session is None else session.names)},
             dialect,
             complete=dialect is not None and (session is None or session.complete),  # else there may be others
+            left_out={} if session is None else session.left_out,
         )
         return check_program(code, names, self.runner.limits.source_size)
 

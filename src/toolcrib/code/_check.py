@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -62,6 +62,7 @@ class KnownNames:
         others: Names besides tools and builtins: functions of the toolkit, and what earlier programs of a session left.
         dialect: The sandbox's Python; None when the sandbox does not describe it.
         complete: Whether nothing else is defined; unknown names are looked for only then.
+        left_out: The kinds of values that a session had by these names, and has not any more.
     """
 
     tools: Collection[str]
@@ -69,6 +70,7 @@ class KnownNames:
     others: Collection[str] = ()
     dialect: Dialect | None = None
     complete: bool = True
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def check_program(code: str, names: KnownNames, most: int) -> list[Finding]:
@@ -153,6 +155,9 @@ def _undefined(program: ProgramFacts, names: KnownNames) -> Iterator[Finding]:
 
 
 def _likely(name: str, program: ProgramFacts, names: KnownNames, known: Collection[str]) -> str:
+    if name in names.left_out:
+        kind = f"`{names.left_out[name]}`"
+        return f"The session went on in another process without it: it was of the kind {kind}. Define it again."
     modules = (names.dialect.modules if names.dialect is not None else None) or ()
     if name in modules:
         return f"Write `import {name}` first."

@@ -152,7 +152,7 @@ class ProgramHost:
         return ended[0]
 
     def _summarize(self, summary: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
-        summary["outcome"] = outcome.kind
+        summary["outcome"], summary["id"] = outcome.kind, outcome.call_id
         summary.pop("error", None)  # of an earlier run, where the call was suspended
         if isinstance(reply, Value):
             result = _shortened(reply.value)

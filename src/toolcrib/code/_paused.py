@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolcrib.approvals import meant_by, misfit
-from toolcrib.calls import ApprovalRequest, Denial, Grant, StoredFields, Suspended, outcome_from_dict, versioned
+from toolcrib.calls import (
+    ApprovalRequest,
+    Denial,
+    Grant,
+    Identity,
+    StoredFields,
+    Suspended,
+    outcome_from_dict,
+    versioned,
+)
 from toolcrib.code._journal import JournalEntry
 from toolcrib.code._program_tools import tools_in
+from toolcrib.code._signed import read_signed, signed_bytes
 from toolcrib.errors import ApprovalError, PausedProgramError
 
 __all__ = ["PausedProgram", "SuspendedProgramCall", "answers_by_call"]
 
 _MAGIC = b"toolcrib-paused"
 _FORMAT = 1
-_KEY_BYTES = 16  # at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +67,11 @@ class SuspendedProgramCall:
         """The call's id."""
         return self.request.call_id
 
-    def grant(self, approver: str = "host", **options: Any) -> Grant:
+    def grant(self, approver: str | Identity = "host", **options: Any) -> Grant:
         """Return a yes to this call; see `ApprovalRequest.grant`."""
         return self.request.grant(approver, **options)
 
-    def deny(self, message: str = "", approver: str = "host") -> Denial:
+    def deny(self, message: str = "", approver: str | Identity = "host") -> Denial:
         """Return a no to this call; the program gets `message` in a PermissionError."""
         return self.request.deny(message, approver)
 
@@ -174,8 +181,7 @@ class PausedProgram:
         Args:
             key: A secret of at least 16 bytes, such as `secrets.token_bytes(32)`.
         """
-        signed = b"%s %d\n%s" % (_MAGIC, _FORMAT, json.dumps(self.to_dict(), separators=(",", ":")).encode())
-        return b"%s\n%s" % (_signature(signed, key), signed)
+        return signed_bytes(_MAGIC, _FORMAT, self.to_dict(), key)
 
     @classmethod
     def from_bytes(cls, data: bytes, key: bytes | str) -> PausedProgram:
@@ -184,32 +190,16 @@ class PausedProgram:
         Raises:
             PausedProgramError: The bytes are of another key or format, or were changed or cut.
         """
-        signature, _, signed = data.partition(b"\n")
-        head, _, body = signed.partition(b"\n")
-        magic, _, version = head.partition(b" ")
-        if magic != _MAGIC:
-            raise PausedProgramError("this is none, or its beginning is lost")
-        if version != b"%d" % _FORMAT:
-            found = version.decode("ascii", "replace")[:20]
-            raise PausedProgramError(f"it is written in format {found}, and this version of toolcrib reads {_FORMAT}")
-        if not hmac.compare_digest(signature, _signature(signed, key)):
-            raise PausedProgramError("it was signed with another key, or it was changed or cut since")
-        return cls.from_dict(json.loads(body))
+        try:
+            found = read_signed(_MAGIC, _FORMAT, data, key)
+        except ValueError as error:
+            raise PausedProgramError(str(error)) from None
+        return cls.from_dict(found)
 
 
 def _question_from(data: Mapping[str, Any] | None) -> Suspended | None:
     outcome = None if data is None else outcome_from_dict(data)
     return outcome if isinstance(outcome, Suspended) else None
-
-
-def _signature(signed: bytes, key: bytes | str) -> bytes:
-    secret = key.encode() if isinstance(key, str) else key
-    if len(secret) < _KEY_BYTES:
-        raise ValueError(
-            f"the key has {len(secret)} bytes, and must have {_KEY_BYTES} at least; make one with "
-            "`secrets.token_bytes(32)` and keep it"
-        )
-    return hmac.new(secret, signed, hashlib.sha256).hexdigest().encode()
 
 
 def answers_by_call(paused: PausedProgram, answers: Iterable[Grant | Denial]) -> dict[str, Grant | Denial]:

@@ -34,6 +34,7 @@ from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
     HasDialect,
+    HasSessionValues,
     Host,
     Program,
     ProgramFiles,
@@ -41,6 +42,7 @@ from toolcrib.sandbox import (
     Sandbox,
     SandboxLimits,
     SandboxResult,
+    SessionValues,
     default_sandbox,
     read_files,
 )
@@ -101,6 +103,7 @@ class ProgramRunner:
 
     Attributes:
         toolset: The tools.
+        pipeline: The pipeline of the programs' calls.
         sinks: As given.
         names: The tools' own names, by the names that programs use.
         tools: The tools, by the names that programs use.
@@ -118,7 +121,7 @@ class ProgramRunner:
     ) -> None:
         self.toolset, self.limits = toolset, limits
         self._sandbox, self._approver, self._deps, self.sinks = sandbox, approver, deps, tuple(sinks)
-        self._pipeline = Pipeline(toolset, sinks=self.sinks)
+        self.pipeline = Pipeline(toolset, sinks=self.sinks)
         self._programs = Pipeline([program_call], sinks=self.sinks)
         self.names = program_names(toolset.names())
         self.tools = {name: ProgramTool(name, toolset[tool].tool, tool) for name, tool in self.names.items()}
@@ -190,7 +193,7 @@ class ProgramRunner:
             Exception: An exception of an observer.
         """
         sandbox = options.sandbox or self.sandbox
-        run, records = self._open_run(options.run)
+        run, records = self.open_run(options.run)
         program = self._program(code, run, options, await self.read(options.files))
         activity, run = self._open_activity(program, sandbox, run)
         with activity.within():
@@ -199,16 +202,16 @@ class ProgramRunner:
                 paused = None
                 if _is_resumable(sandbox):
                     unmade = JournalOptions(Journal(replays=sandbox.replays))
-                    host = JournalHost(self._pipeline, run, self.tools, None, unmade, activity)
+                    host = JournalHost(self.pipeline, run, self.tools, None, unmade, activity)
                     paused = paused_program(program, sandbox, host, {})
                 return await self._not_begun(refused, paused, activity, records, options)
             _intend(code, program, run)
             if not _is_resumable(sandbox):
-                host = ProgramHost(self._pipeline, run, self.tools, options.on_output, activity)
+                host = ProgramHost(self.pipeline, run, self.tools, options.on_output, activity)
                 ended = await sandbox.run(program, self._with_lookup(host, run))
                 return activity.close(_result(ended, host, records))
             opened = JournalOptions(Journal(replays=sandbox.replays), log=options.journal)
-            host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
+            host = JournalHost(self.pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused_program(program, sandbox, host, {}).to_dict()})
             program = host.kept(program)
@@ -240,7 +243,7 @@ class ProgramRunner:
             raise PausedProgramError(f"it calls `{missing[0]}`, and this toolkit has no such tool")
         found = answers_by_call(paused, answers)
         for answer in found.values():
-            self._pipeline.check_answer(answer.tool, answer)
+            self.pipeline.check_answer(answer.tool, answer)
         begins = not paused.state and (paused.replays or paused.question is not None)
         repeated: frozenset[str] = frozenset()
         if claim.lines:
@@ -250,7 +253,7 @@ class ProgramRunner:
             waiting = {call.call_id for call in paused.suspended_calls if call.request_id in asked}
             found = {call_id: answer for call_id, answer in found.items() if call_id in waiting}
         log = options.journal or claim.log
-        run, records = self._open_run(options.run, paused.run)
+        run, records = self.open_run(options.run, paused.run)
         program = self._resumed(paused, options)
         held_back = bool(paused.state.get("suspended")) and not paused.state.get("cut")  # see `Resumable.resume`
         journal = Journal(
@@ -268,7 +271,7 @@ class ProgramRunner:
                     return await self._not_begun(refused, paused, activity, records, options)
                 paused = replace(paused, question=None)
             _intend(paused.code, program, run)  # its counters say whether the run had read text of others by then
-            host = JournalHost(self._pipeline, run, self.tools, options.on_output, opened, activity)
+            host = JournalHost(self.pipeline, run, self.tools, options.on_output, opened, activity)
             if options.journal is not None:
                 options.journal.write({"t": "program", **paused.to_dict()})
             program = host.kept(program)
@@ -321,9 +324,16 @@ class ProgramRunner:
             await options.journal.flush()
         return _result(ended, host, records, paused)
 
+    async def session_values(self, session: HasSessionValues, run: Run) -> SessionValues:
+        """Return the data that the programs of a session left; raises SandboxError where it cannot be had."""
+        run, _ = self.open_run(run)
+        return await session.values(
+            self._program("", run, RunOptions(), {}), ProgramHost(self.pipeline, run, self.tools)
+        )
+
     def refuse(self, code: str, options: RunOptions, findings: list[Finding]) -> None:
         """Record a program that does not run, because it cannot work."""
-        run, _ = self._open_run(options.run)
+        run, _ = self.open_run(options.run)
         record_refusal(code, run, self.sinks, {"tools": list(self.names)}, findings)
 
     def _open_activity(
@@ -334,7 +344,7 @@ class ProgramRunner:
         activity = open_activity(program.code, run, self.sinks, about, before)
         return activity, activity.run or run
 
-    def _open_run(self, given: Run | None, before: Mapping[str, Any] = _NO_COUNTERS) -> tuple[Run, ListSink | None]:
+    def open_run(self, given: Run | None, before: Mapping[str, Any] = _NO_COUNTERS) -> tuple[Run, ListSink | None]:
         """Return the run of a program, and the sink of its records; the toolkit supplies what the host's run lacks.
 
         Args:

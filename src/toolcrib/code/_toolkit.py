@@ -26,6 +26,7 @@ from toolcrib.code._journal import JournalLog
 from toolcrib.code._late_programs import ProgramOrigin
 from toolcrib.code._listing import Listing
 from toolcrib.code._paused import PausedProgram
+from toolcrib.code._program_session_state import ProgramSessionState
 from toolcrib.code._prompts import render_description, render_prompt, render_tool_prompt
 from toolcrib.code._result import RESULT_CHARS, ExecutionResult
 from toolcrib.code._runner import NO_FILES, OnOutput, ProgramRunner, RunOptions
@@ -195,18 +196,21 @@ class Toolkit:
 
         return events_of(start)
 
-    def session(self, run: Run | None = None) -> ProgramSession:
+    def session(self, run: Run | None = None, *, state: ProgramSessionState | None = None) -> ProgramSession:
         """Return a session: programs that run in it find the names that earlier ones left.
 
         Open one for each user, and close it, or use it in `with` or `async with`.
 
         Args:
-            run: The run that all its calls belong to; one of its own when None.
+            run: The run that all its calls belong to; one of its own when None, which goes by the id that the state's
+                had. A run that has counted no calls goes on from what the state's had.
+            state: The state of another session, from which it goes on: `await session.state_async()`.
 
         Raises:
             SandboxError: The sandbox keeps nothing between programs; the message names one that does.
+            SessionStateError: The state has more data than the limits allow.
         """
-        return open_session(self._attempts, run)
+        return open_session(self._attempts, run, state)
 
     def resume(
         self,
@@ -441,6 +445,10 @@ class Toolkit:
         """Return a toolkit whose programs run in another sandbox, and everything else as it is here."""
         options: dict[str, Any] = {**self._options, "sandbox": sandbox}
         return Toolkit(self._toolset, **options)
+
+    def with_hooks(self, hooks: HookSet) -> Toolkit:
+        """Return a toolkit that asks these decision hooks first; raises ValueError where one is for an unknown tool."""
+        return Toolkit(self._toolset.with_hooks(hooks), **self._options)
 
     def __repr__(self) -> str:
         return f"<Toolkit of {len(self._runner.names)} tools>"

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, cast, get_args
 
 from toolcrib.approvals import ApprovalEntry, answered_fields, typed_bounds
-from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
 from toolcrib.console._guard import Visitor
 from toolcrib.jsonschema.checker import misfits
 from toolcrib.schema import hidden_paths
@@ -109,8 +109,11 @@ def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
     return result
 
 
-def _approver(sent: Mapping[str, Any], visitor: Visitor) -> str:
-    name = visitor.name or " ".join(_text(sent, "name", _LONGEST_NAME).split())
+def _approver(sent: Mapping[str, Any], visitor: Visitor) -> str | Identity:
+    """Return who answers: the identity of a login, or the name that was typed."""
+    if visitor.name:
+        return visitor.identity or Identity(visitor.name, "console")
+    name = " ".join(_text(sent, "name", _LONGEST_NAME).split())
     if not name or not name.isprintable():
         raise AnswerError("name", ["Say who you are: the name goes into the record."])
     return f"{name} (console)"
@@ -123,7 +126,7 @@ def _text(sent: Mapping[str, Any], field: str, longest: int) -> str:
     return value
 
 
-def _always(request: ApprovalRequest, sent: Mapping[str, Any], by: str, message: str) -> Grant:
+def _always(request: ApprovalRequest, sent: Mapping[str, Any], by: str | Identity, message: str) -> Grant:
     scope, uses = _scope(request, sent), sent.get("uses")
     if uses is not None and (isinstance(uses, bool) or not isinstance(uses, int) or uses < 1):
         raise AnswerError("uses", ["It is a number of calls, 1 or more, or null for any number."])

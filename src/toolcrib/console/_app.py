@@ -21,6 +21,7 @@ from toolcrib.console._answer_form import AnswerError
 from toolcrib.console._approval_routes import ApprovalRoutes
 from toolcrib.console._feed import Feed
 from toolcrib.console._guard import Guard
+from toolcrib.console._login_routes import LOGIN_PATHS, LoginRoutes
 from toolcrib.console._options import ConsoleOptions
 from toolcrib.console._requests import SURROGATES, JsonReply, json_body, number, visitor_of
 from toolcrib.console._truncate import at_path, full_text
@@ -78,6 +79,7 @@ class ConsoleApp:
             Route("/api/state", self._state),
             Route("/api/login", self._login, methods=["POST"]),
             Route("/api/logout", self._logout, methods=["POST"]),
+            *LoginRoutes(options).routes,
             Route("/api/activities", self._activities),
             Route("/api/activity", self._activity),
             Route("/api/waterfall", self._waterfall),
@@ -90,7 +92,7 @@ class ConsoleApp:
             Route("/{name}", self._page),
         ]
         handlers: Mapping[Any, Any] = {AnswerError: _answer_error, ApprovalError: _conflict, HTTPException: _http_error}
-        page = frozenset({"", "/", *(f"/{name}" for name in _PAGE)})
+        page = frozenset({"", "/", *(f"/{name}" for name in _PAGE), *LOGIN_PATHS})
         site = Site(options.host, options.allowed_hosts)
         self._requests = HttpGuard(Starlette(routes=routes, exception_handlers=handlers), site)
         self._guard = Guard(self._requests, options, page)
@@ -101,6 +103,8 @@ class ConsoleApp:
     async def close(self) -> None:
         """End the open requests, so that the server can stop."""
         await self._requests.close()
+        if self._options.login is not None:
+            await self._options.login.close()
 
     # --- the page, and its login
 
@@ -120,7 +124,7 @@ class ConsoleApp:
                 "role": visitor_of(request).role,
                 "work": await self._work.found() is not None,
                 "servers": self._servers is not None,
-                "token": bool(self._options.tokens),
+                "token": not self._options.is_open,
                 "last": last,
                 "pending": list(self._feed.pending),
                 "tools": tools,
@@ -149,7 +153,7 @@ class ConsoleApp:
 
     async def _logout(self, request: Request) -> Response:
         visitor = visitor_of(request)
-        self._guard.sessions.end(visitor.session)
+        self._guard.end(visitor.session)
         await self._feed.look_again()
         _log.info(
             "%s logged out from %s", visitor.name or "a user without a name", self._guard.address_of(request.scope)
@@ -223,7 +227,7 @@ class ConsoleApp:
     async def _stream(self, request: Request) -> Response:
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
         session = visitor_of(request).session
-        is_valid = partial(self._guard.sessions.is_open, session) if session else lambda: True
+        is_valid = partial(self._guard.is_open, session) if session else lambda: True
         stream = self._feed.stream(int(seen) if seen.isdecimal() else None, is_valid)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 

@@ -15,6 +15,7 @@ from ipaddress import ip_network
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolcrib.calls import Identity
 from toolcrib.console._options import ConsoleOptions, Role
 from toolcrib.console._sessions import Sessions
 from toolcrib.serving.http import refusal
@@ -50,12 +51,14 @@ class Visitor:
         by_header: Whether the token came in a header, which no other page can send.
         session: The cookie of the login; empty without one.
         role: Whether the user may answer.
+        identity: Who they are, by a login elsewhere; None for the holder of a token.
     """
 
     name: str
     by_header: bool = False
     session: str = ""
     role: Role = "approver"
+    identity: Identity | None = None
 
 
 class LoginLimit:
@@ -119,10 +122,10 @@ class Guard:
                 MutableHeaders(scope=message).update(_SECURITY)
             await send(message)
 
-        refusal = self._refusal(scope)
+        refusal = await self._refusal(scope)
         await (self._app if refusal is None else refusal)(scope, receive, guarded)
 
-    def _refusal(self, scope: Scope) -> ASGIApp | None:
+    async def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         path, method = _path_of(scope), str(scope["method"])
         if path in self._page and method in ("GET", "HEAD"):
@@ -131,11 +134,12 @@ class Guard:
         wait = self.limit.wait(self.address_of(scope)) if path == "/api/login" or "authorization" in headers else 0
         if wait:
             return refusal(429, "tries", f"There were too many wrong tokens. Try again in {wait} s.")
-        visitor = scope["visitor"] = self._visitor(headers)
+        visitor = scope["visitor"] = await self._visitor(headers)
         if visitor is None and "authorization" in headers:
             self.refused(scope)
         if visitor is None and path != "/api/login":
-            return refusal(401, "token", "Log in with a token.")
+            code = "token" if self._options.login is None else "either" if self._options.tokens else "login"
+            return refusal(401, code, "Log in with a token." if code == "token" else "Log in.")
         return None if method in ("GET", "HEAD") else self._change_refusal(headers, visitor, path)
 
     def _change_refusal(self, headers: Headers, visitor: Visitor | None, path: str) -> ASGIApp | None:
@@ -153,24 +157,44 @@ class Guard:
             return refusal(403, "csrf", "The page is older than the server; load it again.")
         return None
 
-    def _visitor(self, headers: Headers) -> Visitor | None:
+    async def _visitor(self, headers: Headers) -> Visitor | None:
         options = self._options
-        if not options.tokens:
+        if options.is_open:
             return Visitor("")
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            holder = options.holder(token.strip())
-            return None if holder is None else Visitor(holder, by_header=True, role=options.role(holder))
+            return await self._holder(token.strip())
         cookies = SimpleCookie()
         try:
             cookies.load(headers.get("cookie", ""))
         except CookieError:
             return None
         kept = cookies.get(options.cookie)
-        holder = None if kept is None else self.sessions.holder(kept.value)
-        if kept is None or holder is None:
-            return None
-        return Visitor(holder, session=kept.value, role=options.role(holder))
+        return None if kept is None else self.user_of(kept.value)
+
+    async def _holder(self, token: str) -> Visitor | None:
+        """Return the user whose token came in a header."""
+        options, holder = self._options, self._options.holder(token)
+        if holder is not None:
+            return Visitor(holder, by_header=True, role=options.role(holder))
+        return None if options.login is None else await options.login.of_token(token)
+
+    def user_of(self, session: str) -> Visitor | None:
+        """Return the user of a login, by its cookie; None when that is invalid, or the login has ended."""
+        options, holder = self._options, self.sessions.holder(session)
+        if holder is not None:
+            return Visitor(holder, session=session, role=options.role(holder))
+        return None if options.login is None else options.login.of_session(session)
+
+    def is_open(self, session: str) -> bool:
+        """Return whether a login has not ended."""
+        return self.user_of(session) is not None
+
+    def end(self, session: str) -> None:
+        """End a login."""
+        self.sessions.end(session)
+        if self._options.login is not None:
+            self._options.login.end(session)
 
     def refused(self, scope: Scope) -> None:
         """Log a wrong token and count it."""

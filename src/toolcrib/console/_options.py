@@ -7,15 +7,65 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from toolcrib._numbers import require_number
 from toolcrib.serving.http import TokenTable, TrustedProxies, check_tokens, is_loopback
 
-__all__ = ["ConsoleOptions", "Role"]
+__all__ = ["ConsoleOptions", "LoginRefused", "LoginService", "Role"]
 
 Role: TypeAlias = Literal["viewer", "approver"]
 """Whether a user answers, or looks alone."""
+
+
+class LoginRefused(Exception):
+    """A login that does not let anybody in; the text says why."""
+
+
+class LoginService(Protocol):
+    """Logins of people elsewhere, as `toolcrib.console.openid.OpenIDLogin` has them."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from the login of another console."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """The console as browsers reach it."""
+        ...
+
+    async def depart(self) -> tuple[str, str]:
+        """Begin a login; return the page where the browser goes, and a ticket by which it is known afterwards.
+
+        Raises:
+            LoginRefused: It cannot be begun now.
+        """
+        ...
+
+    async def come_back(self, ticket: str, answer: Mapping[str, str]) -> str:
+        """Begin a session by the answer that a browser brings; return its cookie.
+
+        Raises:
+            LoginRefused: It is no answer to a login that this browser began, or its person may not come in.
+        """
+        ...
+
+    def of_session(self, cookie: str) -> Any:
+        """Return the `Visitor` of a session; None where there is none."""
+        ...
+
+    async def of_token(self, token: str) -> Any:
+        """Return the `Visitor` whose token a program sends; None where there is none."""
+        ...
+
+    def end(self, cookie: str) -> None:
+        """End a session."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections to where people log in."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,6 +81,7 @@ class ConsoleOptions:
         trusted_proxies: The addresses or networks of proxies in front, whose `X-Forwarded-For` tells where a request
             came from; without any, that is the address of the connection.
         allowed_hosts: Further names of the console, as browsers have them in `Host`, such as that of a proxy.
+        login: The login of people at a provider, beside the tokens or in their place.
 
     Raises:
         ValueError: Other machines could reach it without a token, a token is no secret, a viewer has none, or the
@@ -43,18 +94,24 @@ class ConsoleOptions:
     allowed_hosts: tuple[str, ...] = ()
     viewers: frozenset[str] = frozenset()
     trusted_proxies: tuple[str, ...] = ()
+    login: LoginService | None = None
 
     def __post_init__(self) -> None:
         require_number("ConsoleOptions", "port", self.port, least=0)
-        if not self.tokens and not is_loopback(self.host):
+        if self.is_open and not is_loopback(self.host):
             raise ValueError(
                 f"other machines can reach {self.host}, and any of them could approve calls: "
-                "give a token, or listen on 127.0.0.1"
+                "give a token or a login, or listen on 127.0.0.1"
             )
         check_tokens(self.tokens)
         _ = self.proxies
         if unknown := sorted(set(self.viewers) - set(self.tokens)):
             raise ValueError(f"no token is of {', '.join(unknown)}: a viewer needs a token of that name")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody who reaches it may use it."""
+        return not self.tokens and self.login is None
 
     def role(self, name: str) -> Role:
         """Return whether the holder of a token may answer, or only look."""
@@ -63,7 +120,8 @@ class ConsoleOptions:
     @cached_property
     def cookie(self) -> str:
         """The cookie's name: consoles on other ports of one machine, with other tokens, have others."""
-        return "toolcrib_" + _digest("\n".join(sorted(self.tokens.values())), "cookie")[:8]
+        secrets = [*sorted(self.tokens.values()), *([] if self.login is None else [self.login.name])]
+        return "toolcrib_" + _digest("\n".join(secrets), "cookie")[:8]
 
     def holder(self, token: str) -> str | None:
         """Return the name of a token's holder; None for an unknown token."""

@@ -239,7 +239,8 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         "metadata": [
             value_view(str(name), value, request=request.id, path=["metadata", name])
             for name, value in request.to_dict()["metadata"].items()
-        ],
+        ]
+        + [value_view("rule", one.text(), request=request.id, path=["required"]) for one in request.required],
         "result": result_field(request.returns) if request.in_doubt else None,
         "doubt_answers": dict(DOUBT_ANSWERS) if request.in_doubt else None,
         "origins": [dict(each) for each in request.origins],

@@ -37,8 +37,10 @@ class DurableWork(Protocol):
         """Return the queues with open work."""
         ...
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> Sequence[Mapping[str, Any]]:
-        """Return workflows, the latest first."""
+    def works(
+        self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return work, the latest first, from a place in the list on."""
         ...
 
     def cancel(self, work_id: str, /) -> Mapping[str, Any]:
@@ -79,12 +81,12 @@ class WorkRoutes:
         state, queue = request.query_params.get("state") or None, request.query_params.get("queue") or None
         if state is not None and state not in work.states:
             raise HTTPException(400, f"state is one of {', '.join(work.states)}")
-        limit = min(number(request, "limit") or 50, _MAX_ROWS)
+        start, limit = number(request, "start") or 0, min(number(request, "limit") or 50, _MAX_ROWS)
 
         def read() -> dict[str, Any]:
-            found = work.works(state, queue, limit)
+            found = work.works(state, queue, limit + 1, start)
             about = {"workers": work.workers(), "queues": work.queues(), "states": list(work.states)}
-            return {**about, "work": found, "more": len(found) == limit}
+            return {**about, "work": found[:limit], "more": len(found) > limit}
 
         return JsonReply(await asyncio.to_thread(read))
 

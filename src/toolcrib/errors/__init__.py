@@ -39,6 +39,8 @@ from toolcrib.errors._calls import (
 from toolcrib.errors._code import CodeError, SandboxError, SandboxLost, SandboxUnavailable
 from toolcrib.errors._code import PausedProgramError as PausedProgramError
 from toolcrib.errors._code import ReplayDiverged as ReplayDiverged
+from toolcrib.errors._code import SavedProgramError as SavedProgramError
+from toolcrib.errors._code import SessionStateError as SessionStateError
 from toolcrib.errors._credentials import ConsentError, CredentialError, CredentialKeyError
 from toolcrib.errors._finding import (
     DuplicateNameError,

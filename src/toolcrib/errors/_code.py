@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from toolcrib.errors._base import ToolcribError
 
-__all__ = ["CodeError", "PausedProgramError", "ReplayDiverged", "SandboxError", "SandboxLost", "SandboxUnavailable"]
+__all__ = [
+    "CodeError",
+    "PausedProgramError",
+    "ReplayDiverged",
+    "SandboxError",
+    "SandboxLost",
+    "SandboxUnavailable",
+    "SavedProgramError",
+    "SessionStateError",
+]
 
 
 class CodeError(ToolcribError):
@@ -73,3 +82,29 @@ class ReplayDiverged(ToolcribError, RuntimeError):
             f"the program did not do again what it did before it paused: {self.expected} was expected, and {self.came} "
             "came. No suspended call was made. Run it anew from its start"
         )
+
+
+class SavedProgramError(ToolcribError, ValueError):
+    """A program cannot be kept under a name, is not kept there, or did not come to its end when it was called."""
+
+    code = "saved_program"
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.name, self.problem = name, problem
+
+    def __str__(self) -> str:
+        return f"the program `{self.name}`: {self.problem}"
+
+
+class SessionStateError(ToolcribError, ValueError):
+    """The state of a session cannot be read or taken up here: changed, cut, of another key or format, or too large."""
+
+    code = "session_state"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"this session cannot go on here: {self.problem}"

@@ -139,10 +139,17 @@ def _add_content(message: Item, key: str, piece: object) -> None:
         if part.get("type") == last.get("type") == "text":
             last["text"] = text_or_empty(last.get("text")) + text_or_empty(part.get("text"))
         elif part.get("type") == last.get("type") == "thinking":
-            last["thinking"] = [*objects_in(last.get("thinking")), *objects_in(part.get("thinking"))]
+            last["thinking"] = _joined(last.get("thinking"), part.get("thinking"))
         else:
             parts.append(part)
     message[key] = parts
+
+
+def _joined(thought: object, more: object) -> Any:
+    """Return a thought that goes on: a text (Cohere's), or a list of parts (Mistral's)."""
+    if isinstance(thought, str) and isinstance(more, str):
+        return thought + more
+    return [*objects_in(thought), *objects_in(more)]
 
 
 def _parts(content: object) -> list[Item]:

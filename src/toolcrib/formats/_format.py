@@ -120,7 +120,7 @@ class ProviderFormat(TranscriptRules, ToolFormat):
     A transcript is a list of items as they are in the provider's own request: `messages`, `input` or `contents`.
 
     Attributes:
-        sdk: The provider's Python package, where its replies and chunks come in this format alone.
+        sdk: The provider's Python package, or a module in it, where its replies and chunks come in this format alone.
         reply_type: The type of a well-formed reply; None where each is read field by field.
         stops: The provider's words for why a reply ended, and what they mean; any other word means `unknown`.
         text_stops: Those of them that end a text where the host asked for it, and cut a call.

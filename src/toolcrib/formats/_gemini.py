@@ -73,7 +73,7 @@ class _Gemini(OptionalIds):
     reply_type = GeminiReply
     provider = "gcp.gemini"
     prices = "google"
-    sdk = "google"
+    sdk = "google.genai.types"
     names = r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"
     names_rule = "up to 128 letters, digits, `_`, `.`, `:` and `-`, beginning with a letter or `_`"
     parameter_names = r"[A-Za-z_][A-Za-z0-9_]{0,63}"

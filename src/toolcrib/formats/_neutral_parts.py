@@ -16,11 +16,12 @@ __all__ = ["ForeignPart", "NeutralPart", "media_at", "parts_in"]
 
 _ANSWERED = frozenset(  # calls of the client's and their results, which the format's own rules read
     {"tool_use", "tool_result", "functionCall", "functionResponse", "toolUse", "toolResult", "function_call"}
-    | {"custom_tool_call", "function_call_output", "custom_tool_call_output"}
+    | {"custom_tool_call", "function_call_output", "custom_tool_call_output", "function_result"}
 )
+_HOLDING = frozenset({"", "tool_result", "message", "user_input", "model_output"})  # what has parts, and is none
 _UNSAID = frozenset({"cachePoint", "thoughtSignature"})  # marks that say nothing to a model
 _TEXTS = frozenset({"text", "input_text", "output_text"})
-_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "reasoning_text"})
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "reasoning_text", "thought"})
 _THOUGHT_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "tool_plan")
 _NOTES = ("citations", "annotations")
 
@@ -44,9 +45,9 @@ _Reader: TypeAlias = Callable[[Mapping[str, Any]], Media | None]
 
 def parts_in(item: Mapping[str, Any]) -> Iterator[NeutralPart]:
     """Yield what stands in an item of a transcript, or in a result, without calls of the client's and their results."""
-    if "role" not in item and text_or_empty(item.get("type")) not in {"", "tool_result", "message"}:
+    if "role" not in item and text_or_empty(item.get("type")) not in _HOLDING:
         yield from _read(item)
-    for key in ("content", "parts", "output"):
+    for key in ("content", "parts", "output", "result"):
         held = item.get(key)
         if isinstance(held, str):
             yield from [held] if held else []
@@ -59,6 +60,7 @@ def parts_in(item: Mapping[str, Any]) -> Iterator[NeutralPart]:
     for image in item.get("images") or ():
         yield Media("image/png", b64decode(image)) if isinstance(image, str) else ForeignPart("an image")
     yield from (ForeignPart("reasoning", is_mark=True) for key in _THOUGHT_KEYS if item.get(key))
+    yield from (ForeignPart(key, is_mark=True) for key in _NOTES if item.get(key))
     if item.get("audio"):
         yield ForeignPart("audio that only its provider knows")
 
@@ -124,6 +126,11 @@ def _source(part: Mapping[str, Any], kind: str) -> Media | None:
     return _data(source.get("data"), text_or_empty(source.get("media_type")), name)
 
 
+def _flat(part: Mapping[str, Any]) -> Media | None:
+    """Return what stands in a part itself, as Google's Interactions API has it."""
+    return _data(part.get("data"), text_or_empty(part.get("mime_type")))
+
+
 def _image(part: Mapping[str, Any]) -> Media | None:
     held = part.get("image_url")
     return media_at(object_or_empty(held).get("url") if is_object(held) else held, "image/jpeg")
@@ -147,8 +154,9 @@ def _blob(part: Mapping[str, Any]) -> Media | None:
 
 
 _MEDIA: Mapping[str, _Reader] = {
-    "image": lambda part: _source(part, "image"),
-    "document": lambda part: _source(part, "document"),
+    "image": lambda part: _flat(part) or _source(part, "image"),
+    "document": lambda part: _flat(part) or _source(part, "document"),
+    **dict.fromkeys(("audio", "video"), lambda part: _flat(part)),
     **dict.fromkeys(("image_url", "input_image"), _image),
     **dict.fromkeys(("input_file", "file", "document_url"), _file),
     "input_audio": _sound,

@@ -18,8 +18,9 @@ _OWN_TYPES: Final = frozenset(
     {"", "audio", "custom_tool_call", "custom_tool_call_output", "document", "file", "function", "function_call"}
     | {"function_call_output", "image", "image_url", "input_audio", "input_file", "input_image", "input_text"}
     | {"message", "output_text", "reasoning", "reasoning_text", "redacted_thinking", "refusal", "summary_text", "text"}
-    | {"thinking", "tool_use"}
+    | {"thinking", "tool_use", "thought", "model_output", "tool_search_call"}
 )
+_OUR_STEPS: Final = frozenset({"user_input", "function_result"})  # types of what a host sends
 _OWN_KINDS: Final = frozenset(
     {"file", "retry-prompt", "system-prompt", "text", "thinking", "tool-call", "tool-return", "user-prompt"}
 )
@@ -33,7 +34,20 @@ _NOTES: Final = frozenset(  # of what the model has read elsewhere: there is mor
     | {"grounding_metadata", "urlContextMetadata", "url_context_metadata"}
 )
 _WRITTEN: Final = frozenset(  # fields of a message that the model writes, or that say what wrote it
-    {"audio", "caller", "content", "function_call", "images", "kind", "model", "name", "namespace", "parsed", "parts"}
+    {
+        "arguments",
+        "audio",
+        "caller",
+        "content",
+        "function_call",
+        "images",
+        "kind",
+        "model",
+        "name",
+        "namespace",
+        "parsed",
+        "parts",
+    }
     | {"partial_json", "phase", "prefix", "refusal", "text", "toolUse", "tool_call_id", "tool_calls", "tool_plan"}
     | {"tool_name", "transcript"}
     | {"reasoning", "reasoningContent", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
@@ -54,10 +68,13 @@ _ABOUT_REPLIES: Final = frozenset(  # objects and lists of a reply that say noth
         "safety_ratings",
         "sdkHttpResponse",
     }
+    | {"agent_config", "continuation_ids", "environment", "generation_config", "labels", "response_format"}
+    | {"response_modalities", "safety_settings", "step", "step_usage", "steps", "webhook_config"}
     | {"sdk_http_response", "tool_choice", "tools", "trace", "usage", "usageMetadata", "usage_metadata"}
 )
 _HOLDERS: Final = frozenset(  # fields of a reply in which there is more of it
-    {"candidates", "choices", "contentBlockDelta", "data", "delta", "extra_content", "google", "message", "output"}
+    {"candidates", "choices", "contentBlockDelta", "data", "delta", "extra_content", "google", "interaction", "message"}
+    | {"output"}
     | {"provider_details", "provider_metadata", "provider_specific_fields", "response", "x_groq"}
 )
 _MESSAGES: Final = frozenset({"delta", "message"})  # those of which each field is the model's, or what it has read
@@ -93,7 +110,7 @@ def provider_parts(item: Mapping[str, Any]) -> Iterator[ProviderPart]:
 
     Parts of kinds that are not known are among them, and what stands beside the content under a name that is not known.
     """
-    if item.get("role") in _OURS or item.get("kind") == "request":
+    if item.get("role") in _OURS or item.get("kind") == "request" or item.get("type") in _OUR_STEPS:
         return
     is_part = "role" not in item and "type" in item
     if is_part:  # an item that is a part itself
@@ -108,7 +125,7 @@ def reply_parts(reply: Mapping[str, Any]) -> Iterator[ProviderPart]:
 
     Such are the results of a search that the provider notes beside the message or beside the candidate.
     """
-    for item in objects_in(reply.get("output")):
+    for item in (*objects_in(reply.get("output")), *objects_in(reply.get("steps")), object_or_empty(reply.get("step"))):
         yield from provider_parts(item)
     yield from _beside(reply, is_message=False)
 
@@ -152,8 +169,15 @@ def _of_part(part: Mapping[str, Any]) -> Iterator[ProviderPart]:
 def _noted_in(holder: Mapping[str, Any]) -> Iterator[ProviderPart]:
     """Yield what the provider notes beside a text: where it is from."""
     for name in sorted(holder.keys() & _NOTES):
-        if holder[name]:
+        if holder[name] and not _cites_results(holder[name]):
             yield _made(name, {name: holder[name]}, of_call=True)
+
+
+def _cites_results(note: Any) -> bool:
+    """Return whether a note cites results of the client's tools alone, as Cohere's do: these were read as they came."""
+    sources = [source for cited in objects_in(note) for source in objects_in(cited.get("sources"))]
+    is_whole = isinstance(note, list) and all(cited.get("sources") for cited in objects_in(cast("list[Any]", note)))
+    return is_whole and bool(sources) and all(source.get("type") == "tool" for source in sources)
 
 
 def _made(tool: str, part: Mapping[str, Any], *, of_call: bool) -> ProviderPart:

@@ -12,8 +12,10 @@ from typing_extensions import TypedDict
 
 __all__ = [
     "ChatReply",
+    "CohereReply",
     "ConverseReply",
     "GeminiReply",
+    "InteractionReply",
     "MessagesReply",
     "MistralReply",
     "OllamaReply",
@@ -149,6 +151,34 @@ class OllamaReply(TypedDict):
     message: _OllamaMessage
     done: Literal[True]
     done_reason: str
+
+
+@with_config(_CLOSED)
+class _CohereText(TypedDict):
+    type: Literal["text"]
+    text: _Filled
+
+
+@with_config(_CLOSED)
+class _CohereThought(TypedDict):
+    type: Literal["thinking"]
+    thinking: _Filled
+
+
+@with_config(_CLOSED)
+class _CohereMessage(TypedDict):
+    role: Literal["assistant"]
+    content: NotRequired[_Some[Annotated[_CohereText | _CohereThought, Discriminator("type")]]]
+    tool_plan: NotRequired[_Filled]
+    tool_calls: NotRequired[_Some[_ChatCall]]
+
+
+@with_config(_OPEN)
+class CohereReply(TypedDict):
+    """A reply of Cohere's chat."""
+
+    message: _CohereMessage
+    finish_reason: str
 
 
 # --- items
@@ -303,3 +333,41 @@ class GeminiReply(TypedDict):
 
     candidates: _Only[_GeminiCandidate]
     promptFeedback: NotRequired[None]
+
+
+# --- steps
+
+
+@with_config(_CLOSED)
+class _StepText(TypedDict):
+    type: Literal["text"]
+    text: _Filled
+
+
+@with_config(_CLOSED)
+class _ModelOutput(TypedDict):
+    type: Literal["model_output"]
+    content: _Some[_StepText]
+
+
+@with_config(_CLOSED)
+class _ThoughtStep(TypedDict):
+    type: Literal["thought"]
+    signature: NotRequired[_Filled]
+
+
+@with_config(_CLOSED)
+class _CallStep(TypedDict):
+    type: Literal["function_call"]
+    id: _Filled
+    name: str
+    arguments: dict[str, Any]
+    signature: NotRequired[_Filled]
+
+
+@with_config(_OPEN)
+class InteractionReply(TypedDict):
+    """An interaction of Google's."""
+
+    status: str
+    steps: _Some[Annotated[_ModelOutput | _ThoughtStep | _CallStep, Discriminator("type")]]

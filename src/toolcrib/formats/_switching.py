@@ -199,4 +199,6 @@ def _speaker(item: Mapping[str, Any], *, is_asking: bool) -> _Speaker:
     role = item.get("role")
     if role in _SYSTEM_ROLES:
         return "system"
+    if item.get("type") == "user_input":
+        return "user"
     return "assistant" if is_asking or role in _MODEL_ROLES or (role is None and "type" in item) else "user"

@@ -14,8 +14,10 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from toolcrib.errors import FormatError, SchemaError, closest
 from toolcrib.formats._anthropic import ANTHROPIC
 from toolcrib.formats._bedrock import BEDROCK
+from toolcrib.formats._cohere import COHERE
 from toolcrib.formats._format import Declaration, ProviderFormat, ToolFormat
 from toolcrib.formats._gemini import GEMINI
+from toolcrib.formats._interactions import INTERACTIONS
 from toolcrib.formats._json_reading import is_object, json_shape
 from toolcrib.formats._mistral import MISTRAL
 from toolcrib.formats._ollama import OLLAMA
@@ -41,7 +43,9 @@ __all__ = [
     "tokens_in",
 ]
 
-WireFormat: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama"]
+WireFormat: TypeAlias = Literal[
+    "openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "ollama", "cohere", "gemini_interactions"
+]
 """A provider's format of requests and replies, by name."""
 FormatName: TypeAlias = WireFormat | Literal["raw"]
 """A format that tools can be described in."""
@@ -84,6 +88,8 @@ PROVIDERS: Mapping[WireFormat, ProviderFormat] = MappingProxyType(
             "mistral": MISTRAL,
             "bedrock": BEDROCK,
             "ollama": OLLAMA,
+            "cohere": COHERE,
+            "gemini_interactions": INTERACTIONS,
         }
     )
 )
@@ -108,9 +114,9 @@ def detected(reply: object, among: Mapping[N, ProviderFormat] = PROVIDERS) -> N:
         ValueError: It has the shape of no format.
     """
     if not is_object(reply):
-        package = type(reply).__module__.partition(".")[0]
+        module = f"{type(reply).__module__}."
         for name, format in among.items():
-            if format.sdk == package:
+            if format.sdk and module.startswith(f"{format.sdk}."):
                 return name
     shape = json_shape(reply)
     for name, format in reversed([*among.items()]):

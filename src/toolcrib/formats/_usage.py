@@ -82,7 +82,7 @@ class UsageKeys:
     def _counts(self, said: Mapping[str, Any]) -> dict[Path, int]:
         paths = {*self.input, *self.output, *self.cached, *self.cache_written, *self.reasoning}
         found = {path: _at(said, path) for path in paths}
-        return {path: count for path, count in found.items() if type(count) is int and count > 0}
+        return {path: int(count) for path, count in found.items() if _is_whole(count) and count > 0}
 
     def _tokens(self, counts: Mapping[Path, int], model: str) -> Tokens:
         def total(paths: tuple[Path, ...]) -> int:
@@ -97,6 +97,11 @@ class UsageKeys:
             model,
             counts,
         )
+
+
+def _is_whole(count: Any) -> bool:
+    """Return whether a count is a whole number; Cohere's SDK has it as a float."""
+    return type(count) is int or (type(count) is float and count.is_integer())
 
 
 def _model(said: Mapping[str, Any]) -> str:

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from toolcrib.errors import TargetError, closest
+from toolcrib.approvers import load_rules, read_rules
+from toolcrib.errors import PolicyError, TargetError, closest
 from toolcrib.gateway._api import ApiEntry, ApiSection, api_toolset
 from toolcrib.gateway._budgets import BudgetSection
 from toolcrib.gateway._credentials import CredentialPlace, Vault
@@ -89,7 +90,7 @@ def toolset_of_file(path: Path, environment: Mapping[str, str] | None = None) ->
         tools = tools.with_scopes(options.scopes) if options.scopes else tools
     except ValueError as error:
         raise FilePlace(path).wrong("toolcrib.scopes", str(error)) from None
-    return _within_budgets(path, document, texts, tools)
+    return _under_rules(path, document, texts, _within_budgets(path, document, texts, tools))
 
 
 def read_gateway(path: Path, environment: Mapping[str, str] | None = None) -> GatewayFile:
@@ -161,6 +162,16 @@ def _within_budgets(path: Path, document: Mapping[str, Any], texts: FileTexts, t
     except ValueError as error:
         raise FilePlace(path).wrong("toolcrib.budgets", str(error)) from None
     return tools if gate is None else tools.with_gates(gate)
+
+
+def _under_rules(path: Path, document: Mapping[str, Any], texts: FileTexts, tools: Toolset) -> Toolset:
+    given = _options(path, document, texts).approvers
+    try:
+        if given is None:
+            return tools
+        return tools.with_gates(load_rules(given) if isinstance(given, str) else read_rules(given, "in the section"))
+    except PolicyError as error:
+        raise FilePlace(path).wrong("toolcrib.approvers", str(error)) from None
 
 
 def _with_defaults(entry: Any, defaults: Mapping[str, Any], section: type[BaseModel]) -> Any:

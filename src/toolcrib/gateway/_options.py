@@ -147,6 +147,7 @@ class GatewayOptions(Part):
         defaults: What the section of each server has where it says nothing.
         credentials: Where those of principals are kept, and the address of the consent pages.
         budgets: The calls and the money that may be used in a time, counted for all processes that serve the file.
+        approvers: The rules of who approves which calls, or the TOML or JSON file that has them.
     """
 
     name: str | None = None
@@ -166,6 +167,7 @@ class GatewayOptions(Part):
     defaults: _Defaults = Field(default_factory=_Defaults)
     credentials: CredentialPlace = Field(default_factory=CredentialPlace)
     budgets: BudgetSection = Field(default_factory=BudgetSection)
+    approvers: FilePath | dict[str, Any] | None = Field(default=None, repr=False)
 
     @property
     def policy(self) -> Provenance | None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from toolcrib.pipeline._compiled_tool import RunnableTool
     from toolcrib.pipeline._failures import visible_names
     from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
-    from toolcrib.pipeline._rehearsal import Rehearsal, Rehearsed
     from toolcrib.pipeline._run import Run, RunView, current_run, run_for
     from toolcrib.pipeline._run_options import (
         CallJournal,
@@ -37,7 +36,6 @@ else:
             "._compiled_tool": "RunnableTool",
             "._failures": "visible_names",
             "._pipeline": "Pipeline Stored is_call",
-            "._rehearsal": "Rehearsal Rehearsed",
             "._run": "Run RunView current_run run_for",
             "._run_options": "CallJournal CallLimits Channel Durability ErrorPolicy Requirement must_call",
         },
@@ -54,8 +52,6 @@ __all__ = [
     "ErrorPolicy",
     "Executor",
     "Pipeline",
-    "Rehearsal",
-    "Rehearsed",
     "Requirement",
     "Run",
     "RunView",

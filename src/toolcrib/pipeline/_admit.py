@@ -8,10 +8,11 @@ comes back with its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
-from toolcrib import calls, record
+from toolcrib import calls, record, tools
 from toolcrib.calls import (
     ApprovalRequest,
     Denial,
@@ -26,27 +27,49 @@ from toolcrib.calls import (
     revived,
 )
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
-from toolcrib.hooks import HookSet
+from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._approve import answered, approve, override, reason_of_doubt
 from toolcrib.pipeline._arguments import Arguments, changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
-from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import failure, stored_error
+from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
+from toolcrib.pipeline._failures import failure, invalid_arguments, stored_error
 from toolcrib.pipeline._gates import ask_gates, decide, gates_of, reasons_for, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
+from toolcrib.toolsets import ToolEntry
 
 __all__ = [
-    "admit_at_once",
+    "check_answer",
     "ids_of",
-    "load_call",
+    "pass_at_once",
     "pass_edited",
     "pass_gates",
     "pass_more",
-    "recheck_call",
-    "recover_in_doubt",
+    "recover_call",
+    "refuse",
     "restored_call",
 ]
+
+
+def pass_at_once(call: LiveCall, *, read: bool = False) -> Outcome | None:
+    """Admit a call that no gate is asked about, or return the outcome where its arguments do not fit.
+
+    A call with a gate stays `received`: `pass_gates` asks it.
+
+    Args:
+        call: The call, `received`.
+        read: The arguments were read before.
+    """
+    gates = gates_of(call)
+    if not gates.is_empty or call.approval.reasons or call.run.durability.store is not None:
+        return None
+    if call.plan.wants_ctx or call.run.wants_ctx:
+        call.enter()
+    refused = _read(call, gates, read=read)
+    if refused is not None:
+        return call.close(refused)
+    call.admit(gated=gates.read_host_arguments)
+    return None
 
 
 async def pass_gates(
@@ -59,52 +82,42 @@ async def pass_gates(
         read: The arguments were read before.
         ask: Ask for approval too.
     """
-    plan, run = call.plan, call.run
-    refused: Outcome | None = None
-    try:
-        gates = gates_of(call)
-        _enter(call)
+    gates, refused = gates_of(call), None
+    with call:
+        if call.plan.wants_ctx or call.run.wants_ctx:
+            call.enter()
         if gates.before:
             refused = await ask_gates(call, gates.before)
+            if refused is not None and call.trace is not None:
+                call.trace.received(_mismatch(call), came=describe_arrival(call))
         if refused is None:
-            try:
-                if not read:
-                    call.read(gated=gates.read_host_arguments)
-            except (InvalidArguments, SchemaError) as error:
-                refused = failure(plan, call.id, run, error)
-            if call.trace is not None and refused is None:
-                _note_arrival(call.trace, call)
-        if refused is not None and call.trace is not None:
-            call.trace.received(call.shown_mismatch(), came=describe_arrival(call))
+            refused = _read(call, gates, read=read)
         if refused is None and gates.after:
             with call.activate():
                 refused = await ask_gates(call, gates.after)
-        if refused is None and ask and (gates.approve or call.approval.reasons or run.durability.store is not None):
+        has_reasons = gates.approve or call.approval.reasons or call.run.durability.store is not None
+        if refused is None and ask and has_reasons:
             refused = await approve(call, grant)
-    except BaseException as error:  # quicker than `with call:`, on the way of every call
-        call.close_cancelled()
-        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
-    if refused is None and call.state == "received":
-        call.admit(gated=gates.read_host_arguments)
-        return None
     return _admitted(call, refused)
 
 
-def admit_at_once(call: LiveCall) -> bool:
-    """Admit a call that was read and of which no sink hears, where no gate is asked about it; return whether it is."""
-    gates, store = gates_of(call), call.run.durability.store
-    if gates.before or gates.after or gates.approve or call.approval.reasons or store is not None:
-        return False
-    _enter(call)
-    call.admit(gated=gates.read_host_arguments)
-    return True
-
-
-def _enter(call: LiveCall) -> None:
-    """Make the context of a call, where its gates or its tool are given one."""
-    run = call.run
-    if call.plan.wants_ctx or run.deps is not None or run.provide or run.gate_steps:
-        call.enter()
+def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
+    """Read the arguments of a call and emit its arrival; return the outcome where they do not fit."""
+    try:
+        try:
+            if not read:
+                call.read(gated=gates.read_host_arguments)
+        except (InvalidArguments, SchemaError) as error:
+            refused = failure(call.plan, call.id, call.run, error)
+            if call.trace is not None:
+                call.trace.received(_mismatch(call), came=describe_arrival(call))
+            return refused
+        if call.trace is not None:
+            _note_arrival(call.trace, call)
+    except BaseException as error:  # quicker than `with call:`, on the way of every call
+        call.close_cancelled()
+        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+    return None
 
 
 async def pass_edited(call: LiveCall) -> Outcome | None:
@@ -153,6 +166,14 @@ def _note_arrival(trace: record.Trace, call: LiveCall) -> None:
         trace.received(requested, came=partial(_with_given, call.args, found))
     else:
         trace.received(requested, came=_with_given(call.args, found))
+
+
+def _mismatch(call: LiveCall) -> Any:
+    """Return arguments that do not fit, as they came; None when they might hold a secret."""
+    try:
+        return None if call.plan.spec.has_secrets else lenient(call.received.arguments)
+    except SchemaError:  # what is secret cannot be known
+        return None
 
 
 def describe_arrival(call: LiveCall) -> dict[str, Any]:
@@ -222,7 +243,18 @@ def ids_of(state: Any) -> tuple[str, str]:
     return fields["name"], fields["id"]
 
 
-def load_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
+def check_answer(plan: CompiledTool | None, name: str, answer: Any) -> None:
+    """Check an answer about a call of a tool of this name; raises what `Pipeline.check_answer` does."""
+    if not isinstance(answer, Grant | Denial | None):
+        raise TypeError(
+            f"the answer about `{name}` is {answer!r:.80}; give one to its request, as in "
+            "suspended.request.grant('ann') or suspended.request.deny('why', 'ann')"
+        )
+    if plan is not None and isinstance(answer, Grant) and answer.done is not None:
+        tools.checked_output(plan.tool, plan.name, answer.done.value)
+
+
+def _load_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     """Return the call to ask again: of a suspended call, of its JSON, or the one that was restored.
 
     Else as `restored_call`.
@@ -252,9 +284,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
         ValueError: It is no state of a call: a field is missing.
     """
     if isinstance(state, LiveCall) and state.plan.entry.tool is plan.entry.tool:
-        again = state.copied()
-        again.plan, again.run = plan, run
-        return again
+        return _copied(state, plan, run)
     data = StoredFields("Call", state.to_dict() if isinstance(state, LiveCall) else state)
     received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
     call = LiveCall(received, plan, run)
@@ -286,6 +316,20 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
     return call
 
 
+def _copied(call: LiveCall, plan: CompiledTool, run: Run) -> LiveCall:
+    """Return a copy of a call, which goes on in a run: one may be recovered twice, and one of the copies goes on."""
+    again = copy(call)
+    again.outcome = None
+    again.update_history(
+        original=call.history.original or call,
+        runs=call.runs,
+        revealed=call.was_revealed,
+        trace={} if call.trace is None else call.trace.carry(),
+    )
+    again.plan, again.run = plan, run
+    return again
+
+
 def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
     """Read the arguments, which have to be those that were seen, unless the call was begun: then it is asked about.
 
@@ -315,17 +359,39 @@ def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
     return waits and len(asked) > 0 and asked.get("definition") != call.plan.definition
 
 
-async def recheck_call(call: LiveCall, given: Grant | Denial | None) -> Call | Outcome:
-    """Ask availability, limits and approval once more for a call that comes back; return what `Pipeline.recover` does.
+async def recover_call(
+    new: LiveCall, state: Any, grant: Grant | Denial | None, begun: int, used: Grant | None
+) -> Call | Outcome:
+    """Return what a call comes to that was stored: see `Pipeline.recover`.
 
-    Nothing is asked about a call that was executed.
+    Args:
+        new: A call of the same tool and id in the run that it goes on in, without arguments.
     """
+    plan, run, trace = new.plan, new.run, new.trace
+    if isinstance(state, ToolCall):
+        return await _recover_in_doubt(LiveCall(state, plan, run, trace), grant, begun, used)
+    try:
+        call = _load_call(plan, state, run)
+    except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
+        return refuse(run, new.received, trace, invalid_arguments(plan.name, new.id, error), plan.entry)
+    call.run, call.trace = run, trace
+    call.enter(dict(call.metadata))
     with call:
-        refused = await _recheck(call, given)
+        refused = await _recheck(call, grant)
     return _recovered(call, refused)
 
 
-async def recover_in_doubt(
+def refuse(
+    run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
+) -> Failed:
+    """Return the outcome of what never came to be a call, have the run's features read it, and make its record."""
+    run.read(ModelInput("refusal", outcome.text(), request=request, entry=entry))
+    if trace is not None:
+        trace.ended(outcome)
+    return outcome
+
+
+async def _recover_in_doubt(
     call: LiveCall, given: Grant | Denial | None, begun: int, used: Grant | None
 ) -> Call | Outcome:
     """Ask all gates of a call that was begun up to `begun` times, by a grant if it needed one."""

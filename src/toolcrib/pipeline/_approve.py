@@ -113,7 +113,7 @@ async def answered(
         ):  # a standing grant may be taken back, or end
             if (state := call.run.feature(name)) is not None:
                 state.approve(call, origins)
-        call.approve(answer)
+        call.update_approval(digest=call.args.digest, grant=answer)
         if answer.done is not None:
             call.begun = (call.history.original or call).begun = True
             call.set_result(tools.checked_output(call.tool, call.name, answer.done.value))

@@ -58,8 +58,6 @@ class StoredArguments:
 class Arguments:
     """The arguments of one call at one time. Not changed once made: an edit makes others.
 
-    What most calls do not need is a default of the class: one is made for every call.
-
     Attributes:
         plan: The tool that takes them.
         raw: The text or values from which they were read: as they came, or JSON text after an edit.
@@ -69,11 +67,7 @@ class Arguments:
         original: The arguments that the call came with, where these are an edit; None where they are not.
     """
 
-    is_host: bool = False
-    is_unread: bool = False
-    original: Arguments | None = None
-    _canonical: schema.CanonicalArguments | None = None
-    _for_record: Any = None
+    __slots__ = ("_canonical", "_for_record", "is_host", "is_unread", "original", "plan", "raw", "values")
 
     def __init__(
         self,
@@ -87,10 +81,10 @@ class Arguments:
         self.plan = plan
         self.raw = raw
         self.values = values
-        if is_host:
-            self.is_host, self.is_unread = True, is_unread
-        if original is not None:
-            self.original = original
+        self.is_host, self.is_unread = is_host, is_unread
+        self.original = original
+        self._canonical: schema.CanonicalArguments | None = None
+        self._for_record: Any = None
 
     # --- forms
 

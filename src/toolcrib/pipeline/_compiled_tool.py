@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from pydantic import BaseModel
 
 from toolcrib import schema
-from toolcrib.calls import RawArguments, ToolCall, charge_time, charged, fault_text
-from toolcrib.errors import FieldProblem, InvalidArguments, SchemaError, exception_of
+from toolcrib.calls import RawArguments
+from toolcrib.errors import SchemaError, exception_of
 from toolcrib.hooks import GateStep, HookSet, Occasion, Shortener
 from toolcrib.pipeline._call import Executor
 from toolcrib.pipeline._run import BodyWrapper, Execute
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["CompiledTool", "GateList", "Reading", "RunnableTool"]
 
 Reading: TypeAlias = Literal["json", "python"]
-_TEXT = (str, bytes)  # written out as `str | bytes` it would be made anew on every call
 _BEFORE_READING = ("resolve", "validate")  # the arguments
 _MOST_LISTS = 100  # of gates, for runs with different ones
 
@@ -49,12 +48,14 @@ class GateList:
         approve: Those that say why a person has to approve the call.
         read_host_arguments: Whether one of them, or of those for another occasion, looks at the arguments of a host's
             own call.
+        is_empty: Whether there are none.
     """
 
     before: tuple[GateStep, ...] = ()
     after: tuple[GateStep, ...] = ()
     approve: tuple[GateStep, ...] = ()
     read_host_arguments: bool = False
+    is_empty: bool = True
 
 
 class CompiledTool:
@@ -107,15 +108,11 @@ class CompiledTool:
         self.has_wrappers = bool(self.wrappers)
         self.calls_body_directly = not self.streaming and not self.has_wrappers and self.execution is not None
         self.streams_through = self.streaming and not (self.buffered_post_hooks or self.has_wrappers)
-        self.set_steps(steps)
-
-    def set_steps(self, steps: tuple[GateStep, ...]) -> None:
-        """Set the gates of the tool itself."""
         self.steps = steps
         self.begin_gates = tuple(step for step in steps if step.begin is not None)
         self.lists: dict[Occasion, dict[tuple[GateStep, ...], GateList]] = {name: {} for name in get_args(Occasion)}
         self.wants_ctx = bool(
-            steps or self.streaming or self.entry.post or self.deliveries or self.entry.runners or self._injects()
+            steps or self.streaming or entry.post or self.deliveries or entry.runners or self._injects()
         )
 
     def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
@@ -131,7 +128,7 @@ class CompiledTool:
         approve = tuple(step for step in chosen if step.stage == "approve")
         after = tuple(step for step in chosen if step not in before and step not in approve)
         read = any(step.reads_host_arguments for step in steps if step.stage not in _BEFORE_READING)
-        gates = GateList(before, after, approve, read)
+        gates = GateList(before, after, approve, read, not chosen)
         known = self.lists[occasion]
         if len(known) >= _MOST_LISTS:
             known.clear()
@@ -171,29 +168,13 @@ class CompiledTool:
         """Return the decision hooks, in order; asked anew, because a hook may be registered at any time."""
         return [decision for hooks, name in self.hook_sets for decision in hooks.decisions_for(name)]
 
-    def read(self, call: ToolCall, *, by_reference: bool = False) -> dict[str, Any]:
-        """Return the call's arguments as Python values by parameter name.
-
-        Args:
-            by_reference: A host's values are left as they are: no gate, record or other process looks at them.
+    def read_python(self, values: Mapping[str, Any], *, host: bool) -> dict[str, Any]:
+        """Return the arguments that Python values come to, such as edited ones.
 
         Raises:
             InvalidArguments: They do not fit.
             SchemaError: The tool has no schema to check a model's arguments against.
         """
-        if call.fault:
-            text = fault_text(call.fault, call.arguments, quoted=not self.spec.has_secrets)
-            raise InvalidArguments(self.name, (FieldProblem("", text),))
-        raw, spec = call.arguments, self.spec
-        if call.origin == "model":
-            return spec.read(raw) if charge_time.get() is None else charged(spec.read, raw)
-        if isinstance(raw, _TEXT):  # validated once: a validator may change what it is given again
-            return self.tool.bind((), spec.arguments(spec.validate_json(raw)))
-        bound = self.tool.bind((), raw)
-        return bound if by_reference else self.validated(bound)
-
-    def read_python(self, values: Mapping[str, Any], *, host: bool) -> dict[str, Any]:
-        """Return the arguments that Python values come to, such as edited ones; raises what `read` does."""
         if host:
             return self.validated(self.tool.bind((), values))
         return self.spec.arguments(self.spec.validate_python(values))
@@ -201,7 +182,7 @@ class CompiledTool:
     def read_json(
         self, values: Mapping[str, Any], *, host: bool = False, reading: Reading = "json", convert: bool = False
     ) -> dict[str, Any]:
-        """Return the arguments that a JSON form describes; raises what `read` does.
+        """Return the arguments that a JSON form describes; raises what `read_python` does.
 
         Args:
             host: It may have what only a host gives: fixed and injected arguments, or those of a tool without a schema.
@@ -236,7 +217,7 @@ class CompiledTool:
             return {**self._defaults, **arguments}
 
     def parse(self, raw: RawArguments) -> BaseModel:
-        """Return the input that a model's arguments describe; raises what `read` does."""
+        """Return the input that a model's arguments describe; raises what `read_python` does."""
         return self.spec.validate_model(raw)
 
 

@@ -17,6 +17,7 @@ from toolcrib.errors import (
     ApprovalDenied,
     ApprovalError,
     ApprovalRequired,
+    CallStateError,
     NotCallable,
     ResultNotSerializable,
     ToolCancelled,
@@ -182,8 +183,8 @@ def _body(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None
     plan, run = call.plan, call.run
     if plan.execution is None:
         raise NotCallable(plan.name)
-    if call.execution.seal is not None:
-        call.require_sealed(arguments)  # a `_call_tool_func` may have edited them
+    if call.execution.seal is not None:  # a `_call_tool_func` may have edited them
+        call.args.require_sealed(arguments, call.execution.seal, is_approved=call.approval.digest is not None)
     steps = begin_steps(run) if run.begin_steps is None else run.begin_steps
     if plan.begin_gates:
         steps = (*(partial(_ask_at_begin, gate) for gate in plan.begin_gates if gate not in run_steps(run)), *steps)
@@ -203,7 +204,7 @@ async def _wrapped(call: LiveCall, of_run: tuple[BodyWrapper, ...]) -> Any:
 
 async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
     """Return what the tool's function returns; of a stream, what is left when its values are taken."""
-    made = _body(call, call.enter_body(arguments), ctx)
+    made = _body(call, _enter_body(call, arguments), ctx)
     try:
         if not call.plan.streaming:
             return await made
@@ -216,6 +217,27 @@ async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any]
         return kept
     except BaseException as error:  # of a task that an executor makes, it would end the event loop
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+
+
+def _enter_body(call: LiveCall, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return what the tool's function is given, where others stand around it: what they edit is validated.
+
+    Raises:
+        CallStateError: The function was called before, and may not be called again; or the call is over.
+        InvalidArguments: The edited arguments do not fit.
+    """
+    execution = call.execution
+    once = not call.plan.tool.options.idempotent or execution.gave_value
+    if call.state != "executing" or (execution.entered and once):
+        raise CallStateError(call.plan.name, call.received.id, "executed")
+    if execution.seal is None and not call.args.is_unread and call.args.differ_from(arguments):
+        call.revise(arguments)
+        arguments = call.args.values
+        if call.trace is not None:
+            call.trace.arguments = call.args.for_record
+    if not execution.entered:
+        call.update_execution(entered=True)
+    return arguments
 
 
 # --- a tool that asks, or is cancelled, or whose observer fails

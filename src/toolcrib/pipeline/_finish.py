@@ -14,22 +14,20 @@ from toolcrib.errors import HookError, exception_of
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import described
+from toolcrib.pipeline._failures import described, tool_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 
 __all__ = [
     "LateValues",
-    "apply_post",
     "apply_post_value",
     "completed_outcome",
+    "conclude",
     "context_of",
     "deliver",
     "deliver_reports",
-    "deliver_result",
-    "shorten",
-    "shown_limit",
+    "finish",
 ]
 
 
@@ -39,7 +37,7 @@ def context_of(call: LiveCall) -> RunContext[Any]:
     return call.ctx
 
 
-async def apply_post(call: LiveCall) -> Failed | None:
+async def _apply_post(call: LiveCall) -> Failed | None:
     """Run the post hooks on the result or the exception; return the failure, if one of them fails."""
     ctx = context_of(call)
     returned = call.value if call.error is None else None
@@ -70,7 +68,7 @@ async def deliver(call: LiveCall, value: Any) -> Any:
     return value
 
 
-async def deliver_result(call: LiveCall) -> Failed | None:
+async def _deliver_result(call: LiveCall) -> Failed | None:
     """Deliver a result, unless its values were delivered as they came; return the failure, if a delivery fails."""
     try:
         if call.execution.reports is not None:
@@ -147,26 +145,58 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
 # --- results that are too long
 
 
-async def shorten(call: LiveCall) -> KeptResult | None:
+async def _shorten(call: LiveCall) -> KeptResult | None:
     """Return what is shown in the place of the result of a call that is too long; None for any other."""
     shortener = call.plan.shortener
     return None if shortener is None else await shortener.shorten(call, call.value)
 
 
-def shown_limit(plan: CompiledTool, run: Run) -> int | None:
+def _shown_limit(plan: CompiledTool, run: Run) -> int | None:
     """Return the most characters that are shown of a result; None for a program where longer ones are kept."""
     whole = plan.shortener is not None and run.channel.reader.value_chars is not None
     return None if whole else plan.max_result_chars
 
 
+async def finish(call: LiveCall) -> Outcome:
+    """Pass the result or the exception of an executed call through post hooks and deliveries, and close its record."""
+    failed: Outcome | None = None
+    if call.plan.buffered_post_hooks and call.state == "executed":
+        with call, call.activate():
+            failed = await _apply_post(call)
+    if failed is None and call.state == "executed" and call.waits_for_post_hooks:
+        with call, call.activate():
+            failed = await _deliver_result(call)
+    if failed is not None:
+        return call.close(failed)
+    if call.plan.shortener is not None and call.state == "executed" and call.error is None:
+        with call:
+            call.update_execution(kept=await _shorten(call))
+    return conclude(call)
+
+
+def conclude(call: LiveCall) -> Outcome:
+    """Return what an executed call came to, and close its record."""
+    if call.outcome is not None and call.state == "closed":
+        return call.outcome
+    plan, call_id, run = call.plan, call.received.id, call.run
+    if call.error is None:
+        most = plan.max_result_chars if plan.shortener is None else _shown_limit(plan, run)
+        outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
+        if run.limits is not None and run.limits.requirements:
+            run.completed.add(plan.name)
+    else:
+        outcome = tool_failure(plan, call_id, run, call.error)
+    return call.close(outcome)
+
+
 async def completed_outcome(call: LiveCall, value: Any) -> Completed | Failed:
     """Return the outcome of a call whose result a hook, a gate or the host gives; Failed where a delivery fails."""
-    failed = await deliver_result(call.set_result(value))
+    failed = await _deliver_result(call.set_result(value))
     if failed is not None:
         return failed
     plan, run = call.plan, call.run
-    shown = await shorten(call)
-    return Completed(plan.name, call.id, call.value, "hook", shown_limit(plan, run), shown)
+    shown = await _shorten(call)
+    return Completed(plan.name, call.id, call.value, "hook", _shown_limit(plan, run), shown)
 
 
 # --- values that come after the result

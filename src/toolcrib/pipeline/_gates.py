@@ -60,7 +60,8 @@ async def decide_by_hooks(call: LiveCall) -> Outcome | None:
     if call.history.hooks_lost and not call.extra_hooks:
         return call.hook_failure("decision hook", "given for this call", RuntimeError(_LOST))
     first = [hook for hooks in call.extra_hooks for hook in hooks.decisions_for(plan.name)]
-    return await decide(call, (*first, *plan.decisions()), given=len(first))
+    of_tool = plan.decisions() if DECISION_HOOKS in plan.steps else ()
+    return await decide(call, (*first, *of_tool), given=len(first))
 
 
 async def decide(call: LiveCall, hooks: Iterable[DecisionHook], *, given: int) -> Outcome | None:

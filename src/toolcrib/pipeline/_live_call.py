@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -21,11 +20,12 @@ from toolcrib.calls import (
     Outcome,
     Suspended,
     ToolCall,
+    charge_time,
     jsonable,
     lenient,
     versioned,
 )
-from toolcrib.errors import CallStateError, SchemaError, message_of
+from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments, message_of
 from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
@@ -44,7 +44,7 @@ _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
 
 
 class LiveCall:
-    """The call itself. What most calls do not need is a default of the class: one is made for every request.
+    """The call itself: one is made for every request.
 
     Attributes:
         trace: Emits the call's events; None when there is no sink.
@@ -54,24 +54,28 @@ class LiveCall:
         extra_hooks: Decision hooks that were given for this call alone.
     """
 
-    ctx: RunContext[Any] | None = None
-    args: Arguments = NOT_READ
-    state: CallState = "received"
-    begun: bool = False
-    value: Any = None
-    error: Exception | None = None
-    outcome: Outcome | None = None
-    notes: tuple[calls.DecisionNote, ...] = ()
-    approval: Approval = NOT_ASKED
-    history: History = NO_HISTORY
-    execution: Execution = NOT_BEGUN
-    extra_hooks: tuple[HookSet, ...] = ()
+    __slots__ = (
+        "approval", "args", "begun", "ctx", "error", "execution", "extra_hooks", "history", "notes", "outcome", "plan",
+        "received", "run", "state", "trace", "value",
+    )  # fmt: skip
 
     def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: record.Trace | None = None) -> None:
         self.received = received
         self.plan = plan
         self.run = run
         self.trace = trace
+        self.ctx: RunContext[Any] | None = None
+        self.args: Arguments = NOT_READ
+        self.state: CallState = "received"
+        self.begun = False
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.outcome: Outcome | None = None
+        self.notes: tuple[calls.DecisionNote, ...] = ()
+        self.approval: Approval = NOT_ASKED
+        self.history: History = NO_HISTORY
+        self.execution: Execution = NOT_BEGUN
+        self.extra_hooks: tuple[HookSet, ...] = ()
 
     # --- what it is
 
@@ -170,13 +174,9 @@ class LiveCall:
         return self.run.durability.store is not None and not (options.idempotent or options.effect in _WITHOUT_EFFECT)
 
     @property
-    def finishes_later(self) -> bool:
+    def waits_for_post_hooks(self) -> bool:
         """Whether something has to be awaited when its tool has run: post hooks, deliveries, a result store."""
         return self.plan.finish_is_async or bool(self.run.delivery_steps)
-
-    @property
-    def waits_for_post_hooks(self) -> bool:
-        return self.finishes_later
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -197,18 +197,6 @@ class LiveCall:
 
     def parse(self) -> BaseModel:
         return self.plan.parse(self.raw_arguments)
-
-    def copied(self) -> LiveCall:
-        """Return a copy, to be recovered: the same suspended call may be recovered twice, and one of them goes on."""
-        again = copy(self)
-        again.outcome = None
-        again.update_history(
-            original=self.history.original or self,
-            runs=self.runs,
-            revealed=self.was_revealed,
-            trace={} if self.trace is None else self.trace.carry(),
-        )
-        return again
 
     # --- its record, cut off
 
@@ -283,14 +271,31 @@ class LiveCall:
     # --- its arguments
 
     def read(self, *, gated: bool = True) -> None:
-        """Read the arguments as they came; raises what `CompiledTool.read` does.
+        """Read the arguments as they came.
 
         Args:
-            gated: Whether a gate looks at a host's own.
+            gated: Whether a gate looks at a host's own: they are left as they are where nothing does.
+
+        Raises:
+            InvalidArguments: They do not fit.
+            SchemaError: The tool has no schema to check a model's arguments against.
         """
-        received, plan, is_host = self.received, self.plan, self.received.origin == "host"
-        unread = is_host and not gated and self.trace is None and self.run.durability.journal is None
-        self.args = Arguments(plan, received.arguments, plan.read(received, by_reference=unread), is_host, unread)
+        received, plan = self.received, self.plan
+        raw, spec = received.arguments, plan.spec
+        if received.fault:
+            text = calls.fault_text(received.fault, raw, quoted=not spec.has_secrets)
+            raise InvalidArguments(plan.name, (FieldProblem("", text),))
+        if received.origin == "model":
+            values = spec.read(raw) if charge_time.get() is None else calls.charged(spec.read, raw)
+            self.args = Arguments(plan, raw, values)
+            return
+        unread = not gated and self.trace is None and self.run.durability.journal is None
+        if isinstance(raw, str | bytes):  # validated once: a validator may change what it is given again
+            values = plan.tool.bind((), spec.arguments(spec.validate_json(raw)))
+        else:
+            values = plan.tool.bind((), raw)
+            values = values if unread else plan.validated(values)
+        self.args = Arguments(plan, raw, values, is_host=True, is_unread=unread)
 
     def revise(self, arguments: Mapping[str, Any]) -> None:
         """Replace the arguments by edited ones, validated again.
@@ -340,43 +345,21 @@ class LiveCall:
         """Return the arguments as they were read at first, before any edit, as they may be shown."""
         return (self.args.original or self.args).for_display
 
-    def shown_mismatch(self) -> Any:
-        """Return arguments that do not fit, as they came; None when they might hold a secret."""
-        try:
-            return None if self.plan.spec.has_secrets else lenient(self.received.arguments)
-        except SchemaError:  # what is secret cannot be known
-            return None
-
     # --- its way
 
     def enter(self, metadata: dict[str, Any] | None = None) -> None:
         """Make the context that hooks and tool are given."""
         run, call_id = self.run, self.received.id
+        ask = None if run.approver is None else self.ask
+        report = None if self.trace is None else self.trace.yielded
         self.ctx = RunContext(  # by position, which costs half: agents have one made for every turn
-            run.deps,
-            call_id,
-            self.plan.name,
-            run.id,
-            metadata or {},
-            None,
-            False,
-            None,
-            call_id,
-            run.provide,
-            run.revealed,
-            None if self.trace is None else self.trace.yielded,
-            None if run.approver is None else self.ask,
-            run,
-            self.trace,
-        )
+            run.deps, call_id, self.plan.name, run.id, metadata or {}, None, False, None, call_id, run.provide,
+            run.revealed, report, ask, run, self.trace,
+        )  # fmt: skip
 
     async def ask(self, request: ApprovalRequest) -> Any:
         """Ask the run's approver something else than the call itself, for its tool."""
         return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
-
-    def approve(self, grant: Grant | None) -> None:
-        """Record that the arguments as they are now were approved."""
-        self.update_approval(digest=self.args.digest, grant=grant)
 
     def admit(self, *, gated: bool) -> None:
         """Move to `admitted`: from here on the arguments are final.
@@ -387,32 +370,6 @@ class LiveCall:
         self.state = "admitted"
         if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):
             self.update_execution(seal=self.args.digest)
-
-    def require_sealed(self, arguments: Mapping[str, Any]) -> None:
-        """Check that these are the arguments that the gates saw last; raises what `Arguments.require_sealed` does."""
-        if self.execution.seal is not None:
-            is_approved = self.approval.digest is not None
-            self.args.require_sealed(arguments, self.execution.seal, is_approved=is_approved)
-
-    def enter_body(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return what the tool's function is given, where others stand around it: what they edit is validated.
-
-        Raises:
-            CallStateError: The function was called before, and may not be called again; or the call is over.
-            InvalidArguments: The edited arguments do not fit.
-        """
-        execution = self.execution
-        once = not self.plan.tool.options.idempotent or execution.gave_value
-        if self.state != "executing" or (execution.entered and once):
-            raise CallStateError(self.plan.name, self.received.id, "executed")
-        if execution.seal is None and not self.args.is_unread and self.args.differ_from(arguments):
-            self.revise(arguments)
-            arguments = self.args.values
-            if self.trace is not None:
-                self.trace.arguments = self.args.for_record
-        if not execution.entered:
-            self.update_execution(entered=True)
-        return arguments
 
     def begin(self) -> None:
         """Move from `admitted` to `executing`: once, of all copies of a call, and once in a run of JSON.

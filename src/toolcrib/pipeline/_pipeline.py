@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, overload
 from typing_extensions import TypeIs
 
 from toolcrib import record
-from toolcrib import tools as _tools
 from toolcrib._run_sync import run_sync
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import (
@@ -25,30 +24,23 @@ from toolcrib.errors import (
     UnknownTool,
     raising_newer_forms,
 )
-from toolcrib.hooks import HookSet, ModelInput
+from toolcrib.hooks import GateStep, HookSet
 from toolcrib.pipeline._admit import (
-    admit_at_once,
+    check_answer,
     ids_of,
-    load_call,
+    pass_at_once,
     pass_edited,
     pass_gates,
     pass_more,
-    recheck_call,
-    recover_in_doubt,
+    recover_call,
+    refuse,
     restored_call,
 )
 from toolcrib.pipeline._call import Call, Executor
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
-from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, tool_failure, unknown
-from toolcrib.pipeline._finish import (
-    LateValues,
-    apply_post,
-    completed_outcome,
-    deliver_result,
-    shorten,
-    shown_limit,
-)
+from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
+from toolcrib.pipeline._finish import LateValues, completed_outcome, conclude, finish
 from toolcrib.pipeline._gates import steps_between, tool_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -102,6 +94,15 @@ class Pipeline:
         """Where the events of every call go."""
         return self._sinks
 
+    def sinks_for(self, run: Run) -> tuple[record.Sink, ...]:
+        """Return where the events of a run's calls go, with the log where that wants them."""
+        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
+        return (*sinks, record.LogSink()) if _logs_calls(logging.INFO) else sinks
+
+    def gates_for(self, entry: ToolEntry) -> tuple[GateStep, ...]:
+        """Return the gates of a tool, asked for once: a subclass that executes nothing may leave some out."""
+        return tool_steps(entry, self._hooks)
+
     def renewed(self) -> None:
         """Forget what is known of the tools: a source of the toolset has others now."""
         self._plans.clear()
@@ -124,7 +125,10 @@ class Pipeline:
         if type(call) is ToolCall:
             made: Any = self._arrived(call, Run() if run is None else run)
             if type(made) is LiveCall:
-                made = await pass_gates(made, grant) or made
+                refused = pass_at_once(made)
+                if made.state == "received":
+                    refused = await pass_gates(made, grant)
+                made = made if refused is None else refused
         else:
             made = await self.admit(call, run, grant=grant)
         if type(made) is not LiveCall:
@@ -134,7 +138,7 @@ class Pipeline:
             return outcome
         if made.plan.finish_is_async or made.run.delivery_steps or (made.run.approvals is not None and made.is_noted):
             return await self.finish(made)
-        return self._concluded(made)
+        return conclude(made)
 
     def run_sync(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
@@ -193,7 +197,9 @@ class Pipeline:
                     ended_early = await execution_outcome(made)
             outcome = await self.finish(made) if ended_early is None else ended_early
         else:
-            late = LateValues(made, self.run, streaming=self._streams(made), plain=plain)
+            entry = made.entry if is_call(made) else self.toolset.entries.get(made.tool)
+            streams = entry is not None and entry.tool.is_streaming
+            late = LateValues(made, self.run, streaming=streams, plain=plain)
             async with aclosing(late.values()) as rest:
                 async for value in rest:
                     yield value if plain else Yielded(value)
@@ -202,11 +208,6 @@ class Pipeline:
             ended(outcome)
         else:
             yield outcome
-
-    def _streams(self, made: Call | Outcome) -> bool:
-        if isinstance(made, LiveCall):
-            return made.plan.streaming
-        return isinstance(made, Completed) and self.toolset[made.tool].tool.is_streaming
 
     # --- admit: steps 1 to 5
 
@@ -276,7 +277,8 @@ class Pipeline:
         if live.state == "received":
             if read:
                 live.trace = self._trace(live.received, live.run, live.plan)
-            return await pass_gates(live, grant, read=read) or live
+            refused = pass_at_once(live, read=read)
+            return refused or (await pass_gates(live, grant, read=read) if live.state == "received" else None) or live
         if arguments is not None:
             return await pass_edited(live) or live
         return live if hooks is None else await pass_more(live, hooks) or live
@@ -288,8 +290,8 @@ class Pipeline:
             Whether it is admitted; else it is as it was, and `admit` asks its gates.
         """
         live = _live(call)
-        is_heard = self._trace(live.received, live.run, live.plan) is not None
-        return live.state == "received" and not is_heard and admit_at_once(live)
+        is_silent = live.state == "received" and not self.sinks_for(live.run)
+        return is_silent and pass_at_once(live, read=True) is None and live.state == "admitted"
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.
@@ -298,11 +300,11 @@ class Pipeline:
         """
         plan, received = self._plan(state["name"]), ToolCall(state["name"], state["arguments"], state["id"])
         if plan is None:
-            return _refused(run, received, None, unknown(self.toolset, received, run))
+            return refuse(run, received, None, unknown(self.toolset, received, run))
         try:
             return restored_call(plan, state, run)
         except (ApprovalError, InvalidArguments, SchemaError) as error:
-            return _refused(run, received, None, invalid_arguments(plan.name, state["id"], error), plan.entry)
+            return refuse(run, received, None, invalid_arguments(plan.name, state["id"], error), plan.entry)
 
     async def recover(
         self,
@@ -350,16 +352,8 @@ class Pipeline:
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
         trace = self._trace(received, run, plan)
         if plan is None:
-            return _refused(run, received, trace, unknown(self.toolset, received, run))
-        if isinstance(state, ToolCall):
-            return await recover_in_doubt(LiveCall(state, plan, run, trace), grant, begun, used)
-        try:
-            call = load_call(plan, state, run)
-        except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
-            return _refused(run, received, trace, invalid_arguments(plan.name, call_id, error), plan.entry)
-        call.run, call.trace = run, trace
-        call.enter(dict(call.metadata))
-        return await recheck_call(call, grant)
+            return refuse(run, received, trace, unknown(self.toolset, received, run))
+        return await recover_call(LiveCall(received, plan, run, trace), state, grant, begun, used)
 
     def check_answer(self, name: str, answer: Grant | Denial | None) -> None:
         """Check that an answer is one, and the result that it gives about a call in doubt, if it gives one.
@@ -368,14 +362,7 @@ class Pipeline:
             InvalidOutput: It is not of the type that the tool of this name declares.
             TypeError: It is no answer.
         """
-        if not isinstance(answer, Grant | Denial | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(
-                f"the answer about `{name}` is {answer!r:.80}; give one to its request, as in "
-                "suspended.request.grant('ann') or suspended.request.deny('why', 'ann')"
-            )
-        plan = self._plan(name)
-        if plan is not None and isinstance(answer, Grant) and answer.done is not None:
-            _tools.checked_output(plan.tool, plan.name, answer.done.value)
+        check_answer(self._plan(name), name, answer)
 
     def explain(self, name: str, run: Run | None = None) -> str:
         """Return what stands between a call of a tool and its function, in order: a line for each gate and delivery.
@@ -439,24 +426,12 @@ class Pipeline:
         live = _live(call)
         if live.is_noted:
             await note_end(live)
-        failed: Outcome | None = None
-        if live.plan.buffered_post_hooks and live.state == "executed":
-            with live, live.activate():
-                failed = await apply_post(live)
-        if failed is None and live.state == "executed" and live.finishes_later:
-            with live, live.activate():
-                failed = await deliver_result(live)
-        if failed is not None:
-            return live.close(failed)
-        if live.plan.shortener is not None and live.state == "executed" and live.error is None:
-            with live:
-                live.update_execution(kept=await shorten(live))
-        return self._concluded(live)
+        return await finish(live)
 
     def finish_now(self, call: Call) -> Outcome | None:
         """Return what `finish` does, at once; None where something has to be awaited, and nothing was done."""
         live = _live(call)
-        return None if live.finishes_later or live.is_noted else self._concluded(live)
+        return None if live.waits_for_post_hooks or live.is_noted else conclude(live)
 
     async def completed(self, name: str, call_id: str, value: Any, run: Run) -> Completed | Failed:
         """Return a result that the host or a hook gives in the place of a tool's, shown to a model as the tool's is."""
@@ -482,19 +457,9 @@ class Pipeline:
         if values and live.ctx is not None:
             live.ctx.provided = {**live.ctx.provided, **values}
 
-    def _concluded(self, call: LiveCall) -> Outcome:
-        """Return what an executed call came to, and close its record."""
-        if call.outcome is not None and call.state == "closed":
-            return call.outcome
-        plan, call_id, run = call.plan, call.received.id, call.run
-        if call.error is None:
-            most = plan.max_result_chars if plan.shortener is None else shown_limit(plan, run)
-            outcome: Outcome = Completed(plan.name, call_id, call.value, "tool", most, call.execution.kept)
-            if run.limits is not None and run.limits.requirements:
-                run.completed.add(plan.name)
-        else:
-            outcome = tool_failure(plan, call_id, run, call.error)
-        return call.close(outcome)
+    def conclude(self, call: Call) -> Outcome:
+        """Close an executed call with its result as it is: neither post hooks nor deliveries have it."""
+        return conclude(_live(call))
 
     # --- inside
 
@@ -503,7 +468,7 @@ class Pipeline:
         plan = self._plans.get(call.name) or self._plan(call.name)
         trace = self._trace(call, run, plan) if self._sinks or run.sinks or _logs_calls(logging.INFO) else None
         if plan is None:
-            return _refused(run, call, trace, unknown(self.toolset, call, run))
+            return refuse(run, call, trace, unknown(self.toolset, call, run))
         return LiveCall(call, plan, run, trace)
 
     def wants_context(self, name: str) -> bool:
@@ -521,18 +486,14 @@ class Pipeline:
         plan = self._plans.get(name)
         if plan is None and name in self.toolset:
             entry = self.toolset[name]
-            shortener, steps = shortener_of(entry, self.toolset), tool_steps(entry, self._hooks)
+            shortener, steps = shortener_of(entry, self.toolset), self.gates_for(entry)
             plan = CompiledTool(entry, self.toolset, self._hooks, self._executor, shortener, steps)
             self._plans[name] = plan
         return plan
 
     def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> record.Trace | None:
-        logs = _logs_calls(logging.INFO)
-        if not (logs or self._sinks or run.sinks):
-            return None
-        sinks = record.merged_sinks(self._sinks, run.sinks) if run.sinks else self._sinks
-        sinks = (*sinks, record.LogSink()) if logs else sinks
-        return record.Trace(call, run, sinks, "" if plan is None else plan.description)
+        sinks = self.sinks_for(run)
+        return record.Trace(call, run, sinks, "" if plan is None else plan.description) if sinks else None
 
 
 def is_call(made: Call | Outcome) -> TypeIs[Call]:
@@ -547,13 +508,3 @@ def _live(call: Call) -> LiveCall:
             f"{what}: give a ToolCall to `run` and `admit`, and to the other steps the call that `admit` returned"
         )
     return call
-
-
-def _refused(
-    run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
-) -> Failed:
-    """Return the outcome of what never came to be a call, have the run's features read it, and make its record."""
-    run.read(ModelInput("refusal", outcome.text(), request=request, entry=entry))
-    if trace is not None:
-        trace.ended(outcome)
-    return outcome

@@ -59,6 +59,7 @@ _MEASURES: Final = re.compile(
 )
 _UNITS: Final = frozenset("$\u20ac\u00a3#%")
 _NUMBERS: Final = re.compile(r"(?<![\w.,:/@\-])-?(?:\d{1,3}(?:,\d{3})+(?![,\d])|\d+)(?:\.\d+)?(?![\w/@]|[.,:]\d|-\w)")
+_GROUPS: Final = re.compile(r"[+(]?(?<![\w.,])\w*\d\)?(?:[ -]\(?\d+(?![\d:./])\)?)+")  # of a long number
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
 _LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
@@ -206,7 +207,7 @@ def numbers_in(text: str, *, is_loose: bool) -> Iterator[float]:
         text: The text.
         is_loose: Whether the parts of dates, times and versions count as numbers, too.
     """
-    for found in _LOOSE.findall(text) if is_loose else _NUMBERS.findall(without_moments(text)):
+    for found in _LOOSE.findall(text) if is_loose else _NUMBERS.findall(_GROUPS.sub(" ", without_moments(text))):
         if len(found) <= _EXACT + 8 and (is_loose or _TWO_WAYS.fullmatch(found) is None):
             yield float(found.replace(",", ""))
 

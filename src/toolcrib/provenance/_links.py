@@ -14,6 +14,10 @@ __all__ = ["hosts_in", "links_in", "pieces_of", "plain_text"]
 _BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+|=(?=https?://)")
 _AROUND: Final = ":!?.=_~#"
 _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")
+_FILE: Final = re.compile(
+    r"\.(?:ai|app|bz|cab|cc|do|in|me|md|mk|ml|mm|mov|name|pl|pm|ps|pub|py|rs|sc|sh|so|st|tf|vi|ws|zip|\d+)$"
+)
+"""The endings of files that are endings of hosts, too."""
 _DOT: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", ".") | {"\\": "/"})
 _OUT_OF_SIGHT: Final = frozenset({"Cf", "Cc", "Mn", "Me"})
 _LINK: Final = re.compile(
@@ -62,17 +66,17 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
 
     Args:
         text: The text.
-        is_loose: Whether the part of an address behind `@` counts, too.
+        is_loose: Whether the part of an address behind `@` counts, too, and what may be a file: `plan.zip`.
     """
     for match in _DOTTED.finditer(text):
-        if not is_loose and text[match.start() - 1 : match.start()] == "@":
+        name, before = match[0], text[max(0, match.start() - len("https://")) : match.start()]
+        is_file = not (name.startswith("www.") or before.endswith("://")) and _FILE.search(name) is not None
+        if not is_loose and (is_file or before.endswith("@")):
             continue
-        name = match[0]
         last = name.rpartition(".")[2]
         if (len(last) > 1 and last.isalpha()) or (last.isdigit() and name.count(".") == 3):
             host = name.removeprefix("www.")
             yield host
-            before = text[max(0, match.start() - len("https://")) : match.start()]
             for scheme in ("http://", "https://"):
                 if before.endswith(scheme):
                     yield scheme + host

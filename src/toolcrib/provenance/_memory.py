@@ -12,10 +12,10 @@ from threading import Lock
 from typing import Any, Final, cast
 
 from toolcrib.provenance._kinds import number_of, without_moments
-from toolcrib.provenance._links import links_in, pieces_of, plain_text
+from toolcrib.provenance._links import links_in, pieces_of
 from toolcrib.provenance._origins import PROGRAM, WORDS_OF_USER, Origins, Piece, key_of, number_text
 from toolcrib.provenance._private import PrivateValues
-from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
+from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut, path_of
 from toolcrib.provenance._texts import flat, words_in
 from toolcrib.tools import INSIDE, Effect, Source, labelled
 
@@ -28,6 +28,7 @@ _MOST_NAMED: Final = 8  # of what was read, in a question
 _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what values may be that are not looked up
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _MOST_LINKS: Final = 200  # in one text
+_SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
 _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
@@ -174,7 +175,7 @@ class Memory(Origins):
             origin = Origin(kind, tool, call_id, about, path)
             self._sources.append(Piece(origin, text, arguments, is_beside=trust == "beside"))
             if allowed is not None:
-                self._private.add(plain_text(text), number, allowed)
+                self._private.add(text, number, allowed)
             if self._left < 0:
                 continue  # what may not be sent is found all the same
             if trust != "untrusted":
@@ -248,7 +249,7 @@ class Memory(Origins):
         deciding = [each for each in leaves if argument_of(each[0]) not in content]
         said = [(path, str(value)) for path, value in leaves if argument_of(path) in content and _has_words(value)]
         questions: list[Question] = []
-        is_named = len(leaves) < 2 and self._names_tool(tool)
+        is_named = [value for _, value in leaves] in ([], [True]) and self._names_tool(tool)
         is_anchored = not self._reads_others or (is_named and not leaves)
         whole, asked = self._whole_lists(effect, arguments), ASKED_INSIDE if effect in INSIDE else ASKED
         for path, value in deciding:
@@ -365,7 +366,8 @@ class Memory(Origins):
     def _names_flag(self, path: str) -> bool:
         """Return whether the user wrote, and did not deny, the name of what is true."""
         words = words_in(flat(re.sub(r"\[\d+\]", "", path).rpartition(".")[2]).replace("_", " "))
-        return all(len(word) > 1 and self._user.wants(rf"\b{re.escape(word)}\b") for word in words) and bool(words)
+        is_telling = any(len(word) > _SHORTEST for word in words)
+        return is_telling and all(len(word) > 1 and self._user.wants(rf"\b{re.escape(word)}\b") for word in words)
 
     def _has_users(self, said: Sequence[tuple[str, str]], *, is_inside: bool) -> bool:
         """Return whether what is said shows the user's will, which a date or a number alone does not.
@@ -402,7 +404,7 @@ class Memory(Origins):
         receivers = {flat(str(value)) for _, value in deciding if _has_words(value)}
         found = set[str]()
         for path, text, is_joined in _texts_that_leave(arguments):
-            for held, number, readers in self._private.within(plain_text(text), receivers):
+            for held, number, readers in self._private.within(text, receivers):
                 if not (is_joined and held in found):
                     origin = replace(self._sources[number].located(), kind="private")
                     yield from self._asked_unless_approved(tool, path, held, origin, receivers - readers)
@@ -456,7 +458,7 @@ def _leaves(
         for key, held in cast("Mapping[str, Any]", value).items():
             if with_keys and path:
                 yield path, str(key)
-            below = f"{path}.{key}" if path else str(key)
+            below = path_of(path, str(key))
             yield from _leaves(held, below, with_flags=with_flags, with_keys=with_keys)
     elif isinstance(value, list) and (value or not with_flags):
         for number, held in enumerate(cast("list[Any]", value)):
@@ -491,7 +493,8 @@ def _keys(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the keys of the objects in a JSON value, with the paths of the objects."""
     items = cast("Mapping[str, Any]", value).items() if isinstance(value, Mapping) else ()
     for key, held in items:
-        yield path or str(key), str(key)
-        yield from _keys(held, f"{path}.{key}" if path else str(key))
+        below = path_of(path, str(key))
+        yield path or below, str(key)
+        yield from _keys(held, below)
     for number, held in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
         yield from _keys(held, f"{path}[{number}]")

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 from toolcrib.provenance._kinds import Component, components, number_of, phrases, without_moments
 from toolcrib.provenance._links import pieces_of
 from toolcrib.provenance._question import ASKED, Origin
-from toolcrib.provenance._texts import TextIndex, flat, words_in
+from toolcrib.provenance._texts import TextIndex, flat, is_long_number, words_in
 
 __all__ = ["PROGRAM", "WORDS_OF_USER", "Origins", "Piece", "key_of", "number_text"]
 
@@ -34,6 +34,9 @@ _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it si
 _LONGEST_PHRASE: Final = 8  # words
 _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "chosen": 1}
 _PATHS: Final = re.compile(r"[^\s/]+\.[^\s/]+/([^\s]+)")  # what follows the host of a link
+_ODD_SPACE: Final = re.compile(r"[^\S ]")
+_EXACT: Final = re.compile(r"^-|[\d_/]")
+_MOMENT: Final = re.compile(r"(?i)\d(?:st|nd|rd|th|[ap]\.?m\.?|t\d\d.*)$|^\d+(?:[-/:.]\d+)+z?$")
 _SEGMENTS: Final = re.compile(r"[/?&=#+]")
 _PLAIN: Final = re.compile(r"[a-z]+")
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -116,7 +119,9 @@ class Origins:
         unclear = _spelling(str(value), self._has_cased)
         if unclear is None and parts:
             unclear = (
-                text if _is_joined(parts, found) else next((p for p in phrases(text) if not self._is_one(p)), None)
+                text
+                if _is_joined(text, parts, found)
+                else next((p for p in phrases(text) if not self._is_one(p)), None)
             )
         return found if unclear is None else [Origin("model", part=flat(unclear))]
 
@@ -400,25 +405,39 @@ class Origins:
         return len(set(found)) == 1 and value.text in found[0]
 
 
-def _is_joined(parts: Sequence[Component], found: Sequence[Origin]) -> bool:
+def _is_joined(text: str, parts: Sequence[Component], found: Sequence[Origin]) -> bool:
     """Return whether a link or a path was put together of values of several records, or of one with the user's host."""
     places = {(each.call_id, each.path) for each in found if each.kind == "trusted"}
     hosts = [each for part, each in zip(parts, found, strict=False) if part.kind == "host"]
-    is_path = hosts or all(part.kind == "name" for part in parts)
-    return bool(is_path) and (len(places) > 1 or (bool(places) and any(each.kind == "user" for each in hosts)))
+    is_path = bool(hosts) or ("/" in text and all(part.kind == "name" for part in parts))
+    return is_path and (len(places) > 1 or (bool(places) and any(each.kind == "user" for each in hosts)))
 
 
 def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:
     """Return the part of a text that another program may read in another way than we compare it; None for none.
 
-    That is a text with compatible characters, one of several lines, and a segment of a link in other capitals.
+    That is a text with compatible characters, one of several lines, and a segment of a link, a path, an option or an
+    identifier in other capitals.
     """
-    if (len(value.strip().splitlines()) > 1 or "\t" in value.strip()) and not has_cased(value.strip()):
+    bare = value.strip(" \t\r\n")
+    if _ODD_SPACE.search(bare) is not None and not has_cased(bare):
         return value
     if not value.isascii() and unicodedata.normalize("NFKC", value) != value:
         return value
-    segments = (part for path in _PATHS.findall(value) for part in _SEGMENTS.split(path.rstrip(".,:;!?")))
-    return next((part for part in segments if part.lower() != part.upper() and not has_cased(part)), None)
+    segments = [part for path in _PATHS.findall(value) for part in _SEGMENTS.split(path.rstrip(".,:;!?"))]
+    words = () if segments or is_long_number(bare) else map(_stripped, bare.split())
+    exact = [*segments, *filter(_is_exact, words)]
+    return next((part for part in exact if part.lower() != part.upper() and not has_cased(part)), None)
+
+
+def _stripped(word: str) -> str:
+    return word.strip(".,:;!?()\"'")
+
+
+def _is_exact(word: str) -> bool:
+    """Return whether other capitals make another value of a word: of an option, a path or an identifier."""
+    is_exact = _EXACT.search(word) is not None and "@" not in word and "://" not in word
+    return is_exact and _MOMENT.search(word) is None
 
 
 def key_of(value: Any) -> str | float:

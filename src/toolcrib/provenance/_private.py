@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Set
-from itertools import islice, pairwise
+from itertools import islice, permutations
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, without_moments
+from toolcrib.provenance._links import plain_text
 from toolcrib.provenance._texts import flat, words_in
 
 __all__ = ["PrivateValues"]
@@ -17,7 +18,11 @@ _LEAST: Final = 4  # characters of a word that counts
 _MOST_PIECES: Final = 500_000  # of one run
 _MOST_FOUND: Final = 16  # in one text
 _DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
-_MARKUP: Final = re.compile(r"</?[a-z][^<>]{0,80}>")
+_MARKUP: Final = re.compile(r"</?[a-z][^<>]{0,80}>|<!--.*?-->")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")
+_DECIMALS: Final = re.compile(r"(?<!\d)(\d{1,9})(?: ?\. ?|,)(\d{1,6})(?!\d)")
+_ZEROS: Final = re.compile(r"[.,]00?$")  # decimals that are none
+_TRIPLE: Final = re.compile(r"(?<!\d)(\d{1,4})[./\- ](\d{1,2})[./\- ](\d{1,4})(?!\d)")
 _FEWEST_DIGITS: Final = 6  # that stand in a row, whatever is between them
 _JOINED: Final = 12  # letters of words without anything between them
 _SHORTEST_JOINED: Final = 8  # letters of a value that is looked for as a whole
@@ -62,7 +67,8 @@ _FILLERS: Final = frozenset(
         "your",
     ]
 )
-_HIDDEN: Final = "+#=~@"  # a piece that begins so is not the text of words
+_FEW: Final = 4  # longer words of a value, any two of which are a piece
+_HIDDEN: Final = "+#=~@,"  # a piece that begins so is not the text of words
 
 
 class PrivateValues:
@@ -86,13 +92,15 @@ class PrivateValues:
         return bool(self._pieces)
 
     def add(self, text: str, number: int, readers: frozenset[str]) -> None:
-        """Keep a text in the form of `plain_text`, what it is from, and who may read it."""
+        """Keep a text, what it is from, and who may read it."""
         text = _folded(text)
         words = _long_words(text)
         alone = words if len(words) == 1 else [word for word in words if _has_digit(word)]
-        short = "" if words else _short_value(text)
-        pieces = (*alone, *_pairs(words), *_digits_in(text), *_dates(text), *_characters(text, whole=True))
-        for piece in (*pieces, *_joined_words(text), *([short] if short else ())):
+        short = [] if words else list(_short_value(text))
+        pairs = _any_two(words) if len(words) <= _FEW else _pairs(words)
+        numbers = (*_digits_in(text), *_dates(text), *_decimals(text, whole=True))
+        pieces = (*alone, *pairs, *numbers, *_characters(text, whole=True))
+        for piece in (*pieces, *_joined_words(text), *short):
             if len(self._pieces) >= _MOST_PIECES:
                 self.is_full = True
                 return
@@ -106,14 +114,15 @@ class PrivateValues:
         """Yield the pieces that a text has and that may not be sent to receivers: what each is from, and its readers.
 
         Args:
-            text: The text, in the form of `plain_text`.
+            text: The text.
             receivers: To whom it goes; everybody, where there are none.
         """
         if not self._pieces:
             return
         text = _MARKUP.sub(" ", _folded(text))
         words = _long_words(text)
-        found = (*words, *_pairs(words), *_digits_in(text), *_dates(text), *_characters(text), *self._looked_for(text))
+        numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
+        found = (*words, *_pairs(words), *_pairs(words, over=1), *numbers, *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
         sources: set[int] = set()
         for piece in islice(known, _MOST_FOUND):
@@ -137,9 +146,13 @@ class PrivateValues:
 
 
 def _folded(text: str) -> str:
-    """Return a text without accents and capitals."""
+    """Return a text as a program may read it, without accents, capitals, and digits of other scripts."""
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+    text = plain_text(text)
     if not text.isascii():
         text = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
+        text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
     return text.casefold()
 
 
@@ -147,16 +160,31 @@ def _long_words(text: str) -> list[str]:
     return [word for word in words_in(text.replace("_", " ")) if len(word) >= _LEAST and word not in _FILLERS]
 
 
-def _pairs(words: list[str]) -> Iterator[str]:
-    return (f"{a} {b}" for a, b in pairwise(words))
+def _pairs(words: list[str], over: int = 0) -> Iterator[str]:
+    """Yield each two words that follow each other, over so many others."""
+    return (f"{a} {b}" for a, b in zip(words, words[1 + over :], strict=False))
 
 
-def _short_value(text: str) -> str:
-    """Return a value without a longer word as a piece, such as a number or a name; empty where anybody may write it."""
+def _any_two(words: list[str]) -> Iterator[str]:
+    return (f"{a} {b}" for a, b in permutations(words, 2))
+
+
+def _short_value(text: str) -> Iterator[str]:
+    """Yield a value without a longer word as a piece, such as a number or a name; none where anybody may write it."""
     words = words_in(text.replace("_", " "))
     joined = "".join(words)
     is_telling = len(joined) > 2 if _has_digit(text) else len(words) > 1 and len(joined) >= _FEWEST_LETTERS
-    return f"={joined}" if is_telling and len(words) <= _MOST_SHORT else ""
+    if is_telling and len(words) <= _MOST_SHORT:
+        yield f"={joined}"
+        if not _has_digit(text):
+            yield f"={''.join([words[-1], *words[:-1]])}"
+
+
+def _decimals(text: str, *, whole: bool = False) -> Iterator[str]:
+    """Yield the numbers with decimals, without the zeros at their ends, of a text or of one that is nothing else."""
+    for number, decimals in _DECIMALS.findall(text) if not whole or _DECIMALS.fullmatch(text.strip()) else ():
+        if decimals.strip("0") or not whole:
+            yield f",{int(number)}.{decimals.rstrip('0')}"
 
 
 def _digits_in(text: str) -> Iterator[str]:
@@ -164,7 +192,8 @@ def _digits_in(text: str) -> Iterator[str]:
 
     Dates and times are none.
     """
-    for run in _DIGITS.findall(without_moments(flat(text))):
+    found = _DIGITS.findall(without_moments(flat(text)))
+    for run in (*found, *(_ZEROS.sub("", each) for each in found if _ZEROS.search(each) is not None)):
         digits = "".join(char for char in run if char.isdigit())
         if len(digits) < _FEWEST_DIGITS:
             yield f"#{digits}"
@@ -173,7 +202,12 @@ def _digits_in(text: str) -> Iterator[str]:
 
 
 def _dates(text: str) -> Iterator[str]:
-    return (f"@{month}-{day}" for _, month, day in dates_in(flat(text)))
+    """Yield the dates of a text by month and day; three numbers are read in each order."""
+    yield from (f"@{month}-{day}" for _, month, day in dates_in(flat(text)))
+    for triple in _TRIPLE.findall(text):
+        first, second, third = map(int, triple)
+        month_and_day = [(second, third)] if len(triple[0]) > 2 else [(first, second), (second, first)]
+        yield from (f"@{month}-{day}" for month, day in month_and_day if 0 < month < 13 and 0 < day < 32)
 
 
 def _characters(text: str, *, whole: bool = False) -> Iterator[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["ASKED", "ASKED_INSIDE", "Origin", "OriginKind", "Question", "argument_of", "cut"]
+__all__ = ["ASKED", "ASKED_INSIDE", "Origin", "OriginKind", "Question", "argument_of", "cut", "path_of"]
 
 OriginKind: TypeAlias = Literal["user", "trusted", "derived", "untrusted", "model", "chosen", "flag", "private"]
 ASKED: Final = frozenset({"untrusted", "model", "chosen", "flag", "private"})
@@ -16,6 +17,7 @@ ASKED: Final = frozenset({"untrusted", "model", "chosen", "flag", "private"})
 ASKED_INSIDE: Final = frozenset({"untrusted", "flag"})
 """The kinds that are asked about for effects inside the user's own space."""
 
+_LIKE_A_PATH: Final = re.compile(r"[.\[\"]")
 _SENTENCES: Final[Mapping[OriginKind, str]] = {
     "user": "is what the user wrote",
     "trusted": "comes from {source}",
@@ -138,7 +140,16 @@ class Question:
 
 def argument_of(path: str) -> str:
     """Return the name of the argument that a path is in."""
+    if path.startswith('"'):
+        return str(json.JSONDecoder().raw_decode(path)[0])
     return path.split(".", 1)[0].split("[", 1)[0]
+
+
+def path_of(path: str, key: str) -> str:
+    """Return the path of a key below a path; the name of an argument that looks like a path is in quotes."""
+    if path:
+        return f"{path}.{key}"
+    return json.dumps(key) if _LIKE_A_PATH.search(key) is not None else key
 
 
 def cut(text: str, most: int = 80) -> str:

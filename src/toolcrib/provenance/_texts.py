@@ -13,7 +13,7 @@ from typing import Final
 from toolcrib.provenance._kinds import dates_in, measures_in, numbers_in, times_in
 from toolcrib.provenance._links import hosts_in
 
-__all__ = ["TextIndex", "flat", "words_in"]
+__all__ = ["TextIndex", "flat", "is_long_number", "words_in"]
 
 _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
@@ -27,18 +27,29 @@ _SHORTEST_GROUPED: Final = 10  # characters; shorter ones stand side by side by 
 _LONGEST_GROUPED: Final = 64
 _LOOKED_THROUGH: Final = 20_000  # characters of a text
 _DIGIT: Final = re.compile(r"\d")
+_GROUP_BEHIND: Final = re.compile(r"(?<=\d)[ -]\d+(?![\d:/]|[-.]\d)")
+_GROUP_BEFORE: Final = re.compile(r"(?:^|[^\d:./-])\d+\)?[ -]$")
+_LONGEST_GROUP: Final = 16  # characters that are looked at
 _YEAR: Final = re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w,]|\.\d)|(?<!\d)(?:19|20)\d\d(?=-\d\d-\d\d)")
 _COMPOUND: Final = re.compile(r"\w+(?:[^\w\s<>()\[\]{}\"'`|,;]+\w+)+")  # an address, a path, a link, an identifier
 _SENTENCE_END: Final = re.compile(r"[.!?;](?:\s|$)")
 _CLAUSE_END: Final = re.compile(r"[,.!?;](?:\s|$)")
 _DENIAL: Final = re.compile(
     r"n['\u2019]t\b|\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|without|avoid|refrain|refuse|except|unless"
-    r"|instead|rather|forbid|forbidden|prevent|if|how|what|why|whether|nicht|kein|keine|nie|niemals|pas|jamais|nunca|non"
-    r"|niet|nooit|inte)\b"
+    r"|instead|rather|forbid|forbidden|prevent|if|stop|stops|hates?|regret|afraid|fears?|beware|careful|wrong|against"
+    r"|suppose|imagine|undo|anything but|(?:should|shall|may|might) (?:i|we|he|she|they)"
+    r"|nicht|kein|keine|nie|niemals|pas|jamais|nunca|non|niet|nooit|inte|ikke|n\u00e3o)\b"
 )
+_TELLING: Final = re.compile(  # before what somebody else says or wants, or what is asked
+    r"\b(?:how|what|why|whether|who|whoever|when|where|which|titled?|called|named|says?|said|told|tells|claims?|wants"
+    r"|asks?|asked)\b|[\"\u201c\u00ab]$"
+)
+_AND: Final = re.compile(r"\b(?:and|then)\b")
+_POLITE: Final = re.compile(r"\W*(?:please,? )?(?:can|could|would|will) you\b")
 _ATEXT: Final = frozenset("!#$%&'*+-/=?^_`{|}~")  # of what stands before `@` in an address
+_LISTED: Final = re.compile(r"(?m)^[^\w\n]+(?=\s)|(?<=\d)[^\S\n]+[*/+-][^\S\n]+(?=\d)")  # items of lists, and sums
 _JOINT: Final = re.compile(r"[:=/?&#]+")
-_MARK: Final = re.compile(r"(?<![^\s'\"`(])[^\w\s'\"`(),;]+(?![^\s'\"`),;])")
+_MARK: Final = re.compile(r"(?<=['\"`])[^\w\s'\"`(),;]+(?=['\"`])|(?<![^\s'\"`(])\*+(?![^\s'\"`),;])")
 
 
 def flat(text: str) -> str:
@@ -120,7 +131,7 @@ class TextIndex:
         if self._is_loose:
             self._add_compounds(plain, number, but)
         else:
-            self._marks.update(_MARK.findall(plain))
+            self._marks.update(_MARK.findall(_LISTED.sub(" ", text)))
         if _DIGIT.search(plain) is not None:
             self._add_numbers(plain, number, but)
 
@@ -179,21 +190,21 @@ class TextIndex:
         At least half of it are digits: words that are written in one are another word.
         """
         letters = _GAP.sub("", value)
-        if not _SHORTEST_GROUPED <= len(letters) <= _LONGEST_GROUPED or not letters.isalnum():
-            return False
-        if 2 * sum(map(str.isdigit, letters)) < len(letters):
+        if len(letters) > _LONGEST_GROUPED or not is_long_number(value):
             return False
         found = re.compile(rf"(?<!\w){'[ -]?'.join(letters)}(?!\w)")
-        return any(found.search(plain, 0, _LOOKED_THROUGH) is not None for plain, *_ in self._texts[:_TRIES])
+        return any(
+            not _is_of_groups(plain, *match.span())
+            for plain, *_ in self._texts[:_TRIES]
+            for match in found.finditer(plain, 0, _LOOKED_THROUGH)
+        )
 
     def wants(self, pattern: str) -> bool:
         """Return whether a text has what a pattern fits, in a sentence that neither denies nor asks it."""
         found = re.compile(pattern)
         for plain, *_ in self._texts[:_TRIES]:
             for match in found.finditer(plain, 0, _LOOKED_THROUGH):
-                before = _SENTENCE_END.split(plain[: match.start()])[-1]
-                behind = _CLAUSE_END.split(plain[match.start() :], maxsplit=1)[0]
-                if _DENIAL.search(f"{before}{behind}") is None:
+                if _is_wish(plain, match.start()):
                     return True
         return False
 
@@ -222,6 +233,16 @@ class TextIndex:
             more = next(chunks, None)
             if more is not None and " " in value:
                 yield self._texts[self._chunks[more][0]][3], 0  # it may be there
+
+
+def _is_wish(plain: str, at: int) -> bool:
+    """Return whether a text says at a place what its writer wants: it neither denies nor asks it, nor tells of it."""
+    before = _SENTENCE_END.split(plain[:at])[-1]
+    behind = _CLAUSE_END.split(plain[at:], maxsplit=1)[0].partition(" ")[2]
+    end = _SENTENCE_END.search(plain, at)
+    is_question = end is not None and plain[end.start()] == "?" and _POLITE.match(before) is None
+    is_told = _TELLING.search(_AND.split(before)[-1]) is not None
+    return not (is_question or is_told or _DENIAL.search(f"{before} {behind}"))
 
 
 def _among(chunks: Sequence[int], others: Sequence[int]) -> Sequence[int]:
@@ -254,9 +275,33 @@ def _is_apart(plain: str, start: int, end: int) -> bool:
     )
 
 
+def _is_of_groups(plain: str, start: int, end: int) -> bool:
+    """Return whether a part of a text is some of the groups that a longer number is written in."""
+    behind = _GROUP_BEHIND.match(plain, end)
+    before = start and plain[start - 1] in " -" and _GROUP_BEFORE.search(plain[max(0, start - _LONGEST_GROUP) : start])
+    if not (behind or before):
+        return False
+    words = plain[start:end].split(" ")
+    if behind and words[-1].isdigit():
+        return True
+    return bool(before) and (any(word.isdigit() for word in words[:2]) or is_long_number(plain[start:end]))
+
+
+def is_long_number(value: str) -> bool:
+    """Return whether a value may be a number such as an account's: at least half of its characters are digits."""
+    bare = _GAP.sub("", value)
+    return len(bare) >= _SHORTEST_GROUPED and bare.isalnum() and 2 * sum(map(str.isdigit, bare)) >= len(bare)
+
+
 def _is_alone(plain: str, cased: str, start: int, end: int) -> bool:
     before, after, then = plain[max(0, start - 1) : start], plain[end : end + 1], plain[end + 1 : end + 2]
     if before and (before.isalnum() or before in "@._-+\\&~"):
+        return False
+    if before == "/" and plain[max(0, start - 3) : start] != "://":
+        return False  # the end of a path is another path
+    if (before == "*") != (after == "*") or (before and before in "!|?%$"):
+        return False  # of a pattern, or of a word that has marks in it
+    if _is_of_groups(plain, start, end):
         return False
     if before in _ATEXT and plain[start - 2 : start - 1].isalnum() and "@" in plain[start:end].partition(" ")[0]:
         return False

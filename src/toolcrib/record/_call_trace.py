@@ -42,26 +42,27 @@ _log = logging.getLogger("toolcrib.calls")
 class Trace:
     """Sends the events of one call to the sinks, whichever way it came in.
 
-    What most calls do not need is a default of the class: one is made for every call.
-
     Attributes:
         closed: Whether the record was made.
     """
 
-    decisions: tuple[DecisionNote, ...] = ()
-    approval: dict[str, Any] | None = None
-    arguments: Any = None
-    requested: Any = None
-    closed: bool = False
-    _questions: tuple[dict[str, Any], ...] = ()
-    _lines: int = 0
-    _next_progress: float = 0.0
-    _earlier_runs: tuple[str, ...] = ()
+    __slots__ = (
+        "_begun", "_call", "_description", "_earlier_runs", "_lines", "_next_progress", "_parent", "_questions", "_run",
+        "_sinks", "_started_at", "_tracing", "approval", "arguments", "closed", "decisions", "requested",
+    )  # fmt: skip
 
     def __init__(self, call: ToolCall, run: RecordedRun, sinks: tuple[Sink, ...], description: str = "") -> None:
         self._call, self._run, self._sinks, self._description = call, run, sinks, description
         self._parent, self._tracing = parent_of(run), tracing_sinks(sinks)
         self._begun, self._started_at = time.perf_counter(), datetime.now(UTC)
+        self.decisions: tuple[DecisionNote, ...] = ()
+        self.approval: dict[str, Any] | None = None
+        self.arguments: Any = None
+        self.requested: Any = None
+        self.closed = False
+        self._questions: tuple[dict[str, Any], ...] = ()
+        self._lines, self._next_progress = 0, 0.0
+        self._earlier_runs: tuple[str, ...] = ()
 
     def received(
         self,

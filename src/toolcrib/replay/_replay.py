@@ -12,11 +12,12 @@ from typing import Any, cast
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Access, Call, Channel, Rehearsal, Rehearsed, Run, is_call
+from toolcrib.pipeline import Access, Call, Channel, Run, is_call
 from toolcrib.provenance import Provenance, provenance_of
 from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
 from toolcrib.replay._answers import RecordedAnswers
 from toolcrib.replay._host import host_hooks
+from toolcrib.replay._rehearsal import Rehearsal, Rehearsed
 from toolcrib.replay._verdict import APPROVED, RETRIES, RUNS, WAITS, Difference, Verdict, differ, predicted, recorded
 from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import ToolsetLike

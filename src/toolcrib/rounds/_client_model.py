@@ -1,11 +1,13 @@
-"""Client model: a provider's own client, OpenAI's or Anthropic's, as the model of a session."""
+"""Client model: a provider's own client, OpenAI's, Anthropic's, Google's or Cohere's, as the model of a session."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from importlib import import_module
+from inspect import isawaitable
 from typing import Any, cast
 
 from toolcrib.errors import FormatError, MissingExtraError
@@ -27,9 +29,10 @@ def client_model(
     """Return a `ChatModel` that asks a provider through its own client.
 
     Args:
-        client: `OpenAI()`, `AsyncOpenAI()`, `Anthropic()`, `AsyncAnthropic()`, or another of these packages. Or the
-            name of the provider and of the model, `"openai:gpt-5"`: the client is made then, and takes its key from
-            the environment, as the provider says.
+        client: `OpenAI()`, `AsyncOpenAI()`, `Anthropic()`, `AsyncAnthropic()`, `ClientV2()` and `AsyncClientV2()` of
+            Cohere, Google's `Client()` and its `aio`, or another of these packages. Or the name of the provider and
+            of the model, `"openai:gpt-5"`: the client is made then, and takes its key from the environment, as the
+            provider says.
         model: The model's name, where `client` is a client.
         format: `openai_responses` for OpenAI's Responses API; its Chat Completions when None.
         stream: Have the answer come in pieces, for the `on_text` of a step. It takes an async client.
@@ -42,13 +45,14 @@ def client_model(
         ValueError: No model is named, or the provider is not known.
         MissingExtraError: The provider's package is not installed.
     """
+    owner = None
     if isinstance(client, str):
-        client, model = _named(client, model)
+        owner, client, model = _named(client, model)
     packages = (base.__module__.partition(".")[0] for base in type(client).__mro__)
     found = (_formats_of(package) for package in packages)
     formats = next((known for known in found if known), dict[WireFormat, ProviderClient]())
     if not formats:
-        mend = "give a client of `openai` or `anthropic`, a ChatModel, or a name such as 'openai:gpt-5'"
+        mend = f"give a client of {_packages()}, a ChatModel, or a name such as 'openai:gpt-5'"
         raise TypeError(f"a {type(client).__qualname__} is no model: {mend}")
     if not model:
         raise ValueError(f"{type(client).__name__}() says no model: give its name, Session(client, model_name='...')")
@@ -60,11 +64,15 @@ def client_model(
     if stream and not _is_async(client):
         raise ValueError(f"an answer comes in pieces from an async client: give Async{type(client).__name__}()")
     known = formats[chosen]
+    if stream and known.stream_endpoint:
+        known = replace(known, endpoint=known.stream_endpoint)
     always = {*PROVIDERS[chosen].request((), "", None), "tools", "tool_choice"}
     if replaced := [key for key in settings if key in always]:
         raise TypeError(_conflict(replaced[0], known))
     made = {**known.settings, **(known.streaming if stream else {}), **settings}
-    return ClientModel(client, model, chosen, known, settings=made, provider_tools=provider_tools)
+    asked = ClientModel(client, model, chosen, known, settings=made, provider_tools=provider_tools)
+    asked.owner = owner
+    return asked
 
 
 class ClientModel:
@@ -74,7 +82,10 @@ class ClientModel:
         format: The wire format of its requests and replies, which the session takes over.
         model: The model's name.
         provider: The provider's name.
+        owner: What the client is a part of, and would be closed with.
     """
+
+    owner: Any = None
 
     def __init__(
         self,
@@ -88,6 +99,7 @@ class ClientModel:
     ) -> None:
         self.format: WireFormat = format
         self.model, self.provider, self._known = model, known.package, known
+        self._client = client  # some are closed when nobody holds them
         self._create, self._is_async = reduce(getattr, known.endpoint, client), _is_async(client)
         self._settings, self._provider_tools = settings, provider_tools
 
@@ -102,7 +114,8 @@ class ClientModel:
         sent = {"model": self.model, **self._parameters(request)}
         if not self._is_async:
             return await asyncio.to_thread(self._create, **sent)
-        return await self._create(**sent)
+        made = self._create(**sent)
+        return await made if isawaitable(made) else made  # a stream may come without being awaited
 
     def _parameters(self, request: ChatRequest) -> Item:
         rules = PROVIDERS[self.format]
@@ -151,21 +164,27 @@ def _formats_of(package: str) -> dict[WireFormat, ProviderClient]:
     return {name: rules.client for name, rules in PROVIDERS.items() if rules.client and rules.client.package == package}
 
 
+def _packages() -> str:
+    """Return the packages whose clients are known, for a message."""
+    return ", ".join(dict.fromkeys(rules.client.package for rules in PROVIDERS.values() if rules.client))
+
+
 def _is_async(client: object) -> bool:
     return type(client).__name__.startswith("Async")
 
 
-def _named(name: str, model: str) -> tuple[Any, str]:
-    """Return the client and the model of a name such as `openai:gpt-5`."""
+def _named(name: str, model: str) -> tuple[Any, Any, str]:
+    """Return the client of a name such as `openai:gpt-5`, after what it is a part of, and the model."""
     provider, colon, rest = name.partition(":")
     known = next(iter(_formats_of(provider).values()), None)
     if not (colon and rest) or model:
         raise ValueError(f"{name!r} is no name of a model: write 'openai:...' or 'anthropic:...'")
     if known is None:
         mend = f"for others, Session(toolcrib.adapters.pydantic_ai.chat_model({name!r}))"
-        raise ValueError(f"{provider!r} is no provider with a client here: openai, anthropic; {mend}")
+        raise ValueError(f"{provider!r} is no provider with a client here: {_packages()}; {mend}")
     try:
-        package = import_module(provider)
+        module = import_module(known.module or provider)
     except ImportError as error:
         raise MissingExtraError(f"Session({name!r})", provider) from error
-    return getattr(package, known.name)(), rest
+    owner = getattr(module, known.name)()
+    return owner, reduce(getattr, known.inner, owner), rest

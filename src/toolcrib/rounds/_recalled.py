@@ -89,7 +89,8 @@ def count_as_read(run: Run, old: Sequence[Any], new: Sequence[Any]) -> None:
 
 def _says_something(item: Mapping[str, Any]) -> bool:
     """Return whether the model says something in an item, besides calls and thoughts."""
-    if item.get("role") not in ("assistant", "model") and item.get("kind") != "response":
+    is_models = item.get("role") in ("assistant", "model") or item.get("type") == "model_output"
+    if not is_models and item.get("kind") != "response":
         return False
     held: Any = item.get("content") or item.get("parts") or ()
     parts: list[Any] = [{"text": held}] if isinstance(held, str) else [*held]

@@ -75,7 +75,8 @@ def _status_of(error: Exception) -> int:
 
 def _wanted_pause(error: Exception | None) -> float:
     """Return the seconds for which a server wants to be left alone; 0 where it does not say."""
-    headers = _object(getattr(getattr(error, "response", None), "headers", None))
+    of_response = getattr(getattr(error, "response", None), "headers", None)
+    headers = _object(getattr(error, "headers", None) if of_response is None else of_response)  # the first is Cohere's
     return wanted_pause(str(headers.get("retry-after"))) or 0.0
 
 

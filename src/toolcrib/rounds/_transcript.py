@@ -154,7 +154,7 @@ class Transcript(list[Any]):
         Calls and results in another provider's format are misplaced, too.
         """
         items = shapes(self)
-        found = [*PROVIDERS[self.format].check(items), *_foreign_items(items, self.format)]
+        found = [*_foreign_items(items, self.format), *PROVIDERS[self.format].check(items)]
         return sorted(found, key=lambda problem: problem.index)
 
     def repair(self) -> list[str]:
@@ -234,16 +234,23 @@ def _foreign_items(items: Sequence[Mapping[str, Any]], name: WireFormat) -> Iter
     own = PROVIDERS[name]
     others = [(title, rules) for title, rules in PROVIDERS.items() if rules is not own]
     for index, item in enumerate(items):
-        if _holds(own, item):
+        if _names(own, item):
             continue
-        other = next((title for title, rules in others if _holds(rules, item)), None)
-        if other is not None:
+        found = [title for title, rules in others if _names(rules, item)]
+        found = found or [title for title, rules in others if not _holds(own, item) and _holds(rules, item)]
+        for other in found[:1]:
             message = f"item {index} has calls or results in the format `{other}`, and the transcript is in `{name}`"
             yield TranscriptProblem(index, "", "misplaced", message)
 
 
 def _holds(rules: ProviderFormat, item: Mapping[str, Any]) -> bool:
     return bool(rules.call_keys(item)) or rules.result_keys(item) != []
+
+
+def _names(rules: ProviderFormat, item: Mapping[str, Any]) -> bool:
+    """Return whether there are calls or results in an item, and each has what names it."""
+    keys = [*rules.call_keys(item), *(rules.result_keys(item) or ())]
+    return bool(keys) and all(keys)
 
 
 def _same(one: Sequence[Any], other: list[Any]) -> bool:

@@ -36,7 +36,8 @@ class UnkeptTurns:
         """Raise RoundError where nothing that is kept was said after the model's last answer, and a turn was."""
         if not self.turns or self.turns[-1][0] < len(transcript):
             return
-        if not transcript or json_shape(transcript[-1]).get("role") in _MODEL_ROLES:
+        last = json_shape(transcript[-1]) if transcript else Item()
+        if not last or last.get("role") in _MODEL_ROLES or last.get("type") == "model_output":
             mend = "say the question with `session.say(...)`, or ask a `session.copy()` what is not to be kept at all"
             raise RoundError((f"the transcript has no question, only turns that are not kept: {mend}",))
 

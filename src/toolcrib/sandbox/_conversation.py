@@ -70,11 +70,12 @@ class Conversation:
     Args:
         wire: Returns the wire to the worker, given a callback for what comes on it, and one for the time that it takes.
         worker: The worker, which is killed unless it can run another program.
-        names: Plain values that the program finds by these names; None where those that it leaves are not wanted.
+        names: Data that the program finds by these names; None where what it leaves is not wanted.
 
     Attributes:
         is_reusable: Whether the worker has sent how the program ended, and can run another.
-        names: The plain values that it left, where they are wanted and it came to its end.
+        names: The data that it left, where it is wanted and the program came to its end.
+        left_out: The kinds of the other values that it left, by name, where the data is wanted.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Conversation:
         names: Mapping[str, Any] | None = None,
     ) -> None:
         self.names = names
+        self.left_out: Mapping[str, str] = {}
         self._program, self._limits, self._host, self._log = program, program.limits, host, log
         if program.save_state is not None:
             log.save_to(program.save_state)
@@ -263,7 +265,7 @@ class Conversation:
         if not self._log.is_live:
             raise Diverged("it comes to its end")
         if self.names is not None:
-            self.names = done.names
+            self.names, self.left_out = done.names, done.left_out
         try:
             self._artifacts = artifacts_of(done.artifacts, done.blobs, self._limits.artifacts)
         except ValueError as problem:

@@ -118,7 +118,8 @@ class DoneFrame:
     """The program ended.
 
     Attributes:
-        names: The plain values that it left, where the host wants them.
+        names: The data that it left, where the host wants it.
+        left_out: The kinds of the other values that it left, by name, where the host wants them.
         blobs: What came with the frame.
         artifacts: The names of its artifacts, which are the last of the blobs.
         tables: What its worker says of the tables among them; nothing of it is checked.
@@ -131,6 +132,7 @@ class DoneFrame:
     blobs: Sequence[memoryview] = ()
     artifacts: Sequence[Any] = ()
     tables: Sequence[Any] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 Frame: TypeAlias = CallFrame | NextFrame | DropFrame | WaitFrame | PrintFrame | DoneFrame
@@ -304,10 +306,12 @@ def _out(fields: dict[str, Any]) -> PrintFrame:
 def _done(fields: dict[str, Any], blobs: Sequence[memoryview] = ()) -> DoneFrame:
     clock = _clock(fields)
     names: dict[str, Any] = {} if fields.get("names") is None else _typed(fields, "names", dict)
+    left_out: dict[str, Any] = {} if fields.get("left_out") is None else _typed(fields, "left_out", dict)
+    left_out = {cut(name, _NAME): cut(str(kind), _NAME) for name, kind in left_out.items()}
     artifacts: list[Any] = [] if fields.get("artifacts") is None else _typed(fields, "artifacts", list)
     if fields.get("error") is None:
         tables: list[Any] = [] if fields.get("tables") is None else _typed(fields, "tables", list)
-        return DoneFrame(fields.get("v"), None, clock, names, blobs, artifacts, tables)
+        return DoneFrame(fields.get("v"), None, clock, names, blobs, artifacts, tables, left_out)
     found = cast("dict[str, Any]", _typed(fields, "error", dict))
     kind = _KINDS.get(_typed(found, "kind", str))
     if kind is None:
@@ -319,7 +323,7 @@ def _done(fields: dict[str, Any], blobs: Sequence[memoryview] = ()) -> DoneFrame
         _line(found),
         cut(_typed(found, "traceback", str), _TRACEBACK),
     )
-    return DoneFrame(None, error, clock, names, blobs, artifacts)
+    return DoneFrame(None, error, clock, names, blobs, artifacts, left_out=left_out)
 
 
 def _line(fields: dict[str, Any]) -> int:

@@ -13,6 +13,7 @@ __all__ = [
     "Emit",
     "ErrorKind",
     "HasDialect",
+    "HasSessionValues",
     "HasSessions",
     "Host",
     "OutputStream",
@@ -20,12 +21,14 @@ __all__ = [
     "ProgramError",
     "Raised",
     "Reply",
+    "RestoresSessions",
     "Resumable",
     "Sandbox",
     "SandboxLimits",
     "SandboxResult",
     "SandboxSession",
     "SaveState",
+    "SessionValues",
     "SuspendedReply",
     "TypeChecker",
     "TypeProblem",
@@ -333,12 +336,51 @@ class SandboxSession(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class SessionValues:
+    """The data that the programs of a session left.
+
+    Attributes:
+        data: The values by name, as JSON shapes of the engine's own.
+        left_out: The kinds of the values that are no data, or for which there was no room, by name.
+    """
+
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 @runtime_checkable
 class HasSessions(Protocol):
     """A sandbox that can keep the names that a program leaves for the next one."""
 
     def session(self) -> SandboxSession:
         """Return a session of its own for the programs of one user."""
+        ...
+
+
+@runtime_checkable
+class HasSessionValues(Protocol):
+    """A session whose data can be taken out of it."""
+
+    async def values(self, program: Program, host: Host) -> SessionValues:
+        """Return the data of the session.
+
+        Args:
+            program: An empty program, with the tools and limits of the next one.
+            host: Its host.
+
+        Raises:
+            SandboxError: A program is running, or the session is over.
+        """
+        ...
+
+
+@runtime_checkable
+class RestoresSessions(Protocol):
+    """A sandbox whose sessions can begin with the data of another one."""
+
+    def restored_session(self, data: Mapping[str, Any]) -> SandboxSession:
+        """Return a session, as `HasSessions.session` does, whose first program finds this `SessionValues.data`."""
         ...
 
 

@@ -27,7 +27,7 @@ from toolcrib.sandbox._conversation import Conversation
 from toolcrib.sandbox._endings import CLOSED, LIMITS
 from toolcrib.sandbox._frames import frame_limit
 from toolcrib.sandbox._program_queue import ProgramQueue, queue_of
-from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult
+from toolcrib.sandbox._protocol import Dialect, Host, Program, ProgramError, SandboxResult, SessionValues
 from toolcrib.sandbox._replay import ReplayLog
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._source import normalized
@@ -72,12 +72,14 @@ class Ended:
 
     Attributes:
         is_reusable: Whether the worker can run another.
-        names: The plain values that it left, where they are wanted.
+        names: The data that it left, where it is wanted.
+        left_out: The kinds of the other values that it left, by name, where the data is wanted.
     """
 
     result: SandboxResult
     is_reusable: bool
     names: Mapping[str, Any] | None
+    left_out: Mapping[str, str]
 
 
 class WorkerSandbox:
@@ -162,7 +164,11 @@ class WorkerSandbox:
 
     def session(self) -> ProcessSession:
         """Return a session, whose programs share one worker and find the names that the last one left."""
-        made = ProcessSession(self)
+        return self.restored_session({})
+
+    def restored_session(self, data: Mapping[str, Any]) -> ProcessSession:
+        """Return a session whose first program finds the data of another one, `SessionValues.data`."""
+        made = ProcessSession(self, data)
         with self._lock:
             self._sessions.add(made)
         return made
@@ -247,7 +253,7 @@ class WorkerSandbox:
             result = await conversation.run(self._isolation(), keep=keep)
             if result.error is not None and result.error.kind == "sandbox":
                 self._log_last_words()
-            return Ended(result, conversation.is_reusable, conversation.names)
+            return Ended(result, conversation.is_reusable, conversation.names, conversation.left_out)
         finally:
             with self._lock:
                 self._running.discard(conversation)
@@ -271,10 +277,11 @@ class ProcessSession:
     programs in it together.
     """
 
-    def __init__(self, sandbox: WorkerSandbox) -> None:
+    def __init__(self, sandbox: WorkerSandbox, data: Mapping[str, Any]) -> None:
         self._sandbox = sandbox
         self._worker: Worker | None = None
-        self._kept: bytes | None = b"{}" if sandbox.keep_values else None  # as JSON, which takes least memory
+        self._begin = json_bytes(data)  # as JSON, which takes least memory; so does what is kept
+        self._kept: bytes | None = self._begin if sandbox.keep_values else None
         self._memory = 0  # that is kept for its worker
         self._is_busy = self._is_counted = False
         self._end_reason: str | None = None
@@ -287,6 +294,24 @@ class ProcessSession:
         Raises:
             SandboxError: Another one is running, the session is over, or there are too many sessions.
         """
+        result, _ = await self._run(program, host, wanted=self._kept is not None)
+        return result
+
+    async def values(self, program: Program, host: Host) -> SessionValues:
+        """Return the data that its programs left, and the kinds of the other values; see `HasSessionValues`.
+
+        Raises:
+            SandboxError: A program is running, the session is over, or the process was lost.
+        """
+        if self._worker is None and self._end_reason is None:
+            return SessionValues(self._values)
+        result, values = await self._run(program, host, wanted=True)
+        if result.error is not None:
+            raise SandboxError(f"the data of this session cannot be had: {result.error}")
+        return values
+
+    async def _run(self, program: Program, host: Host, *, wanted: bool) -> tuple[SandboxResult, SessionValues]:
+        """Run a program; what it left is returned, too, where it is wanted."""
         self._sandbox.end_idle()
         if self._end_reason is not None:
             raise SandboxError(f"this session is over: {self._end_reason}. Begin another one, with session()")
@@ -295,7 +320,7 @@ class ProcessSession:
         try:
             program = _normalized(program)
         except CodeError as error:
-            return self._sandbox.refused(error)
+            return self._sandbox.refused(error), SessionValues()
         if not self._is_counted:
             self._sandbox.queue.open_session()
             self._is_counted = True
@@ -307,16 +332,17 @@ class ProcessSession:
                 names = self._values if self._worker is None else {}
                 worker = await self._ready(program)
                 log = ReplayLog(self._sandbox.engine)
-                names = None if self._kept is None else names
-                ended = await self._sandbox.converse(program, host, log, worker, keep=True, names=names)
+                given = names if names or wanted else None
+                ended = await self._sandbox.converse(program, host, log, worker, keep=True, names=given)
                 result, is_reusable = ended.result, ended.is_reusable
+                left = SessionValues(ended.names or {}, ended.left_out)
                 if is_reusable:
-                    self._kept = None if ended.names is None else json_bytes(ended.names)
+                    self._kept = None if self._kept is None else json_bytes(left.data)
                     if isinstance(worker, StoppableWorker):
                         worker.stop()
-                    return result
+                    return result, left
                 why = f"its last program was ended ({result.error})"
-                return self._with_loss(result)
+                return self._with_loss(result), left
         finally:
             self._is_busy = False
             if is_reusable:
@@ -328,8 +354,8 @@ class ProcessSession:
 
     @property
     def _values(self) -> dict[str, Any]:
-        """The plain values of the session, by name."""
-        return {} if self._kept is None else from_json(self._kept)
+        """The data that a new worker of the session begins with, by name."""
+        return from_json(self._begin if self._kept is None else self._kept)
 
     async def _ready(self, program: Program) -> Worker:
         """Return the worker, which goes on or is new."""

@@ -22,7 +22,7 @@ from toolcrib.approvals import (
     digest,
     suspended_calls_beside,
 )
-from toolcrib.calls import ApprovalRequest, CallEvent, now
+from toolcrib.calls import ApprovalRequest, CallEvent, Identity, now
 from toolcrib.errors import ApprovalError, FrontEndError, ResultNotSerializable, RoundError, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
@@ -377,7 +377,7 @@ class Exchange:
 
     async def _answer(self, request: ApprovalRequest, answer: FrontEndAnswer) -> None:
         """Keep the person's answer; the first that a request got counts."""
-        who, store = self.principal, cast("ApprovalStore", self.session.host_run.approvals)
+        who, store = Identity(self.principal), cast("ApprovalStore", self.session.host_run.approvals)
         if answer.done is not None:
             said = request.done(answer.done.value, who, answer.reason)
         elif answer.approved:

@@ -29,6 +29,8 @@ def wire_reply(format: WireFormat, calls: Iterable[ToolCall] = (), text: str = "
         "gemini": _gemini,
         "bedrock": _bedrock,
         "ollama": _ollama,
+        "cohere": _cohere,
+        "gemini_interactions": _interaction,
     }[format](wanted, text)
 
 
@@ -110,3 +112,25 @@ def _ollama(calls: list[ToolCall], text: str) -> dict[str, Any]:
         ]
     made = {"model": "scripted", "created_at": "2026-01-01T00:00:00Z", "message": message}
     return {**made, "done": True, "done_reason": "stop"}
+
+
+def _cohere(calls: list[ToolCall], text: str) -> dict[str, Any]:
+    [choice] = _chat(calls, text)["choices"]
+    message: dict[str, Any] = {"role": "assistant", **({"content": [{"type": "text", "text": text}]} if text else {})}
+    if calls:
+        message["tool_calls"] = choice["message"]["tool_calls"]
+    usage = {"billed_units": {"input_tokens": 0, "output_tokens": 0}, "tokens": {"input_tokens": 0, "output_tokens": 0}}
+    return {"id": "r", "message": message, "finish_reason": "TOOL_CALL" if calls else "COMPLETE", "usage": usage}
+
+
+def _interaction(calls: list[ToolCall], text: str) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = []
+    if text:
+        steps.append({"type": "model_output", "content": [{"type": "text", "text": text}]})
+    for call in calls:
+        step = {"type": "function_call", "id": call.id, "name": call.name, "arguments": _object_of(call.arguments)}
+        steps.append(step)
+    usage = {"total_input_tokens": 0, "total_output_tokens": 0, "total_tokens": 0}
+    made = {"id": "r", "object": "interaction", "model": "scripted", "usage": usage, "steps": steps}
+    times = {"created": "2026-01-01T00:00:00Z", "updated": "2026-01-01T00:00:00Z"}
+    return {**made, **times, "status": "requires_action" if calls else "completed"}

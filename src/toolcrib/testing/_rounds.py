@@ -71,7 +71,7 @@ class TextRoundWay(RoundWay):
 
 
 class OpenAIRoundWay(TextRoundWay):
-    """The same in OpenAI's older format, whose tool messages are text."""
+    """The same in OpenAI's older format and Cohere's, whose tool messages are text."""
 
     abilities: ClassVar[frozenset[Ability]] = TextRoundWay.abilities - {"media"}
 
@@ -152,5 +152,7 @@ round_ways: tuple[Way, ...] = (
     TextRoundWay("mistral"),
     RoundWay("bedrock"),
     RoundWay("ollama"),
+    OpenAIRoundWay("cohere"),
+    RoundWay("gemini_interactions"),
     SessionWay(),
 )

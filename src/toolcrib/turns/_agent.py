@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from toolcrib._numbers import require_number
 from toolcrib.approvals import Approver, require_approver
-from toolcrib.calls import ApprovalRequest, StoredFields, versioned
+from toolcrib.calls import ApprovalRequest, Identity, StoredFields, versioned
 from toolcrib.errors import SafeExecutionError, UnknownTool, UnregisteredAgentError
 from toolcrib.hooks import AgentHook, HookMethod, HookType, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run, run_for
@@ -230,7 +230,7 @@ class Agent(Observed):
                 await self._backend.go()
             await self._fire(AgentHook.ON_RESUME)
 
-    def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
+    def approve(self, request: ApprovalRequest | str, approver: str | Identity = "host", **options: Any) -> None:
         """Say yes to a request, or to the one with that id: its turn is the next to be run.
 
         Args:
@@ -247,7 +247,7 @@ class Agent(Observed):
             require_arguments(self.toolset[asked.tool].tool, grant.override_args)
         self._queue.answer(asked, grant)
 
-    def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
+    def deny(self, request: ApprovalRequest | str, message: str = "", approver: str | Identity = "host") -> None:
         """Say no to a request, or to the one with that id: its turn ends as an ERROR, and its tool never runs.
 
         Raises:

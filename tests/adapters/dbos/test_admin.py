@@ -17,6 +17,7 @@ from toolcrib.adapters.dbos import (
     list_work,
     resume_work,
     retry_work,
+    show_work,
     workers,
 )
 from toolcrib.calls import Completed, Failed, Suspended
@@ -27,7 +28,7 @@ from toolcrib.tools import ez_tool
 from toolcrib.turns import Turn
 
 
-async def test_a_turn_that_waited_is_continued_once_its_answer_lets_it_go_on(tmp_path: Path) -> None:
+async def test_a_turn_that_waited_is_one_piece_of_work_under_one_id(tmp_path: Path) -> None:
     agent = durable(pay)
 
     async with engine_of(str(tmp_path / "work.db"), agent) as engine:
@@ -37,15 +38,35 @@ async def test_a_turn_that_waited_is_continued_once_its_answer_lets_it_go_on(tmp
         before = [work.id for work in list_work(engine.client, state="paused", limit=1)]
         await engine.client.approvals.answer(asked.request.grant("ann"))
         await handle.outcome(through=True)
-        after = {work.id: work.state for work in list_work(engine.client)}
-        listed = [list_work(engine.client, state=state) for state in ("paused", "continued", "done")]
+        after = [(work.id, work.state) for work in list_work(engine.client)]
+        listed = [list_work(engine.client, state=state) for state in ("paused", "done")]
+        work, more = show_work(engine.client, handle.id)
+        by_part, _ = show_work(engine.client, asked.request.id)
 
     assert before == [handle.id]
-    assert after == {handle.id: "continued", asked.request.id: "done"}
-    assert [[work.id for work in works] for works in listed] == [[], [handle.id], [asked.request.id]]
+    assert after == [(handle.id, "done")]
+    assert [[work.id for work in works] for works in listed] == [[], [handle.id]]
+    assert (work, work.state) == (by_part, "done")
+    assert more["output"]["outcome"]["kind"] == "completed"
 
 
-async def test_a_program_that_waited_is_continued_as_well(tmp_path: Path) -> None:
+async def test_the_list_is_read_in_pages_that_leave_out_nothing(tmp_path: Path) -> None:
+    agent = durable(pay, count)
+
+    async with engine_of(str(tmp_path / "work.db"), agent) as engine:
+        asked = await agent.put(Turn(pay, kwargs={"cents": 3}))
+        delayed = [await agent.put(Turn(count), delay=3600) for _ in range(3)]
+        outcome = await asked.outcome()
+        assert isinstance(outcome, Suspended)
+        await agent.approve(outcome.request)
+        await asked.outcome(through=True)
+        pages = [list_work(engine.client, limit=2, start=start) for start in (0, 2, 4)]
+
+    assert [len(page) for page in pages] == [2, 2, 0]
+    assert {work.id for page in pages for work in page} == {asked.id, *(handle.id for handle in delayed)}
+
+
+async def test_a_program_that_waited_is_one_piece_of_work_as_well(tmp_path: Path) -> None:
     queue = Queue("admin", polling=QUICK)
     toolkit = DurableToolkit(Toolkit([pay]), queue, name="admin")
 
@@ -57,9 +78,11 @@ async def test_a_program_that_waited_is_continued_as_well(tmp_path: Path) -> Non
         await engine.client.approvals.answer(waiting.suspended[0].grant("ann"))
         await program.result(polling=QUICK)
         await engine.client.result(f"{program.id}-2")
-        after = [work.state for work in list_work(engine.client)]
+        after = [(work.id, work.state) for work in list_work(engine.client)]
+        work, more = show_work(engine.client, program.id)
 
-    assert (before, after) == (["paused"], ["done", "continued"])
+    assert (before, after) == (["paused"], [(program.id, "done")])
+    assert (work.state, more["result"]["output"]) == ("done", "paid 4\n")
 
 
 async def test_a_paused_turn_that_is_cancelled_cannot_be_approved_into_running(tmp_path: Path) -> None:
@@ -137,7 +160,7 @@ async def test_failed_work_is_listed_as_that_with_its_reason(database: str) -> N
     assert failed[late.id] == "WorkTimeoutError: it did not end within 0.1 s"
     assert "no shop" in str(failed[program.id])
     assert len(failed) == 3
-    assert rejected == [(asked.request.id, "too dear")]
+    assert rejected == [(refused.id, "too dear")]
     assert elsewhere == [[], []]
 
 

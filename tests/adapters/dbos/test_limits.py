@@ -10,6 +10,7 @@ from tests.adapters.dbos.durable import QUICK, Step, Work, engine_of, pay
 from toolcrib.adapters.dbos import Engine, list_work, retry_work
 from toolcrib.adapters.dbos import Work as Listed
 from toolcrib.errors import EngineError
+from toolcrib.testing import FakeClock
 from toolcrib.tools import ez_tool
 
 KINDS = pytest.mark.parametrize("kind", ["turn", "program"])
@@ -35,13 +36,14 @@ async def test_the_time_of_work_begins_anew_with_the_worker_that_takes_it_up(dat
             await asyncio.Event().wait()
         return "waited"
 
-    work = Work(kind, Step(wait))
-    async with engine_of(database, work.worker, grace=0.0):
-        work_id = await work.put(timeout=3.0)
+    work, clock = Work(kind, Step(wait)), FakeClock(speed=1.0)
+    async with engine_of(database, work.worker, grace=0.0, clock=clock):
+        work_id = await work.put(timeout=600.0)
         while not begun:  # noqa: ASYNC110 -- a worker sets it
             await asyncio.sleep(QUICK)
-    await asyncio.sleep(3.5)  # no worker runs
-    async with engine_of(database, work.worker) as engine:
+        clock.advance(400.0)
+    clock.advance(400.0)  # no worker runs
+    async with engine_of(database, work.worker, clock=clock) as engine:
         (found,) = await ended(engine, "done", "failed", "cancelled")
 
     assert (found.id, found.state, found.error) == (work_id, "done", None)
@@ -50,10 +52,11 @@ async def test_the_time_of_work_begins_anew_with_the_worker_that_takes_it_up(dat
 
 @KINDS
 async def test_the_time_of_work_holds_after_an_answer_and_its_call_is_stopped(database: str, kind: str) -> None:
-    stopped: list[str] = []
+    stopped, begun, clock = list[str](), asyncio.Event(), FakeClock(speed=1.0)
 
     @ez_tool(requires_approval=True)
     async def send() -> str:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -61,12 +64,14 @@ async def test_the_time_of_work_holds_after_an_answer_and_its_call_is_stopped(da
         return "never"
 
     work = Work(kind, Step(send))
-    async with engine_of(database, work.worker) as engine:
-        work_id = await work.put(timeout=1.5)
+    async with engine_of(database, work.worker, clock=clock) as engine:
+        work_id = await work.put(timeout=600.0)
         await work.answer(engine, work_id)
+        await begun.wait()
+        clock.advance(600.0)
         (found,) = await ended(engine, "failed", "done")
 
-    assert found.error == "WorkTimeoutError: it did not end within 1.5 s"
+    assert found.error == "WorkTimeoutError: it did not end within 600 s"
     assert stopped == ["send"]
 
 

@@ -90,6 +90,7 @@ def test_a_database_without_tables_says_what_is_missing(roles: Roles, tmp_path: 
             "words",
             "results",
             "usage",
+            "programs",
             "work",
             "program requests",
             "dbos",

@@ -188,6 +188,18 @@ async def test_a_worker_that_was_given_up_after_it_recorded_a_call_does_not_begi
     assert outcome.request.in_doubt
 
 
+@pytest.mark.parametrize(
+    ("worker_id", "given", "recovers"),
+    [(None, None, True), ("till-1", None, False), ("till-1", True, True), (None, False, False)],
+)
+def test_a_worker_without_an_id_of_its_own_takes_up_the_work_of_lost_ones(
+    tmp_path: Path, worker_id: str | None, given: bool | None, recovers: bool
+) -> None:
+    engine = Engine(tmp_path / "crib.db", worker_id=worker_id, recover_lost=given)
+
+    assert engine.recovers_lost is recovers
+
+
 async def test_a_worker_that_was_given_up_asks_about_nothing(tmp_path: Path) -> None:
     def given_up(arguments: Any, ctx: Any) -> bool:
         engine.lost.set()

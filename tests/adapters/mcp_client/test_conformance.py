@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.adapters.mcp_client.conformance_client import play
-from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
+from tests.npm.conformance import LIMIT, REVISIONS, not_passed, rows_of_manual
 
 RELAY = Path(__file__).parents[2] / "npm" / "relay.py"
 
@@ -37,13 +37,19 @@ NOT_PASSED = {
 
 @asynccontextmanager
 async def playing() -> AsyncGenerator[str]:
-    """Play scenarios in this process; yields the command by which the suite asks for one."""
+    """Play scenarios in this process; yields the command by which the suite asks for one.
+
+    The suite begins all of them at once. Few are played at a time, as the SDK takes a server that has not answered for
+    ten seconds for one of the older generation.
+    """
+    places = asyncio.Semaphore(4)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = json.loads(await reader.readline())
         revision, context = asked["MCP_CONFORMANCE_PROTOCOL_VERSION"], asked.get("MCP_CONFORMANCE_CONTEXT", "{}")
         try:
-            await play(asked["MCP_CONFORMANCE_SCENARIO"], asked["url"], revision, json.loads(context))
+            async with places:
+                await play(asked["MCP_CONFORMANCE_SCENARIO"], asked["url"], revision, json.loads(context))
         except Exception:  # some servers of the suite are to be refused
             writer.write(traceback.format_exc().encode())
         writer.close()
@@ -54,6 +60,7 @@ async def playing() -> AsyncGenerator[str]:
             yield f"{sys.executable} -I -S {RELAY} {line}"
 
 
+@pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_the_official_suite_passes_but_for_what_is_listed(revision: str, tmp_path: Path) -> None:
     async with playing() as command:

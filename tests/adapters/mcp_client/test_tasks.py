@@ -50,6 +50,15 @@ async def call(tools: Any, name: str, **arguments: Any) -> Outcome:
     return await Pipeline(tools).run(ToolCall(name, arguments))
 
 
+async def following(tools: Any, known: asyncio.Event, name: str, **arguments: Any) -> Outcome:
+    """Call, and set `known` when the client has asked for its task and was told how that stands."""
+    async for item in Pipeline(tools).stream(ToolCall(name, arguments)):
+        if not isinstance(item, Yielded):
+            return item
+        known.set()
+    raise AssertionError
+
+
 @every_generation
 async def test_a_tool_that_is_called_as_a_task_gives_its_result(mode: str) -> None:
     job = Job()
@@ -168,10 +177,9 @@ async def test_a_call_comes_back_to_its_task_when_the_server_was_restarted(mode:
         async with served([tool], options, port=port):
             while "book" not in tools.names():  # noqa: ASYNC110 -- it is tried again in the background
                 await asyncio.sleep(0.05)
-            calling = asyncio.create_task(call(tools, "book", place="Oslo"))
-            while not await store.list(pending=True):  # noqa: ASYNC110 -- a store has no events
-                await asyncio.sleep(0.05)
-            await asyncio.sleep(0.3)  # the client has the id of its task, and asks for it
+            known = asyncio.Event()
+            calling = asyncio.create_task(following(tools, known, "book", place="Oslo"))
+            await known.wait()
         [entry] = await store.list(pending=True)
         await store.answer(entry.request.grant("boss"))
         async with served([tool], options, port=port):
@@ -183,16 +191,22 @@ async def test_a_call_comes_back_to_its_task_when_the_server_was_restarted(mode:
 
 @every_generation
 async def test_a_task_that_the_server_forgot_is_an_error_that_says_so(mode: str) -> None:
-    job, port = Job(), free_port()
+    @ez_tool(tags=("task_required",))
+    async def work(part: str, ctx: RunContext[Any]) -> None:
+        """Work."""
+        ctx.progress(1, message="begun")
+        await asyncio.Event().wait()
+
+    port = free_port()
     options = ServerOptions(principal="ann", tasks=TaskOptions(poll=20))
-    async with served([job.tool], options, port=port):
+    async with served([work], options, port=port):
         toolset = connect(f"http://127.0.0.1:{port}/mcp", mode=mode, tasks=True)
         opened = toolset.open()
         tools = await opened.__aenter__()
-        calling = asyncio.create_task(call(tools, "work", part="roof"))
-        await job.begun.wait()
-        await asyncio.sleep(1.5)  # the client knows the task by then
-    async with served([job.tool], options, port=port):
+        known = asyncio.Event()
+        calling = asyncio.create_task(following(tools, known, "work", part="roof"))
+        await known.wait()
+    async with served([work], options, port=port):
         outcome = await calling
         await opened.__aexit__(None, None, None)
 

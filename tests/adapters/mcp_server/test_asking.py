@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, OLD, Way, every_generation, every_way, text_of
+from tests.virtual_time import in_virtual_time
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.pipeline import Run
@@ -421,6 +422,7 @@ async def test_calls_that_wait_for_their_client_are_limited_for_each_principal()
     assert "2 calls of" in text_of(refused[0])
 
 
+@in_virtual_time
 async def test_a_call_whose_client_does_not_come_back_gives_way_to_a_later_one() -> None:
     ran = list[str]()
     server = build_server([seating(ran)], ServerOptions(max_asking=1, state_seconds=10.0))
@@ -438,6 +440,7 @@ async def test_a_call_whose_client_does_not_come_back_gives_way_to_a_later_one()
     assert ran == ["ann", "ben", "accept"]
 
 
+@in_virtual_time
 async def test_a_call_that_is_not_answered_is_stopped_and_its_record_says_so() -> None:
     watch, stopped = RecordingSink(), asyncio.Event()
 

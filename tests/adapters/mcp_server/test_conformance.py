@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.mcp_server.http import command_over_http
-from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
+from tests.npm.conformance import LIMIT, REVISIONS, not_passed, rows_of_manual
 from tests.npm.programs import command
 
 TOOLS = Path(__file__).with_name("conformance_tools.py")
@@ -33,6 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_the_official_suite_passes_but_for_what_is_listed(server: str, revision: str, tmp_path: Path) -> None:
     failed = await not_passed("server", revision, tmp_path, "--url", server)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.adapters.mcp_server.http import command_over_http
 from tests.adapters.mcp_server.test_conformance import TOOLS
-from tests.npm.conformance import REVISIONS, not_passed, rows_of_manual
+from tests.npm.conformance import LIMIT, REVISIONS, not_passed, rows_of_manual
 
 _OWN_TASKS = "tasks are the gateway's own, and a quick call is none"
 # Each with its reason, and a line in docs/gateway.md.
@@ -39,6 +39,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_the_official_suite_passes_but_for_what_is_listed(gateway: str, revision: str, tmp_path: Path) -> None:
     failed = await not_passed("server", revision, tmp_path, "--url", gateway)

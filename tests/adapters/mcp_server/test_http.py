@@ -48,9 +48,13 @@ async def buy(item: str) -> str:
     return item
 
 
+BEGUN = asyncio.Event()
+
+
 @tool
 async def forever() -> str:
     """Never return."""
+    BEGUN.set()
     await asyncio.Event().wait()
     return ""
 
@@ -58,10 +62,17 @@ async def forever() -> str:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def url() -> AsyncIterator[str]:
     """A server that knows who comes, with limits that a test can reach."""
-    limits = {"max_sessions": 3, "max_sessions_each": 2, "max_body": 4096, "max_headers": 20, "body_seconds": 0.2}
+    limits = {"max_sessions": 3, "max_sessions_each": 2, "max_body": 4096, "max_headers": 20}
     tokens = {"ann": ANN, "ben": BEN}
     named = {"allowed_hosts": ["crib.example"], "allowed_origins": ["https://pages.example"]}
     async with served([buy], ServerOptions(approvals=STORE), tokens=tokens, **limits, **named) as where:
+        yield where
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def impatient_url() -> AsyncIterator[str]:
+    """A server on which a request has to arrive soon."""
+    async with served([buy], tokens={"ann": ANN}, body_seconds=0.2) as where:
         yield where
 
 
@@ -174,25 +185,29 @@ async def test_a_request_has_so_many_headers(url: str) -> None:
     assert reply.status_code == 431
 
 
-async def test_a_request_has_to_arrive_in_time(url: str) -> None:
-    async def slow() -> AsyncIterator[bytes]:
-        yield b"{"
-        await asyncio.sleep(1)
-
-    reply = await post(url, content=slow())
-
-    assert (reply.status_code, reply.json()) == (
-        408,
-        {"error": "the request did not arrive within 0.2 s", "code": "late"},
+async def test_a_request_has_to_arrive_in_time(impatient_url: str) -> None:
+    place = urlsplit(impatient_url)
+    reading, writing = await asyncio.open_connection(place.hostname, place.port)
+    accept = b"".join(
+        f"{name}: {value}\r\n".encode() for name, value in {**ACCEPT, "authorization": f"Bearer {ANN}"}.items()
     )
+    writing.write(HEAD + accept + b"content-type: application/json\r\ncontent-length: 99\r\n\r\n{")
+    status, _, rest = (await reading.read()).partition(b"\r\n")
+    writing.close()
+
+    assert b" 408 " in status
+    assert json.loads(rest.partition(b"\r\n\r\n")[2]) == {
+        "error": "the request did not arrive within 0.2 s",
+        "code": "late",
+    }
 
 
 HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"content-length: 99\r\n\r\n{"], ids=["nothing", "half", "rest"])
-async def test_a_connection_on_which_no_request_arrives_is_closed(url: str, sent: bytes) -> None:
-    place = urlsplit(url)
+async def test_a_connection_on_which_no_request_arrives_is_closed(impatient_url: str, sent: bytes) -> None:
+    place = urlsplit(impatient_url)
     reading, writing = await asyncio.open_connection(place.hostname, place.port)
     writing.write(sent)
 
@@ -370,8 +385,9 @@ async def test_stopping_ends_streams_at_once_and_calls_after_their_grace() -> No
             body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "forever", "arguments": {}}}
             request = client.build_request("GET", url, headers=sent)
             stream = await client.send(request, stream=True)
+            BEGUN.clear()
             call = asyncio.create_task(client.post(url, json=body, headers=sent))
-            await asyncio.sleep(0.05)
+            await BEGUN.wait()
 
         news = await stream.aread()
         reply = await call

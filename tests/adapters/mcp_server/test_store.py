@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
 from tests.adapters.mcp_server.clients import IN_MEMORY, Way, booking, every_generation, every_way, request_of, text_of
+from tests.approvals.expired import has_expired
 from tests.postgres import Postgres
 from toolcrib.adapters.mcp_server import ServerOptions, acting_as, build_server
 from toolcrib.approvals import (
@@ -21,7 +22,7 @@ from toolcrib.approvals import (
     SuspendedCall,
     SuspendedCallStore,
 )
-from toolcrib.calls import ApprovalRequest, RunNormally, now
+from toolcrib.calls import ApprovalRequest, RunNormally
 from toolcrib.errors import ApprovalRequired
 from toolcrib.hooks import HookSet
 from toolcrib.schema import RunContext
@@ -266,8 +267,7 @@ async def test_a_grant_that_has_expired_opens_nothing(way: Way) -> None:
     store = MemoryApprovalStore()
     async with way(build_server([booking(booked)], ServerOptions(approvals=store))) as client:
         request = (await store.show(request_of(await client.call_tool("book", {"place": "Oslo"})))).request
-        await store.answer(request.grant(expires_at=now() + timedelta(milliseconds=20)))
-        await asyncio.sleep(0.03)
+        await has_expired(lambda until: store.answer(request.grant(expires_at=until)))
 
         again = await client.call_tool("book", {"place": "Oslo"})
 

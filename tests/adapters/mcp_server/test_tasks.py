@@ -15,6 +15,7 @@ from mcp_types import ElicitResult, TaskStatusNotificationParams
 from pydantic import BaseModel
 
 from tests.adapters.mcp_server.clients import APPROVE, IN_MEMORY, Way, answering, booking, every_generation, send
+from tests.virtual_time import in_virtual_time
 from toolcrib import RunContext
 from toolcrib.adapters.mcp_server import McpServer, ServerOptions, TaskOptions, acting_as, build_server
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
@@ -61,11 +62,13 @@ class Job:
     def __init__(self, *tags: str) -> None:
         self.go, self.begun, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.ended = list[str]()
+        self.parts: asyncio.Queue[str] = asyncio.Queue()
 
         @ez_tool(tags=tags or ("task",))
         async def work(part: str = "all") -> str:
             """Work."""
             self.begun.set()
+            self.parts.put_nowait(part)
             try:
                 await self.go.wait()
             except asyncio.CancelledError:
@@ -351,6 +354,7 @@ async def test_a_server_that_stops_cancels_its_calls(way: Way) -> None:
 
 
 @every_generation
+@in_virtual_time
 async def test_a_task_whose_time_is_over_is_forgotten_and_its_call_cancelled(way: Way) -> None:
     job = Job()
     short = TaskOptions(ttl=timedelta(milliseconds=50))
@@ -406,7 +410,8 @@ async def test_a_call_that_finds_no_room_as_a_task_is_answered_when_it_ends() ->
     async with of_tasks(_NEW, server) as client:
         await begin(client, _NEW, "work")
         calling = asyncio.create_task(begin(client, _NEW, "work", {"part": "door"}))
-        await asyncio.sleep(0.05)
+        while await job.parts.get() != "door":
+            pass
         job.go.set()
         answered = await calling
 

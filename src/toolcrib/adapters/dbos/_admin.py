@@ -24,11 +24,11 @@ from toolcrib.errors import EngineError
 
 __all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "retry_work", "show_work", "turn_id_of"]
 
-State = Literal[
-    "delayed", "waiting", "running", "paused", "continued", "done", "rejected", "failed", "cancelled", "given up"
-]
+State = Literal["delayed", "waiting", "running", "paused", "done", "rejected", "failed", "cancelled", "given up"]
 WORK_STATES: tuple[str, ...] = get_args(State)
-"""The states of a workflow."""
+"""The states of a piece of work."""
+
+_CONTINUED = "continued"  # of a workflow that was paused: another one goes on with the work
 
 _STATES: Mapping[str, str] = {
     "DELAYED": "delayed",
@@ -45,7 +45,6 @@ _PAUSED = (("SUCCESS", '%"waits_for":%'), ("SUCCESS", '{"state":"paused"%'))
 _ENDED: Mapping[str, Sequence[tuple[str, str]]] = {
     "waiting": (("ENQUEUED", ""), ("DELAYED", "")),  # for a worker that can run it
     "paused": _PAUSED,
-    "continued": _PAUSED,
     "rejected": (("SUCCESS", '%"kind":"rejected"%'),),
     "failed": (
         ("ERROR", ""),
@@ -62,20 +61,21 @@ _PAGE = 200  # workflows read at a time, where those of a state have to be looke
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One workflow.
+    """One piece of work: a turn or a program, in as many workflows as it took.
 
     Attributes:
+        id: The id that it was enqueued with, that of its first workflow.
         kind: `turn` or `program`, or what else DBOS runs in this database.
         what: The agent and the tool of a turn, the toolkit of a program.
-        state: `paused` is one that ended because it waits for a person. Its continuation is another workflow, and it is
-            `continued` then. `failed` is one whose tool or program raised or had no more time, or whose worker raised.
+        state: `paused` is one that waits for a person. `failed` is one whose tool or program raised or had no more
+            time, or whose worker raised.
         worker: Who runs it, or ran it last.
-        attempts: How often it was begun.
+        attempts: How often its last workflow was begun.
         error: What went wrong, or why its tool did not run.
         waits_for: The ids of the requests that paused work waits for; a program may make several calls at once.
         in_doubt: Whether one of them is about a call in doubt.
         conversation_id: The conversation that it is part of, where it was put with one.
-        created_at: In seconds since the epoch, like the other times.
+        created_at: When its last workflow was enqueued, in seconds since the epoch, like the other times.
     """
 
     id: str
@@ -100,12 +100,20 @@ class Work:
         return {name: getattr(self, name) for name in Work.__slots__}
 
 
-def list_work(client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[Work]:
-    """Return workflows, the latest first."""
+def list_work(
+    client: Client, *, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+) -> list[Work]:
+    """Return work, the latest first; what has gone on after a pause is as late as that.
+
+    Args:
+        start: How many are left out before the first.
+    """
     require_number("list_work", "limit", limit, least=1)
-    page = limit if state is None else _PAGE
-    found = (work for work in _latest(client, state, queue, page) if state in (None, work.state))
-    return list(islice(found, limit))
+    require_number("list_work", "start", start, least=0)
+    page = _PAGE if state is not None or start else limit
+    latest = (work for work in _latest(client, state, queue, page) if work.state != _CONTINUED)
+    found = (work for work in latest if state in (None, work.state))
+    return list(islice(found, start, start + limit))
 
 
 def _latest(client: Client, state: str | None, queue: str | None, page: int) -> Iterator[Work]:
@@ -149,24 +157,23 @@ def _ids(client: Client, state: str | None, queue: str | None, limit: int, offse
 
 
 def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
-    """Return a workflow, and what is known of it besides: what was asked, what came of it, its steps or calls.
+    """Return a piece of work, and what is known of it besides: what was asked, what came of it, its steps or calls.
+
+    Args:
+        work_id: Its id, or that of one of its workflows.
 
     Raises:
-        EngineError: There is none of this id.
+        EngineError: No work has this id.
     """
-    status = _found(client, work_id)
-    work_id = status.workflow_id
+    parts = _parts(client, work_id)
+    status, work = parts[-1]
     more: dict[str, Any] = {"input": _input(status), "output": status.output}
-    (work,) = _works(client, [status])
-    if work.state == "continued":
-        more["goes_on_as"] = _after(status)
     if status.name == PROGRAM:
-        run = str(_input(status).get("run", work_id))
-        found = program_run(client, run)
-        more |= {"calls": _calls(journal_lines(client, run)), "program": None if found is None else found.state}
+        found = program_run(client, work.id)
+        more |= {"calls": _calls(journal_lines(client, work.id)), "program": None if found is None else found.state}
         more["result"] = None if found is None else found.result
     else:
-        steps = client.dbos.list_workflow_steps(work_id)
+        steps = [step for part, _ in parts for step in client.dbos.list_workflow_steps(part.workflow_id)]
         more["steps"] = [{"name": step["function_name"], "error": _said(step["error"])} for step in steps]
     return work, more
 
@@ -191,7 +198,7 @@ def resume_work(client: Client, work_id: str) -> Work:
     Raises:
         EngineError: There is none of this id, it was not cancelled, or it was while it waited for an answer.
     """
-    status, work = _latest_part(client, work_id)
+    status, work = _parts(client, work_id)[-1]
     if work.state not in ("cancelled", "given up"):
         hint = "; `toolcrib workflows retry` lets it go on" if work.state == "failed" else ""
         raise EngineError(
@@ -215,7 +222,7 @@ def retry_work(client: Client, work_id: str) -> Work:
     Raises:
         EngineError: There is none of this id, it has not failed, or other work has its key.
     """
-    status, work = _latest_part(client, work_id)
+    status, work = _parts(client, work_id)[-1]
     if work.state != "failed":
         hint = "; `toolcrib workflows resume` lets it go on" if work.state in ("cancelled", "given up") else ""
         raise EngineError(f"the workflow {work.id} is {work.state}, and only failed work is retried{hint}")
@@ -227,14 +234,24 @@ def retry_work(client: Client, work_id: str) -> Work:
     return _put_back(client, status, is_back)
 
 
-def _latest_part(client: Client, work_id: str) -> tuple[WorkflowStatus, Work]:
-    """Return the workflow that goes on with the one of an id, after all its pauses."""
-    status = _found(client, work_id)
-    (work,) = _works(client, [status])
-    while work.state == "continued" and (after := _after(status)):
-        status = _found(client, after)
-        (work,) = _works(client, [status])
-    return status, work
+def _parts(client: Client, work_id: str) -> list[tuple[WorkflowStatus, Work]]:
+    """Return the workflows of a piece of work, the first one first, each with the work as it tells it."""
+    given = _found(client, work_id)
+    status = client.find(_first(given)) or given
+    parts = [(status, _works(client, [status])[0])]
+    while parts[-1][1].state == _CONTINUED:
+        status = _found(client, _after(status))
+        parts.append((status, _works(client, [status])[0]))
+    return parts
+
+
+def _first(status: WorkflowStatus) -> str:
+    """Return the id of the first workflow of the work that a workflow is part of."""
+    data = _input(status)
+    if status.name == PROGRAM:
+        return str(data["run"])
+    waited: Mapping[str, Any] = data.get(WAITING) or {}
+    return str(waited.get("request", {}).get("call_id") or status.workflow_id)
 
 
 def _queue_of(status: WorkflowStatus) -> str:
@@ -270,7 +287,7 @@ def _works(client: Client, found: Sequence[WorkflowStatus]) -> list[Work]:
     there = client.dbos.list_workflows(workflow_ids=asked, load_input=False, load_output=False) if asked else ()
     gone_on = {status.workflow_id for status in there}
     return [
-        replace(work, state="continued", waits_for=(), in_doubt=False)
+        replace(work, state=_CONTINUED, waits_for=(), in_doubt=False)
         if other in gone_on
         else _unless_cancelled(client, work, status)
         for work, other, status in zip(works, after, found, strict=True)
@@ -313,7 +330,7 @@ def _work_of(status: WorkflowStatus) -> Work:
     tool = cast("Mapping[str, Any]", turn).get("tool_name", "") if isinstance(turn, Mapping) else ""
     what = f"{data.get('agent')}: {tool}" if tool else str(data.get("toolkit") or data.get("agent") or "")
     return Work(
-        id=status.workflow_id,
+        id=_first(status),
         kind=status.name.removeprefix("toolcrib."),
         what=what,
         queue=cast("str | None", data.get("queue")) or status.queue_name,

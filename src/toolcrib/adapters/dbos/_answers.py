@@ -8,7 +8,7 @@ from typing import Any
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._result_turns import result_as_json
-from toolcrib.calls import ApprovalRequest, Denial, Grant
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Identity
 from toolcrib.tools import Tool, checked_output, require_arguments
 
 __all__ = ["Answers"]
@@ -28,7 +28,7 @@ class Answers(ABC):
     def _tool(self, name: str) -> Tool[..., Any]:
         """Return the tool of this name; raises UnregisteredToolError for an unknown one."""
 
-    async def approve(self, request: ApprovalRequest | str, approver: str = "host", **options: Any) -> None:
+    async def approve(self, request: ApprovalRequest | str, approver: str | Identity = "host", **options: Any) -> None:
         """Say yes to a request, or to the one with that id: its call is made, also one in doubt.
 
         Args:
@@ -46,7 +46,7 @@ class Answers(ABC):
         await self._answer(grant)
 
     async def done(
-        self, request: ApprovalRequest | str, result: Any, approver: str = "host", message: str = ""
+        self, request: ApprovalRequest | str, result: Any, approver: str | Identity = "host", message: str = ""
     ) -> None:
         """Say what a call in doubt came to, and let its work go on with that: its tool is not executed again.
 
@@ -63,7 +63,7 @@ class Answers(ABC):
         checked_output(self._tool(asked.tool), asked.tool, result)
         await self._answer(asked.done(kept, approver, message))
 
-    async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str = "host") -> None:
+    async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str | Identity = "host") -> None:
         """Say no to a request, or to the one with that id: its tool does not run, and the caller is shown `message`.
 
         Raises:

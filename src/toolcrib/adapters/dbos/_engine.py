@@ -76,9 +76,11 @@ class Engine:
         approvals: Where requests wait and answers are found; in the same database when None.
         record: Keep the events of calls and runs in the database, too, where the console shows them.
         recover_lost: Hand over the work of workers that are lost, without being asked to. A worker that was only slow
-            loses its work, and stops.
+            loses its work, and stops. When None, where no `worker_id` is given: the next worker may have another one,
+            so that none would take the work of this one up.
         sinks: Receive the events of all work of this engine, besides the sinks of its runs.
-        clock: The clock of its looks at answers, queues and other workers; leases go by that of the database.
+        clock: The clock of the time that work has, and of looks at answers, queues and other workers; leases go by that
+            of the database.
 
     Raises:
         EngineError: An engine runs in this process already, or a DBOS that other code set up.
@@ -96,7 +98,7 @@ class Engine:
         answers: float = 1.0,
         approvals: AnswerStore | None = None,
         record: bool = False,
-        recover_lost: bool = False,
+        recover_lost: bool | None = None,
         sinks: Iterable[Sink] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -106,7 +108,7 @@ class Engine:
         self.database = database if isinstance(database, Database) else Database.named(database)
         self.worker_id = worker_id or default_worker_id()
         self.queues = tuple(queues)
-        self.recovers_lost = recover_lost
+        self.recovers_lost = worker_id is None if recover_lost is None else recover_lost
         self._sinks = tuple(sinks)
         self._grace = grace
         self.answers, self._approvals, self._record = answers, approvals, record

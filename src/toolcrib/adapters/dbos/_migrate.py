@@ -18,6 +18,7 @@ from toolcrib.approvals import (
     SUSPENDED_CALL_TABLES,
 )
 from toolcrib.budgets import USAGE_TABLES
+from toolcrib.code import PROGRAM_TABLES
 from toolcrib.database import Database, Execute, StoreTables, TablesVersion, file_version, transaction
 from toolcrib.errors import DatabaseError
 from toolcrib.record import POSTGRES_EVENT_TABLES, sqlite_event_tables
@@ -45,6 +46,7 @@ def _stores(database: Database) -> tuple[StoreTables, ...]:
         *(POSTGRES_EVENT_TABLES if on_server else sqlite_event_tables()),
         RESULT_TABLES,
         USAGE_TABLES,
+        PROGRAM_TABLES,
         WORK_TABLES,
         REQUEST_TABLES,
     )

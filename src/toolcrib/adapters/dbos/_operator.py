@@ -56,9 +56,12 @@ class WorkOperator:
             for name, waiting, running, oldest in rows
         ]
 
-    def works(self, state: str | None = None, queue: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
-        """Return workflows, the latest first: `Work.to_dict()`."""
-        return [work.to_dict() for work in list_work(self._client, state=state, queue=queue, limit=limit)]
+    def works(
+        self, state: str | None = None, queue: str | None = None, limit: int = 50, start: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return work, the latest first, from a place in the list on: `Work.to_dict()`."""
+        found = list_work(self._client, state=state, queue=queue, limit=limit, start=start)
+        return [work.to_dict() for work in found]
 
     def cancel(self, work_id: str) -> dict[str, Any]:
         """Keep a workflow from starting or going on; raises EngineError for an unknown one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
@@ -53,19 +53,37 @@ def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
     def register(body: Body[R]) -> Body[R]:
         @wraps(body)
         async def run(data: dict[str, Any]) -> R:
-            seconds: float | None = data.get(TIMEOUT)
-            clock = asyncio.timeout(seconds)
-            try:
-                async with clock:
-                    return await _run_here(body, data)
-            except TimeoutError:
-                if not clock.expired():
-                    raise
-                raise WorkTimeoutError(f"it did not end within {seconds:g} s") from None
+            async with _deadline(data.get(TIMEOUT)):
+                return await _run_here(body, data)
 
         return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(run)
 
     return register
+
+
+@asynccontextmanager
+async def _deadline(seconds: float | None) -> AsyncGenerator[None]:
+    """Cut off what runs inside when so many seconds have passed on the engine's clock."""
+    if seconds is None:
+        yield
+        return
+    limit = asyncio.timeout(None)
+
+    async def ring() -> None:
+        await current_engine().clock.sleep(seconds)
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    try:
+        async with limit:
+            alarm = asyncio.create_task(ring())
+            try:
+                yield
+            finally:
+                alarm.cancel()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise WorkTimeoutError(f"it did not end within {seconds:g} s") from None
 
 
 async def _run_here(body: Body[R], data: dict[str, Any]) -> R:

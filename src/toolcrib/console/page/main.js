@@ -47,8 +47,8 @@ function live(problem) {
   place.classList.toggle("off", Boolean(problem));
 }
 
-function login() {
-  if (document.getElementById("token")) return;
+function login(ways = "token") {
+  if (document.querySelector("form.login")) return;
   started = false;
   view?.leave();
   view = null;
@@ -69,10 +69,12 @@ function login() {
       main.replaceChildren();
       start();
     },
-  }, h("h1", {}, "Log in"), h("p.muted", {}, "This console asks for the token that it was started with."),
-  h("label", { htmlFor: "token" }, "Token"), field, problem, h("div.row", {}, h("button.primary", { type: "submit" }, "Log in"))));
+  }, h("h1", {}, "Log in"),
+  ways === "token" ? null : h("p", {}, h("a", { id: "elsewhere", href: "login/start" }, "Log in with your account")),
+  ...(ways === "login" ? [] : [h("p.muted", {}, "This console asks for the token that it was started with."),
+    h("label", { htmlFor: "token" }, "Token"), field, problem, h("div.row", {}, h("button.primary", { type: "submit" }, "Log in"))])));
   live("logged out");
-  field.focus();
+  (document.getElementById("elsewhere") ?? field).focus();
 }
 
 async function start() {

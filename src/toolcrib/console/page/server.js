@@ -32,7 +32,7 @@ export class ServerError extends Error {
 
 async function contentOf(response) {
   const data = await response.json().catch(() => ({}));
-  if (response.status === 401 && data.code === "token") publish("login");
+  if (response.status === 401 && ["token", "login", "either"].includes(data.code)) publish("login", data.code);
   if (!response.ok) throw new ServerError(response.status, data);
   return data;
 }

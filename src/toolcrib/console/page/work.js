@@ -5,6 +5,7 @@ import { activityLink, card } from "./request.js";
 import { get, on, post, state } from "./server.js";
 
 const AGAIN = 3_000;
+const PAGE = 50;
 const LIVE = ["delayed", "waiting", "running", "paused"];
 const STOPPED = ["cancelled", "given up"];
 const DOTS = { done: "completed", failed: "failed", rejected: "rejected", "given up": "failed", lost: "failed", cancelled: "cancelled", paused: "suspended", running: "running", recovered: "cancelled", "in doubt": "suspended" };
@@ -12,9 +13,9 @@ const DOTS = { done: "completed", failed: "failed", rejected: "rejected", "given
 /** The view of durable work. */
 export class Work {
   constructor() {
-    this.limit = 50;
+    this.start = 0;
     const soon = later(() => this.load());
-    this.filters = new Filters({ state: "", queue: "" }, soon);
+    this.filters = new Filters({ state: "", queue: "" }, () => { this.start = 0; soon(); });
     this.filters.read();
     this.workers = h("div");
     this.queues = h("div");
@@ -33,7 +34,7 @@ export class Work {
     const mine = (this.asked = (this.asked || 0) + 1);
     let found;
     try {
-      found = await get("api/work", { ...this.filters.values, limit: this.limit });
+      found = await get("api/work", { ...this.filters.values, start: this.start, limit: PAGE });
     } catch (error) {
       if (mine === this.asked) fill(this.list, error.message, () => h("p.bad", {}, error.message));
       return;
@@ -43,11 +44,14 @@ export class Work {
     this.filters.choose("queue", [["", "any queue"], ...found.queues.map((one) => [one.name, one.name])]);
     fill(this.workers, found.workers, () => (found.workers.length ? h("ul.cards", {}, found.workers.map((one) => this.worker(one))) : h("p.empty", {}, "No worker has worked here.")));
     fill(this.queues, found.queues, () => (found.queues.length ? h("ul.cards", {}, found.queues.map(queue)) : h("p.empty", {}, "Nothing waits, and nothing runs.")));
-    fill(this.list, [found.work, found.more], () => [
+    fill(this.list, [found.work, found.more, this.start], () => [
       found.work.length ? h("ul.cards", {}, found.work.map((one) => this.work(one))) : h("p.empty", {}, "There is no such work."),
-      found.more && this.limit < 200 ? h("button.quiet", { type: "button", onclick: () => { this.limit += 50; this.load(); } }, "Show more") : null,
+      h("div.row", {}, this.start ? this.turn(-PAGE, "Newer") : null, found.more ? this.turn(PAGE, "Older") : null),
     ]);
   }
+
+  /** A button that shows the next or the last page of the list. */
+  turn(by, words) { return h("button.quiet", { type: "button", onclick: () => { this.start = Math.max(0, this.start + by); this.load(); } }, words); }
 
   worker(one) {
     const about = [`${number(one.pending)} in hand`, `process ${one.pid} on ${one.host}`];

@@ -19,7 +19,7 @@ from ._figures import save_open
 from ._files import FILES
 from ._frames import Frame
 from ._optional_await import AWAITABLE, DEFERRED, awaitable, marked, run_in_loop
-from ._snapshot import plain_values
+from ._snapshot import data_values, read_values
 from ._stubs import Stubs, ValueStream
 from .export import ValueRefused, exported_result
 from .imports import guarded_import
@@ -53,7 +53,7 @@ class Interpreter:
         CLOCK.start(frame["clock"])
         _seeded_random.start(frame["seed"])
         FILES.start(dict(zip(frame["files"], frame.get("blobs") or (), strict=False)), *frame["artifacts"])
-        self._names.update(frame.get("names") or {})
+        self._names.update(read_values(frame.get("names") or {}))
         tools = self._stubs.names(frame["tools"])
         self._names.update(tools)
         sys.stdout, sys.stderr, sys.stdin = self._exchange.printed.out, self._exchange.printed.err, None
@@ -74,7 +74,7 @@ class Interpreter:
         for sentence in self._stubs.take_unawaited():
             self._exchange.printed.err.write(f"{sentence}\n")
         if frame.get("names") is not None:
-            done["names"] = self._left(tools, frame["value_size"] - self._exchange.size(done))
+            done["names"], done["left_out"] = self._left(tools, frame["value_size"] - self._exchange.size(done))
         self._add_artifacts(done)
         return done
 
@@ -89,11 +89,11 @@ class Interpreter:
             done["artifacts"] = list(written)
             done["blobs"] = [*done.get("blobs", ()), *written.values()]
 
-    def _left(self, tools: dict[str, Any], most: int) -> dict[str, Any]:
+    def _left(self, tools: dict[str, Any], most: int) -> tuple[dict[str, Any], dict[str, str]]:
         try:
-            return plain_values(self._names, tools, most)
+            return data_values(self._names, tools, most)
         except BaseException:  # from a value of the program
-            return {}
+            return {}, {}
 
     def _value(self, body: types.CodeType, last: types.CodeType | None) -> Any:
         if (body.co_flags | (last.co_flags if last else 0)) & inspect.CO_COROUTINE:

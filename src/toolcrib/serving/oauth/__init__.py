@@ -1,4 +1,4 @@
-"""OAuth 2.1 of a resource server: access tokens checked by the keys, or the word, of one authorization server.
+"""OAuth 2.1 of a resource server: access tokens checked by one authorization server; and logins by OpenID Connect.
 
 Nothing here follows an address that a token names. Needs the extra `mcp`, which brings the libraries for JWT and HTTP.
 """
@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
 from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable
 from toolcrib.serving.oauth._metadata import metadata_path, metadata_url
+from toolcrib.serving.oauth._openid import Departure, LoggedIn, OpenIDClient, OpenIDProvider
 from toolcrib.serving.oauth._token import CheckedToken, TokenRefused
 from toolcrib.serving.oauth._token_check import TokenCheck, token_check
 
@@ -26,6 +27,10 @@ __all__ = [
     "AuthorizationServer",
     "AuthorizationServerUnavailable",
     "CheckedToken",
+    "Departure",
+    "LoggedIn",
+    "OpenIDClient",
+    "OpenIDProvider",
     "TokenCheck",
     "TokenRefused",
     "metadata_path",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from toolcrib.serving.oauth._authorization_server import checked_url
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
 
-__all__ = ["find_jwks", "metadata_path", "metadata_url"]
+__all__ = ["find_jwks", "find_metadata", "metadata_path", "metadata_url"]
 
 _RESOURCE = "/.well-known/oauth-protected-resource"
 
@@ -30,15 +31,29 @@ async def find_jwks(issuer: str, fetch: Fetch) -> str:
     Raises:
         AuthorizationServerUnavailable: It has no metadata, that of another issuer, or keys at an address without https.
     """
+    return (await find_metadata(issuer, fetch, ("jwks_uri",)))["jwks_uri"]
+
+
+async def find_metadata(issuer: str, fetch: Fetch, addresses: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata of an issuer.
+
+    Args:
+        issuer: The issuer.
+        fetch: Makes the requests.
+        addresses: The fields that have to be there, each of them an address.
+
+    Raises:
+        AuthorizationServerUnavailable: It has no metadata, that of another issuer, or an address without https.
+    """
     problem = "it has no metadata"
     for url in _places(issuer):
         try:
             found = await fetch.json(url)
         except AuthorizationServerUnavailable:
             continue
-        problem = _problem(issuer, found)
+        problem = _problem(issuer, found, addresses)
         if not problem:
-            return found["jwks_uri"]
+            return found
     raise AuthorizationServerUnavailable(f"the keys of {issuer} cannot be found: {problem}")
 
 
@@ -50,14 +65,15 @@ def _places(issuer: str) -> list[str]:
     return [*places, f"{root}{path}/.well-known/openid-configuration"] if path else places
 
 
-def _problem(issuer: str, found: dict[str, Any]) -> str:
-    said, keys = found.get("issuer"), found.get("jwks_uri")
-    if said != issuer:
+def _problem(issuer: str, found: dict[str, Any], addresses: Sequence[str]) -> str:
+    if (said := found.get("issuer")) != issuer:
         return f"its metadata is of {said!r:.200}"
-    if not isinstance(keys, str):
-        return "its metadata has no `jwks_uri`"
-    try:
-        checked_url("jwks_uri", keys)
-    except ValueError as error:
-        return str(error)
+    for name in addresses:
+        address = found.get(name)
+        if not isinstance(address, str):
+            return f"its metadata has no `{name}`"
+        try:
+            checked_url(name, address)
+        except ValueError as error:
+            return str(error)
     return ""

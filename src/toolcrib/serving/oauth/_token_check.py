@@ -20,7 +20,7 @@ from toolcrib.serving.oauth._keys import KeySet
 from toolcrib.serving.oauth._metadata import find_jwks
 from toolcrib.serving.oauth._token import CheckedToken, TokenRefused, checked_token, is_for
 
-__all__ = ["TokenCheck", "token_check"]
+__all__ = ["Signatures", "TokenCheck", "token_check"]
 
 _LONGEST = 16 * 1024  # characters of a token
 _REMEMBERED = 4096  # answers
@@ -68,12 +68,20 @@ def token_check(
         clock: The time, in seconds.
     """
     audiences = server.audiences or (resource,)
-    made = _Introspection if server.introspect is not None else _Signatures
+    made = _Introspection if server.introspect is not None else Signatures
     return made(server, audiences, fetch or Fetch(), clock)
 
 
-class _Signatures:
-    """Checks JWTs with the published keys."""
+class Signatures:
+    """Checks JWTs with the published keys.
+
+    Attributes:
+        kind: What the tokens are.
+        types: What the header may say that a token is, in small letters.
+    """
+
+    kind: str = "access token"
+    types: Sequence[str | None] = _TYPES
 
     def __init__(
         self, server: AuthorizationServer, audiences: Sequence[str], fetch: Fetch, clock: Callable[[], float]
@@ -86,7 +94,7 @@ class _Signatures:
         mark = _mark(token)
         known = self._known.get(mark)
         if known is None:
-            known = checked_token(await self._claims(token), self._server)
+            known = checked_token(await self.claims(token), self._server)
             self._known.put(mark, known, _JWT_SECONDS)
         if known.expires_at <= time.time() - self._server.leeway:
             raise TokenRefused("the token has expired")
@@ -101,7 +109,8 @@ class _Signatures:
     async def _read_keys(self) -> dict[str, Any]:
         return await self._fetch.json(self._server.jwks or await find_jwks(self._server.issuer, self._fetch))
 
-    async def _claims(self, token: str) -> dict[str, Any]:
+    async def claims(self, token: str) -> dict[str, Any]:
+        """Return the claims of a valid token; raises TokenRefused, or AuthorizationServerUnavailable."""
         algorithm, key_id = self._signed_with(token)
         keys = await self._keys.find(algorithm, key_id)
         for key in keys:
@@ -123,8 +132,8 @@ class _Signatures:
         algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ")
         if algorithm not in self._server.algorithms:
             raise TokenRefused("the token is signed with an algorithm that is not accepted")
-        if (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:
-            raise TokenRefused("the token is no access token")
+        if (kind.lower() if isinstance(kind, str) else kind) not in self.types:
+            raise TokenRefused(f"the token is no {self.kind}")
         return cast("str", algorithm), key_id if isinstance(key_id, str) else None
 
     def _verified(self, token: str, key: jwt.PyJWK, algorithm: str) -> dict[str, Any] | None:

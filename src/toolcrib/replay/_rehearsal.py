@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcrib.calls import DecisionNote, Outcome, Suspended, ToolCall
-from toolcrib.hooks import HookSet
-from toolcrib.pipeline._call import Call
-from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._gates import DECISION_HOOKS, PRE_HOOKS
-from toolcrib.pipeline._live_call import LiveCall
-from toolcrib.pipeline._pipeline import Pipeline
-from toolcrib.pipeline._run import Run
-from toolcrib.toolsets import Toolset, ToolsetLike
+from toolcrib.hooks import GateStep, HookSet
+from toolcrib.pipeline import Call, Pipeline, Run, is_call
+from toolcrib.record import Sink
+from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
 __all__ = ["Rehearsal", "Rehearsed"]
+
+_OF_HOOKS = ("decide", "edit")  # stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +53,14 @@ class Rehearsal:
 
     async def admit(self, call: ToolCall | Suspended, run: Run, *, hooks: HookSet | None = None) -> Rehearsed:
         """Pass a call, or one that was suspended, through every gate before the tool; as `Pipeline.admit`."""
-        self._pipeline.latest = None
-        made = await self._pipeline.admit(call, run, hooks=hooks)
-        live = made if isinstance(made, LiveCall) else self._pipeline.latest
-        notes = () if live is None else live.notes
-        return Rehearsed(made, notes, made.args.for_display if isinstance(made, LiveCall) else None)
+        received = self._pipeline.receive(call, run) if isinstance(call, ToolCall) else call
+        if is_call(received):
+            made = await self._pipeline.admit(received, run, hooks=hooks)
+            notes = received.notes
+        else:
+            made = await self._pipeline.admit(call, run, hooks=hooks)
+            notes = made.notes if is_call(made) else ()
+        return Rehearsed(made, notes, made.shown_arguments if is_call(made) else None)
 
     def stand_in(self, call: Call, value: Any = None, error: Exception | None = None) -> Outcome:
         """Close an admitted call with what came of it when it was made: it counts, and the run reads its result.
@@ -67,34 +68,19 @@ class Rehearsal:
         Raises:
             CallStateError: It has a result already, or did not pass its gates.
         """
-        return self._pipeline.stand_in(call, value, error)
+        return self._pipeline.conclude(self._pipeline.executed(call, value, error))
 
 
 class _Gates(Pipeline):
     def __init__(self, tools: ToolsetLike, hooks: HookSet | None, *, asks_hooks: bool) -> None:
         super().__init__(tools, hooks=hooks)
         self._asks_hooks = asks_hooks
-        self.latest: LiveCall | None = None
 
-    def _arrived(self, call: ToolCall, run: Run) -> LiveCall | Outcome:
-        made = super()._arrived(call, run)
-        self.latest = made if isinstance(made, LiveCall) else None
-        return made
+    def gates_for(self, entry: ToolEntry) -> tuple[GateStep, ...]:
+        steps = (step for step in super().gates_for(entry) if step.resume is None)  # such a gate may ask another server
+        if self._asks_hooks:
+            return tuple(steps)
+        return tuple(step for step in steps if step.stage not in _OF_HOOKS and step not in entry.gates)
 
-    def stand_in(self, call: Call, value: Any, error: Exception | None) -> Outcome:
-        live: Any = self.executed(call, value, error)
-        return self._concluded(live)
-
-    def _plan(self, name: str) -> CompiledTool | None:
-        is_new = name not in self._plans
-        plan = super()._plan(name)
-        if plan is not None and is_new:
-            left_out = {step for step in plan.steps if step.resume is not None}  # it may ask another server
-            if not self._asks_hooks:
-                left_out.update((DECISION_HOOKS, PRE_HOOKS), plan.entry.gates)
-                plan.hook_sets = ()
-            plan.set_steps(tuple(step for step in plan.steps if step not in left_out))
-        return plan
-
-    def _trace(self, call: ToolCall, run: Run, plan: CompiledTool | None) -> None:
-        return None
+    def sinks_for(self, run: Run) -> tuple[Sink, ...]:
+        return ()

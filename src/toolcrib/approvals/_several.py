@@ -1,0 +1,54 @@
+"""Several approvers of one request: their approvals put together, and whether more are needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from toolcrib.approvals._fit import misfit
+from toolcrib.approvals._people import people_of
+from toolcrib.approvals._required import approvers_lacking, identities_in, is_of_use, who_counts_not
+from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.errors import ApprovalError
+
+__all__ = ["lacks_approvers", "with_others"]
+
+
+def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
+    """Return a grant together with who approved the same request before.
+
+    Raises:
+        ApprovalError: It does not fit, it is of someone who approved it before, or it approves something else.
+    """
+    if _is_single(request):
+        return grant
+    if grant.override_args is not None or grant.user_input is not None:
+        raise ApprovalError(grant.tool, f"it needs {request.approvers} approvers, each of whom approves it as it is")
+    if why := misfit(grant, replace(request, approvers=1, required=())):
+        raise ApprovalError(grant.tool, why)
+    if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):
+        raise ApprovalError(grant.tool, f"{grant.approver} approved it before; it needs another approver")
+    if why := _of_no_use(grant, request):
+        raise ApprovalError(grant.tool, why)
+    also = tuple(dict.fromkeys((*request.approved_by, *grant.also)))
+    return replace(grant, also=also, identities=(*request.approved_as, *grant.identities))
+
+
+def _of_no_use(grant: Grant, request: ApprovalRequest) -> str:
+    """Return the rule that a further approver brings no nearer to be met; empty where they do, for one at least."""
+    added, so_far = identities_in(grant), request.approved_as
+    unmet = [one for one in request.required if approvers_lacking(one, so_far)]
+    if not unmet or any(is_of_use(one, added, so_far) for one in unmet):
+        return ""
+    return f"{who_counts_not(grant)} {unmet[0].text()}"
+
+
+def lacks_approvers(grant: Grant, request: ApprovalRequest) -> bool:
+    """Return whether others have to approve a request, too."""
+    if len(people_of(grant.approver, *grant.also)) < request.approvers:
+        return True
+    identities = identities_in(grant)
+    return any(approvers_lacking(one, identities) for one in request.required) and not _is_single(request)
+
+
+def _is_single(request: ApprovalRequest) -> bool:
+    return request.approvers == 1 and len(request.required) < 2

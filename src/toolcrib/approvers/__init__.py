@@ -1,0 +1,43 @@
+"""Approvers of a company: rules that say which people have to approve which calls, and the groups that people are in.
+
+An `ApproverRules` is a gate of a toolset or a run. What it requires is in each request, and is checked wherever an
+answer is taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from toolcrib.approvers._file import load_rules, read_rules
+    from toolcrib.approvers._gate import ApproverRules
+    from toolcrib.approvers._groups import Groups
+    from toolcrib.approvers._model import ModelVerdict, model_approver
+    from toolcrib.approvers._rule import ApproverRule
+    from toolcrib.calls import Identity, RequiredApprovers
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "._file": "load_rules read_rules",
+            "._gate": "ApproverRules",
+            "._groups": "Groups",
+            "._model": "ModelVerdict model_approver",
+            "._rule": "ApproverRule",
+            "toolcrib.calls": "Identity RequiredApprovers",
+        },
+    )
+
+__all__ = [
+    "ApproverRule",
+    "ApproverRules",
+    "Groups",
+    "Identity",
+    "ModelVerdict",
+    "RequiredApprovers",
+    "load_rules",
+    "model_approver",
+    "read_rules",
+]

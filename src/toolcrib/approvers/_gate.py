@@ -1,0 +1,104 @@
+"""Rules of approvers as a gate: what they require of a call's request, and of the grant that it begins by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolcrib import approvals
+from toolcrib.approvers._groups import Groups
+from toolcrib.approvers._rule import ApproverRule
+from toolcrib.calls import ANYBODY, APPROVER_RULES, Ask, Rejected, RequiredApprovers, now
+from toolcrib.hooks import WITH_ARGUMENTS, Stage
+
+__all__ = ["ApproverRules"]
+
+
+class ApproverRules:
+    """A gate that says who has to approve a call, by rules. All rules that a call fits hold for it.
+
+    What is required is in the request, and each answer to it is checked before it is kept, over every way in: by the
+    console, the command line, a chat, an inline approver, a standing grant. It is checked once more right before the
+    call begins, with the groups as they are then and the arguments that it runs with.
+
+    Args:
+        rules: The rules.
+        groups: The groups of people; None where the rules name none.
+        name: The name of the gate.
+
+    Raises:
+        ValueError: A rule names a group that does not exist, or one that has too few people for it.
+        TypeError: `rules` is no list of rules.
+    """
+
+    stage: Stage = "approve"
+    occasions = WITH_ARGUMENTS
+
+    def __init__(self, rules: Sequence[ApproverRule], groups: Groups | None = None, *, name: str = "approvers") -> None:
+        if isinstance(rules, ApproverRule) or not all(isinstance(one, ApproverRule) for one in rules):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError("ApproverRules: rules is a list of rules, as in ApproverRules([ApproverRule(...)])")
+        self.rules, self.groups, self.name = tuple(rules), groups or Groups(), name
+        for rule in self.rules:
+            _require_people(rule, self.groups)
+
+    def refresh(self) -> None:
+        """Read the rules and groups anew where they are kept elsewhere, as `load_rules` has them in a file."""
+
+    def check(self, call: Any) -> Rejected | Ask | None:
+        """Return what a call needs by the rules; one that nobody could approve is refused."""
+        self.refresh()
+        rules = self._fitting(call)
+        required = [_required(rule, self.groups, call.run.principal) for rule in rules]
+        key = APPROVER_RULES + self.name
+        if not rules and key not in call.approval.metadata:
+            return None
+        if why := next((why for pair in zip(rules, required, strict=True) if (why := _hopeless(*pair))), ""):
+            return Rejected(call.name, call.id, why, "hook")
+        asked = {key: [one.to_dict() for one in required]}
+        reasons = [one.text() for rule, one in zip(rules, required, strict=True) if rule.asks]
+        if reasons:
+            return Ask("; ".join(reasons), asked)
+        call.update_approval(metadata={**call.approval.metadata, **asked})
+        return None
+
+    def begin(self, call: Any) -> Rejected | None:
+        """Return why a call may not begin by its grant; None where it may."""
+        self.refresh()
+        for rule in self._fitting(call):
+            if call.grant is None:
+                if rule.asks:
+                    return Rejected(call.name, call.id, f"`{call.name}` needs approval: {rule.name}", "hook")
+                continue
+            if why := self._unmet(rule, call):
+                return Rejected(call.name, call.id, why, "hook")
+        return None
+
+    def _unmet(self, rule: ApproverRule, call: Any) -> str:
+        required = _required(rule, self.groups, call.run.principal)
+        return approvals.approvers_problem(call.grant, call.request, now(), (required,))
+
+    def _fitting(self, call: Any) -> list[ApproverRule]:
+        return [rule for rule in self.rules if rule.fits(call)]
+
+
+def _required(rule: ApproverRule, groups: Groups, principal: str | None) -> RequiredApprovers:
+    members = {group: groups.people_in(group) for group in rule.groups if group != ANYBODY}
+    from_login = tuple(group for group in rule.groups if group in groups.from_login)
+    excluded = groups.ids_of(principal) if rule.not_requester and principal is not None else ()
+    return RequiredApprovers(rule.name, rule.groups, members, from_login, excluded)
+
+
+def _hopeless(rule: ApproverRule, required: RequiredApprovers) -> str:
+    """Return why nobody can approve a call by a rule; empty where somebody can."""
+    if rule.not_requester and not required.excluded:
+        return f"{rule.name}: whoever asks may not approve it, and the run has no principal; give it one"
+    return "" if approvals.can_be_met(required) else f"nobody can approve this. {required.text()}"
+
+
+def _require_people(rule: ApproverRule, groups: Groups) -> None:
+    """Raise ValueError for a rule that no one can meet."""
+    unknown = [group for group in rule.groups if group != ANYBODY and not groups.is_known(group)]
+    if unknown:
+        raise ValueError(f"ApproverRule {rule.name!r}: there is no group {unknown[0]!r}; give it members or from_login")
+    if not approvals.can_be_met(required := _required(rule, groups, None)):
+        raise ValueError(f"ApproverRule {rule.name!r}: its groups have too few people for it: {required.text()}")

@@ -1,0 +1,61 @@
+"""Approver that is a second model: it may say no, and yes where the rules of a request list it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from toolcrib import approvals
+from toolcrib.approvals import Approver
+from toolcrib.calls import ApprovalRequest, Denial, Grant, Identity
+
+__all__ = ["ModelVerdict", "model_approver"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVerdict:
+    """What a model says of a request.
+
+    Attributes:
+        says: `yes`, `no`, or `unsure`.
+        why: Its reason, for the record and for the model whose call it is.
+    """
+
+    says: Literal["yes", "no", "unsure"]
+    why: str = ""
+
+
+def model_approver(
+    judge: Callable[[ApprovalRequest], Awaitable[ModelVerdict]], name: str, otherwise: Approver | None = None
+) -> Approver:
+    """Return an approver that asks a second model first, and people about all that it may not say yes to.
+
+    A yes of it counts where each rule of the request is met by it alone: where a rule has it in a group, by its name. A
+    request without rules goes to people. A no of it is a no. Its answers are those of `NAME (model)`, in the record and
+    wherever they are shown.
+
+    Args:
+        judge: Asks the model. What it raises is as `unsure`: people are asked.
+        name: What the rules call the model.
+        otherwise: The approver of people; when None, the call is suspended.
+    """
+    identity = Identity(name, "model")
+
+    async def approver(request: ApprovalRequest) -> Grant | Denial | None:
+        if request.asked_by is None and request.consent is None and not request.in_doubt:
+            try:
+                verdict = await judge(request)
+            except Exception as error:  # of the host's model; a person decides then
+                verdict = ModelVerdict("unsure", str(error))
+            if verdict.says == "no":
+                return request.deny(verdict.why, identity)
+            if verdict.says == "yes" and _may_approve(identity, request):
+                return request.grant(identity, message=verdict.why)
+        return None if otherwise is None else await approvals.answer_of(otherwise, request)
+
+    return approver
+
+
+def _may_approve(identity: Identity, request: ApprovalRequest) -> bool:
+    return bool(request.required) and not approvals.misfit(request.grant(identity), request)

@@ -1,0 +1,123 @@
+"""Rule of which people have to approve which calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from toolcrib.calls import ANYBODY, number_of
+from toolcrib.errors import SchemaError
+from toolcrib.tools import require_effect
+
+__all__ = ["ApproverRule"]
+
+_PATTERNS: Final = ("tools", "tags", "effects", "servers", "principals")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproverRule:
+    """Which people have to approve the calls that fit.
+
+    A call fits that has all that is named here; of each list, one is enough.
+
+    Attributes:
+        name: What the rule says, as people read it: `refunds over 1,000`.
+        of: The group that approves, or how many people of each: `{"finance": 2}`. One person counts for one group. The
+            group `*` is all people who have an identity.
+        tools: Names of tools or patterns, such as `shop_*`.
+        tags: Tags of tools.
+        effects: Effects of tools; a tool that names none may have each.
+        servers: Servers behind tools, by URL or command, or patterns of these.
+        principals: On whose behalf the call is made, by names or patterns.
+        over: Arguments that are more than a number: `{"amount": 1000}`.
+        up_to: Arguments that are at most a number. An argument that is below 0, missing, or no number is taken for
+            over and for up to any number.
+        not_requester: Whether the approval of the principal of the call does not count. A call without a principal is
+            refused then.
+        asks: Whether calls that fit need approval by this rule; else it says who answers where another gate asks.
+
+    Raises:
+        ValueError: A part of it is none, or nobody has to approve.
+        TypeError: A list is a text.
+    """
+
+    name: str
+    of: str | Mapping[str, int] = field(default=ANYBODY)
+    tools: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    effects: Sequence[str] = ()
+    servers: Sequence[str] = ()
+    principals: Sequence[str] = ()
+    over: Mapping[str, float | Decimal] = field(default_factory=dict[str, "float | Decimal"])
+    up_to: Mapping[str, float | Decimal] = field(default_factory=dict[str, "float | Decimal"])
+    not_requester: bool = True
+    asks: bool = True
+
+    def __post_init__(self) -> None:
+        who = f"ApproverRule {self.name!r:.80}"
+        if not self.name.strip():
+            raise ValueError("ApproverRule: the name is empty; it is shown to those who are asked")
+        for name in _PATTERNS:
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{who}: {name} is a list, as in {name}=[{getattr(self, name)!r}]")
+        for effect in self.effects:
+            require_effect(who, effect)
+        if not self.groups or any(isinstance(n, bool) or n < 1 for n in self.groups.values()):
+            raise ValueError(f"{who}: of is a group, or a number of people from 1 on for each, and is {self.of!r}")
+        for name, most in (*self.over.items(), *self.up_to.items()):
+            if _number(most) is None:
+                raise ValueError(f"{who}: the bound of `{name}` is a number of 0 or more, and is {most!r}")
+
+    @property
+    def groups(self) -> Mapping[str, int]:
+        """How many people of each group have to approve."""
+        return {self.of: 1} if isinstance(self.of, str) else dict(self.of)
+
+    def fits(self, call: Any) -> bool:
+        """Return whether a call (`Call`) is one that the rule is about."""
+        options = call.tool.options
+        return (
+            _is_one(self.tools, [call.name])
+            and (not self.tags or bool({*self.tags} & {*options.tags}))
+            and (not self.effects or options.effect is None or options.effect in self.effects)
+            and (not self.servers or _is_one(self.servers, _servers_of(call)))
+            and _is_one(self.principals, [call.run.principal or ""])
+            and all(_takes(call, name) for name in (*self.over, *self.up_to))
+            and all(_is_over(call, name, most) is not False for name, most in self.over.items())
+            and all(_is_over(call, name, most) is not True for name, most in self.up_to.items())
+        )
+
+
+def _is_one(patterns: Sequence[str], names: Iterable[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+def _servers_of(call: Any) -> Iterable[str]:
+    """Return by what the server behind a tool is known: its URL, its command line, or the name of an object."""
+    identity: Mapping[str, Any] = (None if call.tool.source is None else call.tool.source.get_identity()) or {}
+    for value in (identity.get(name) for name in ("url", "command", "object")):
+        if value is not None:
+            yield value if isinstance(value, str) else " ".join(map(str, value))
+
+
+def _is_over(call: Any, name: str, most: float | Decimal) -> bool | None:
+    """Return whether an argument is over a number; None where that cannot be said."""
+    amount, limit = _number(call.arguments.get(name)), _number(most)
+    return None if amount is None or limit is None else amount > limit
+
+
+def _number(given: Any) -> Decimal | None:
+    """Return a number of 0 or more; None for anything else."""
+    found = number_of(str(given) if isinstance(given, Decimal) else given)
+    return found if found is not None and found >= 0 else None
+
+
+def _takes(call: Any, name: str) -> bool:
+    """Return whether a call has an argument, or could have had it."""
+    try:
+        return name in call.arguments or name in call.tool.spec.parameters.get("properties", {})
+    except SchemaError:  # nothing is known of what the tool takes
+        return True

@@ -1,0 +1,30 @@
+"""Saved programs on a Postgres server, for processes on many hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolcrib.code._program_store import PROGRAM_TABLES, ProgramStore
+from toolcrib.database import Database, PostgresTables
+
+__all__ = ["PostgresProgramStore"]
+
+
+class PostgresProgramStore(ProgramStore):
+    """A store on a Postgres server; it does what `SqliteProgramStore` does, and needs the extra `postgres`.
+
+    Args:
+        database: Its URL, or what `Database.named` made of one. Missing tables are made.
+
+    Raises:
+        DatabaseError: It is no Postgres database, or no connection can be had.
+    """
+
+    def __init__(self, database: str | Path | Database) -> None:
+        tables = PostgresTables(database, PROGRAM_TABLES)
+        super().__init__(tables)
+        self.database = tables.database
+
+    def close(self) -> None:
+        """Close the connections; the store opens others when it is used again."""
+        self._tables.close()

@@ -1,0 +1,252 @@
+"""Rules of approvers: which calls each is about, and which rules are refused when they are made."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from toolcrib import Pipeline, Run, Suspended, ToolCall, Toolset
+from toolcrib.approvers import ApproverRule, ApproverRules, Groups, load_rules, read_rules
+from toolcrib.calls import Outcome
+from toolcrib.errors import PolicyError
+from toolcrib.tools import BaseTool, ez_tool, tool_input
+
+GROUPS = Groups({"finance": ["bob", "cid", "dee"], "legal": ["cid"]})
+
+
+@ez_tool(tags={"money"}, effect="spend")
+async def refund(amount: Any = None, order: int = 7) -> str:
+    """Refund an order."""
+    return f"refunded {amount}"
+
+
+@ez_tool(effect="fetch")
+async def find(order: int = 7) -> str:
+    """Find an order."""
+    return "found"
+
+
+@ez_tool
+async def note(order: int = 7) -> str:
+    """Note something."""
+    return "noted"
+
+
+class Remote(BaseTool):
+    """A tool of a server."""
+
+    name, description, input_model = "remote", "Do it there.", tool_input("RemoteInput")
+
+    def get_identity(self) -> dict[str, Any]:
+        return {"url": "https://shop.example.org/mcp"}
+
+    async def call(self, ctx: Any) -> str:
+        return "done"
+
+
+def rule_of(**given: Any) -> ApproverRule:
+    return ApproverRule(**{"name": "x", "of": "finance", **given})
+
+
+async def outcome_of(rule: ApproverRule, tool: str = "refund", principal: str = "ada", **arguments: Any) -> Outcome:
+    tools = Toolset([refund, find, note, Remote()]).with_gates(ApproverRules([rule], GROUPS))
+    return await Pipeline(tools).run(ToolCall(tool, arguments), Run(principal=principal))
+
+
+async def fitting(rule: ApproverRule, *tools: str) -> list[str]:
+    return [tool for tool in tools if isinstance(await outcome_of(rule, tool), Suspended)]
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ({}, ["refund", "find", "note", "remote"]),
+        ({"tools": ["ref*", "note"]}, ["refund", "note"]),
+        ({"tags": ["money", "other"]}, ["refund"]),
+        ({"effects": ["spend"]}, ["refund", "note", "remote"]),
+        ({"servers": ["https://shop.*"]}, ["remote"]),
+        ({"principals": ["bob"]}, []),
+        ({"principals": ["a*"], "tools": ["find"]}, ["find"]),
+        ({"over": {"amount": 10}}, ["refund"]),
+        ({"tools": ["refund"], "tags": ["quiet"]}, []),
+    ],
+)
+async def test_a_call_fits_that_has_all_that_a_rule_names(about: dict[str, Any], expected: list[str]) -> None:
+    rule = ApproverRule(name="x", of="finance", **about)
+
+    assert await fitting(rule, "refund", "find", "note", "remote") == expected
+
+
+@pytest.mark.parametrize(
+    ("amount", "over", "up_to"),
+    [
+        *[(1000, False, True), (1000.01, True, False), ("1000.5", True, False), (0, False, True), ("12", False, True)],
+        *[(None, True, True), ("1e9", True, True), (-5000, True, True), (True, True, True), ([5], True, True)],
+        *[
+            ("9" * 50, True, True),
+            ("\uff11\uff10\uff10\uff10", True, True),
+            (1e300, True, True),
+            ("5000 EUR", True, True),
+        ],
+    ],
+)
+async def test_an_amount_that_is_no_plain_number_is_under_every_rule(amount: Any, over: bool, up_to: bool) -> None:
+    high = ApproverRule(name="over", of="finance", over={"amount": 1000})
+    low = ApproverRule(name="up to", of="finance", up_to={"amount": 1000})
+
+    found = [isinstance(await outcome_of(rule, amount=amount), Suspended) for rule in (high, low)]
+
+    assert found == [over, up_to]
+
+
+async def test_a_rule_that_does_not_ask_says_who_answers_where_another_gate_asks() -> None:
+    rule = ApproverRule(name="staff", of="finance", asks=False)
+    tools = Toolset([refund, find]).with_approval(names=["refund"]).with_gates(ApproverRules([rule], GROUPS))
+    pipeline, run = Pipeline(tools), Run(principal="ada")
+
+    found = await pipeline.run(ToolCall("find", {}), run)
+    refunded = await pipeline.run(ToolCall("refund", {}), run)
+
+    assert found.kind == "completed"
+    assert isinstance(refunded, Suspended)
+    assert [one.rule for one in refunded.request.required] == ["staff"]
+    assert "rule: staff: 1 of finance (bob, cid, dee), not ada, who asked" in refunded.request.text()
+
+
+# --- rules that are refused
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ({"of": {"finance": 4}}, "its groups have too few people for it: x: 4 of finance"),
+        ({"of": {"finance": 3, "legal": 1}}, "too few people"),
+        ({"of": "finanse"}, "there is no group 'finanse'"),
+        ({"of": {}}, "of is a group, or a number of people from 1 on"),
+        ({"of": {"finance": 0}}, "of is a group, or a number of people from 1 on"),
+        ({"effects": ["loud"]}, "effect is"),
+        ({"over": {"amount": -1}}, "the bound of `amount` is a number of 0 or more, and is -1"),
+        ({"over": {"amount": float("nan")}}, "the bound of `amount`"),
+        ({"name": " "}, "the name is empty"),
+    ],
+)
+def test_a_rule_that_no_one_can_meet_is_refused_when_it_is_made(rule: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        ApproverRules([rule_of(**rule)], GROUPS)
+
+
+@pytest.mark.parametrize("part", ["tools", "tags", "effects", "servers", "principals"])
+def test_a_text_in_place_of_a_list_is_refused(part: str) -> None:
+    with pytest.raises(TypeError, match=rf"{part} is a list, as in {part}=\['refund'\]"):
+        rule_of(**{part: "refund"})
+
+
+def test_what_is_no_rule_is_refused() -> None:
+    with pytest.raises(TypeError, match="rules is a list of rules"):
+        ApproverRules(cast("Any", rule_of()))
+
+
+def test_an_id_is_of_one_person() -> None:
+    with pytest.raises(ValueError, match="U1 is an id of ann, and of bob"):
+        Groups({}, people={"ann": ["U1"], "bob": ["U1"]})
+
+
+async def test_a_call_that_nobody_could_approve_is_refused_and_says_why() -> None:
+    rule = ApproverRule(name="contracts", of="legal")
+
+    by_cid = await outcome_of(rule, principal="cid")
+    nobody = await Pipeline(Toolset([refund]).with_gates(ApproverRules([rule], GROUPS))).run(ToolCall("refund", {}))
+
+    assert (by_cid.kind, nobody.kind) == ("rejected", "rejected")
+    assert "nobody can approve this. contracts: 1 of legal, not cid, who asked" in by_cid.text()
+    assert "contracts: whoever asks may not approve it, and the run has no principal" in nobody.text()
+
+
+# --- files
+
+TEXT = """
+from_login = ["board"]
+
+[groups]
+finance = ["bob@example.org", "cid@example.org"]
+
+[people]
+"bob@example.org" = ["U024BE7LH"]
+
+[[rules]]
+name = "refunds over 1,000"
+tools = ["refund"]
+over = { amount = 1000 }
+of = { finance = 1, board = 1 }
+"""
+
+
+async def test_a_file_has_what_python_has(tmp_path: Path) -> None:
+    (tmp_path / "approvers.toml").write_text(TEXT)
+    (tmp_path / "approvers.json").write_text(json.dumps(load_as_dict()))
+
+    loaded = [load_rules(tmp_path / name) for name in ("approvers.toml", "approvers.json")]
+
+    for rules in (*loaded, read_rules(load_as_dict())):
+        (rule,) = rules.rules
+        assert (rule.name, rule.groups, rule.over) == (
+            "refunds over 1,000",
+            {"finance": 1, "board": 1},
+            {"amount": 1000},
+        )
+        assert rules.groups.ids_of("U024BE7LH") == ("bob@example.org", "U024BE7LH")
+
+
+def load_as_dict() -> dict[str, Any]:
+    return tomllib.loads(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("rules = 3", "`rules`: input should be a valid list; got 3"),
+        ("[[rules]]\nname = 'x'\ntool = ['a']", "rule 1: `tool` is unknown. Did you mean `tools`"),
+        ("[[rules]]\nname = 'x'\ntools = 'a'", "rule 1: `tools`"),
+        ("[[rules]]\nname = 'x'\nof = 'gone'", "there is no group 'gone'"),
+        ("[[rules]]\ntools = ['a']", "rule 1: `name`: field required"),
+        ("grups = {}\nrules = []", "`grups`: extra inputs are not permitted"),
+        ("rules = [", "it is no TOML"),
+    ],
+)
+def test_a_file_that_is_wrong_is_named_with_the_field(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "approvers.toml"
+    path.write_text(text)
+
+    with pytest.raises(PolicyError) as raised:
+        load_rules(path)
+
+    assert str(path) in str(raised.value)
+    assert problem in str(raised.value)
+
+
+async def test_a_file_is_read_anew_when_it_has_changed_and_one_that_is_wrong_then_stops_calls(tmp_path: Path) -> None:
+    path = tmp_path / "approvers.toml"
+    path.write_text(TEXT)
+    pipeline, run = Pipeline(Toolset([refund]).with_gates(load_rules(path))), Run(principal="ada")
+
+    before = await pipeline.run(ToolCall("refund", {"amount": 500}), run)
+    write_new(path, TEXT.replace("1000 }", "100 }"))
+    after = await pipeline.run(ToolCall("refund", {"amount": 500}), run)
+    write_new(path, "rules = [")
+    broken = await pipeline.run(ToolCall("refund", {"amount": 500}), run)
+    path.unlink()
+    gone = await pipeline.run(ToolCall("refund", {"amount": 500}), run)
+
+    assert [one.kind for one in (before, after, broken, gone)] == ["completed", "suspended", "failed", "failed"]
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file in place of another, as editors do."""
+    other = path.with_suffix(".new")
+    other.write_text(text)
+    os.replace(other, path)
