@@ -1,13 +1,17 @@
-"""Renders the public names of the package and their signatures as sorted text; `make api` records it.
+"""Renders the public names of the package, their reasons and their signatures as sorted text; `make api` records it.
 
 Read from the source without importing it, so the text is the same on every Python and whatever extras are installed.
+
+A name is public for one reason, which stands behind it: `seed` (the ideas that the package began with have it), `user`
+(README, documentation or examples write it, or the signature of another public name has it), or `adapter` (another room
+of the package uses it, so the author of an adapter or a feature needs it). A name without a reason is not public.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import griffe
@@ -18,6 +22,84 @@ RECORD = ROOT / "tests" / "public_api.txt"
 # An annotation may name a class by its package, which is loaded when it is asked for: `approvals.Approver`.
 _ROOMS = "|".join(path.parent.name for path in (ROOT / "src" / "toolcrib").glob("*/__init__.py"))
 _OF_A_ROOM = re.compile(rf"(?<![\w.])_?(?:{_ROOMS})\.(?=[A-Z])")
+
+_CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+_WORD = re.compile(r"\w+")
+
+SEED = frozenset(
+    {
+        "Access",
+        "Agent",
+        "AgentContext",
+        "ApprovalRequired",
+        "BaseTool",
+        "Call",
+        "Complete",
+        "ContextItem",
+        "ContextPool",
+        "ContextQueue",
+        "Continue",
+        "Effect",
+        "Execute",
+        "Execution",
+        "ExecutionResult",
+        "Finished",
+        "GlobalHooks",
+        "GlobalPostHookFunc",
+        "GlobalPreHookFunc",
+        "HandledTool",
+        "Hook",
+        "Instruction",
+        "NeedsTools",
+        "Pipeline",
+        "PostHookFunc",
+        "PreHookFunc",
+        "Prompt",
+        "Reject",
+        "Rejected",
+        "RunContext",
+        "RunNormally",
+        "SafeExecutionError",
+        "StopReason",
+        "SubprocessSandbox",
+        "Tool",
+        "ToolAvailability",
+        "ToolHook",
+        "ToolMetadata",
+        "ToolRegistry",
+        "ToolRequirement",
+        "ToolResult",
+        "ToolRoundPlan",
+        "ToolType",
+        "Toolkit",
+        "Toolset",
+        "Turn",
+        "TurnTimeoutError",
+        "Unhandled",
+        "UnregisteredToolError",
+        "UnsafeInlineSandbox",
+        "WrongRunMethodError",
+        "as_tool",
+        "create_agent",
+        "extract_code",
+        "ez_tool",
+        "hook",
+        "stream_agent",
+        "tool",
+        "tool_input",
+        "toolset",
+    }
+)
+"""Names of the ideas that the package began with."""
+
+UNWRITTEN = frozenset(
+    {
+        *("AddressError", "DatabaseAway", "DurableFailure", "RecordedError"),  # exceptions to catch
+        *("enqueue_program", "memory_of", "serve_async"),  # functions for a host of one's own
+        *("ReportingWorker", "StoppableWorker"),  # what workers of one's own may be, beside `Worker`
+    }
+)
+"""What a user writes though no page does."""
 
 # Special methods that say nothing about how a class is used.
 UNSPOKEN = {
@@ -56,11 +138,60 @@ def render() -> str:
     """Return the record: one line for each public name, class member and overload, sorted."""
     modules = public_modules()
     homes = _homes(modules)
-    lines: set[str] = set()
-    for path, module in modules.items():
-        for name in exports(module):
-            lines.update(_entry(f"{path}.{name}", module.members.get(name), homes))
-    return "\n".join(sorted(_OF_A_ROOM.sub("", line) for line in lines)) + "\n"
+    written = {
+        f"{path}.{name}": [
+            _OF_A_ROOM.sub("", line) for line in _entry(f"{path}.{name}", module.members.get(name), homes)
+        ]
+        for path, module in modules.items()
+        for name in exports(module)
+    }
+    reasons = _reasons(written)
+    lines = {f"{line}  # {reasons[name]}" if line is of[0] else line for name, of in written.items() for line in of}
+    return "\n".join(sorted(lines)) + "\n"
+
+
+def without_reason() -> list[str]:
+    """Return the public names in the record that nobody needs."""
+    return [line for line in RECORD.read_text(encoding="utf-8").splitlines() if line.endswith("  # nobody")]
+
+
+def _reasons(written: dict[str, list[str]]) -> dict[str, str]:
+    """Return the reason of each public name, by its whole name."""
+    pages = _words(*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", *(ROOT / "examples").rglob("*.py"))
+    rooms: dict[str, set[str]] = {}
+    for path in (ROOT / "src" / "toolcrib").rglob("*.py"):
+        for word in _words(path):
+            rooms.setdefault(word, set()).add(_room(path.relative_to(ROOT / "src").with_suffix("").parts))
+    signatures: dict[str, set[str]] = {}
+    for name, lines in written.items():
+        for word in {word for line in lines for word in _WORD.findall(line.removeprefix(name))}:
+            signatures.setdefault(word, set()).add(name)
+    found: dict[str, str] = {}
+    for name in written:
+        word = name.rpartition(".")[2]
+        if word in SEED:
+            found[name] = "seed"
+        elif (
+            word in pages
+            or word in UNWRITTEN
+            or any(other.rpartition(".")[2] != word for other in signatures.get(word, ()))
+        ):
+            found[name] = "user"
+        else:
+            found[name] = "adapter" if rooms.get(word, set()) - {_room(name.split(".")), "toolcrib"} else "nobody"
+    return found
+
+
+def _words(*paths: Path) -> set[str]:
+    """Return the names in files of Python, and in the code of pages."""
+    texts = (path.read_text(encoding="utf-8") for path in paths)
+    code = (_CODE.findall(text) if path.suffix == ".md" else [text] for path, text in zip(paths, texts, strict=True))
+    return {word for several in code for text in several for word in _WORD.findall(text)}
+
+
+def _room(parts: Sequence[str]) -> str:
+    """Return the room of a module or a name: an adapter is a room of its own."""
+    return ".".join(parts[:3] if list(parts[1:2]) == ["adapters"] else parts[:2])
 
 
 def _homes(modules: dict[str, griffe.Module]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import difflib
 
 import pytest
 
-from tests.public_api import RECORD, exports, public_modules, render
+from tests.public_api import RECORD, exports, public_modules, render, without_reason
 from toolcrib.errors import MissingExtraError
 
 MODULES = public_modules()
@@ -21,6 +21,10 @@ def test_public_names_and_signatures_are_as_recorded() -> None:
     changes = "\n".join(difflib.unified_diff(recorded, now, "recorded", "now", lineterm="", n=0))
     if changes:
         pytest.fail(f"The public names changed. If that is meant, run `make api`.\n{changes}", pytrace=False)
+
+
+def test_every_public_name_has_a_reason() -> None:
+    assert without_reason() == []
 
 
 @pytest.mark.parametrize("path", MODULES)

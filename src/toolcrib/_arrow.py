@@ -42,7 +42,7 @@ _JSON = ("integer", "boolean", "string", "large_string")  # types of which pyarr
 _PLAIN = (*_JSON, "floating", "decimal", "date", "time", "timestamp", "duration", "null")
 _NO_JSON = frozenset({"NaN", "Infinity", "-Infinity"})  # as results and arguments have them; see `calls`
 _NULLABLE = {frozenset({int, type(None)}): ("Int64", "UInt64"), frozenset({bool, type(None)}): ("boolean",)}
-_FEATURE = "a table that is no DataFrame of pandas, or goes into a program,"
+_FEATURE = "a table that is not a DataFrame of pandas, or goes into a program,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +219,11 @@ def plain_table(table: Any) -> Any | None:
     """Return a table as one of pyarrow, with the columns that a model sees; None where one is of no plain type."""
     try:
         arrow = pyarrow(_FEATURE)
-        made = _arrow(table)
+        arrow_table = _arrow(table)
         if _is_pandas(table):
-            made = arrow.Table.from_pandas(_with_index(table), preserve_index=False)
-        columns = [_plain_column(column, arrow.types) for column in made.columns]
-        return None if None in columns else arrow.table(columns, names=made.column_names)
+            arrow_table = arrow.Table.from_pandas(_with_index(table), preserve_index=False)
+        columns = [_plain_column(column, arrow.types) for column in arrow_table.columns]
+        return None if None in columns else arrow.table(columns, names=arrow_table.column_names)
     except Exception:  # of the table's library: pyarrow is not there, or its values are of any kind
         return None
 

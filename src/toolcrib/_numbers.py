@@ -21,7 +21,7 @@ def require_number(who: str, name: str, value: object, *, least: int | None, who
         whole: Whether it has to be a whole number.
 
     Raises:
-        TypeError: It is no number: a text, or True.
+        TypeError: It is not a number: a text, or True.
         ValueError: It is less than `least`.
     """
     if value is None:

@@ -132,7 +132,7 @@ def test_a_person_types_a_bound(typed: str, bound: Bound) -> None:
     ["<= x", "<= nan", "5..", "50..5", "under ../x", "under https://x.example/?a", "one of", "one of x", "= x", "y"],
 )
 def test_what_is_no_bound_is_an_error_that_names_the_argument(typed: str) -> None:
-    with pytest.raises(ValueError, match=r"`amount`: .* is no bound: "):
+    with pytest.raises(ValueError, match=r"`amount`: .* is not a bound: "):
         typed_bounds(asked({"amount": 7}), {"amount": typed})
 
 
@@ -161,7 +161,10 @@ def test_the_words_of_a_grant_have_all_that_it_covers() -> None:
     ("options", "why"),
     [
         ({"within": {"amount": Bound.between(high=5)}}, "`amount` is 20, and it was given for up to 5"),
-        ({"within": {"amont": Bound.any()}}, "`amont` is no argument of refund; there are amount, debit, order, token"),
+        (
+            {"within": {"amont": Bound.any()}},
+            "`amont` is not an argument of refund; there are amount, debit, order, token",
+        ),
         ({"within": {"order": Bound.any()}}, "`token` is .*redacted"),
         ({"total": ("amount", 5)}, "`amount` would come to 20 in all, and it was given for 5"),
         ({"total": ("order", 5)}, 'it counts `order`, which is "A", and no number'),

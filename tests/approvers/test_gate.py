@@ -18,10 +18,10 @@ from toolcrib.approvals import (
     ApprovalStore,
     MemoryApprovalStore,
     SqliteApprovalStore,
-    approvers_lacking,
     misfit,
     stored_approver,
 )
+from toolcrib.approvals._required import approvers_lacking
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups, Identity, RequiredApprovers
 from toolcrib.calls import Bound, Denial, Grant, Outcome, Rejected, now
 from toolcrib.errors import ApprovalError

@@ -41,7 +41,7 @@ def test_an_age_has_a_unit(toolcrib: Command, age: str) -> None:
     result = toolcrib("db", "prune", f"--older-than={age}")
 
     assert result.exit_code == 2
-    assert "is no age; write 12h, 30d or 8w" in result.stderr
+    assert "is not an age; write 12h, 30d or 8w" in result.stderr
 
 
 def test_a_schema_is_for_one_command_and_its_password_is_hidden(toolcrib: Command, postgres: Postgres) -> None:

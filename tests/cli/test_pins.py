@@ -90,7 +90,7 @@ def test_a_command_that_a_model_could_run_accepts_nothing(toolcrib: Command, pin
     refused = toolcrib("pins", *command, pinned)
 
     assert refused.exit_code == 2
-    assert "this is no terminal, and a command that a model could run approves nothing" in refused.stderr
+    assert "this is not a terminal, and no command that a model could run approves" in refused.stderr
     assert toolcrib("pins", "diff", pinned).exit_code == 1
 
 

@@ -68,7 +68,7 @@ def test_a_server_is_open_while_its_tool_is_called(toolcrib: Command, house: str
     nobody = toolcrib("call", house, "pay", '{"amount": 3}', "--approve", "cleen")
 
     assert (done.exit_code, done.stdout) == (0, "all clean\n")
-    assert done.stderr == "1 of 1: attic\n"  # progress is no part of the result
+    assert done.stderr == "1 of 1: attic\n"  # progress is not a part of the result
     assert (wrong.exit_code, wrong.stdout) == (2, "")
     assert "there is no tool `cleen`" in nobody.stderr
 

@@ -303,7 +303,7 @@ def test_what_is_always_allowed_does_not_ask_again_until_it_is_taken_back(
 
     assert program.end().output.count("paid back") == 2
     page.get_by_role("link", name="Standing").click()
-    grant = page.get_by_role("listitem").filter(has_text="with any arguments")
+    grant = page.get_by_role("listitem").filter(has_text="any arguments")
     expect(grant).to_contain_text("for ada@example.org")
     grant.get_by_role("button", name="Take back").click()
     expect(page.get_by_text("There are none.")).to_be_visible()
@@ -319,7 +319,7 @@ def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
     card.get_by_role("button", name="Always allow…").click()
     card.get_by_label("refund with arguments within bounds").check()
     card.get_by_label("order").fill("most")
-    expect(card.get_by_text("`order`: 'most' is no bound")).to_be_visible()
+    expect(card.get_by_text("`order`: 'most' is not a bound")).to_be_visible()
     expect(card.get_by_role("button", name="Always allow", exact=True)).to_be_disabled()
     card.get_by_label("order").fill("any")
     card.get_by_label("amount", exact=False).first.fill("<= 71")
@@ -330,7 +330,7 @@ def test_a_person_picks_what_a_yes_covers_and_reads_it_before_it_counts(
     assert program.end().output.count("paid back") == 2
     page.get_by_role("link", name="Standing").click()
     grant = page.get_by_role("listitem").filter(has_text="order any, amount up to 71")
-    expect(grant).to_contain_text("used for 2 calls")
+    expect(grant).to_contain_text("used: 2 of 2 calls")
 
 
 # --- several browsers, a server that goes away

@@ -8,9 +8,9 @@ import pytest
 
 from tests.adapters.mcp_client.servers import serving
 from tests.networks import free_port
-from toolcrib.credentials import AddressError, guarded_client
+from toolcrib.credentials import AddressError
 from toolcrib.credentials._discovery import discovered
-from toolcrib.credentials._guarded_http import GuardedClient, _range_of
+from toolcrib.credentials._guarded_http import GuardedClient, _range_of, guarded_client
 from toolcrib.credentials._settings import Settings
 from toolcrib.errors import ConsentError
 

@@ -19,7 +19,8 @@ from tests.formats.replies import NAMES, declarations, sdk_accepts_tools
 from toolcrib import Tool
 from toolcrib.errors import FormatError, InvalidArguments
 from toolcrib.formats import PROVIDERS, WireFormat, definitions, own_arguments, without_filler
-from toolcrib.jsonschema import PROSE, SchemaWalk
+from toolcrib.jsonschema import SchemaWalk
+from toolcrib.jsonschema._words import PROSE
 from toolcrib.jsonschema.checker import Misfit, checker_of
 from toolcrib.tools.from_schema import schema_tool
 

@@ -144,7 +144,7 @@ async def test_what_is_no_answer_is_an_error_and_runs_nothing() -> None:
     agent, where = agent_of(as_tools([booking(ran, requires_approval=True)]), [("book", {"city": "Oslo"})]), config()
     await agent.ainvoke({"messages": "go"}, where)
 
-    with pytest.raises(ApprovalError, match="is no answer"):
+    with pytest.raises(ApprovalError, match="is not an answer"):
         await agent.ainvoke(Command(resume="well"), where)
 
     assert ran == []

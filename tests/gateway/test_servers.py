@@ -188,7 +188,7 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
         ({"command": 3}, "`command`: input should be a valid string; got 3"),
         ({"command": "x", "args": ["a", 1]}, "`args.1`: input should be a valid string; got 1"),
         ({"command": "x", "type": "sse"}, "`type`: `sse` is the old transport over HTTP"),
-        ({"command": "x", "type": "ftp"}, "`type`: 'ftp' is no transport; write `stdio` or `http`"),
+        ({"command": "x", "type": "ftp"}, "`type`: 'ftp' is not a transport; write `stdio` or `http`"),
         ({"url": "ws://x"}, "`url`: it begins with http:// or https://"),
         (
             {"command": "${GONE}"},
@@ -242,8 +242,8 @@ def test_an_error_names_the_file_the_server_the_field_and_the_mend(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "it is no JSON: "),
-        ("[]", "it is no object; begin with"),
+        ("{", "it is not JSON: "),
+        ("[]", "it is not an object; begin with"),
         ("{}", "it has no servers: give them by name under `mcpServers`"),
         ('{"mcpServers": {}}', "it has no server that is switched on"),
         (None, "it cannot be read: No such file"),

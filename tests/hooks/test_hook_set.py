@@ -82,7 +82,7 @@ def test_a_misspelt_description_method_is_told_the_names_of_its_kind() -> None:
 def test_a_method_that_was_meant_to_be_a_hook_is_not_passed_over(name: str) -> None:
     policy = type("Misspelt", (Policy,), {name: Policy.search_hook})()
 
-    with pytest.raises(ValueError, match=f"`{name}` is no hook. Did you mean `search_.*hook`"):
+    with pytest.raises(ValueError, match=f"`{name}` is not a hook. Did you mean `search_.*hook`"):
         HookSet([search, delete]).register(policy)
 
 

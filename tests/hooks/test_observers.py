@@ -54,7 +54,7 @@ def test_a_hook_is_for_some_event() -> None:
 
 @pytest.mark.parametrize("event", ["tool.after_invoke", ["nope"], 3, print])
 def test_an_event_is_of_a_hook_enum(event: Any) -> None:
-    with pytest.raises(TypeError, match="is no event; name a member of a hook enum"):
+    with pytest.raises(TypeError, match="is not an event; name a member of a hook enum"):
         hook(event)
 
 

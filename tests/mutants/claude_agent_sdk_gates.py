@@ -43,8 +43,8 @@ CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
     Gate(
         "options that go on with a session of Claude Code",
         _GUARD,
-        "return gates.resuming(made) if options.resume is not None or options.continue_conversation else made",
-        "return made",
+        "return gates.resuming(result) if options.resume is not None or options.continue_conversation else result",
+        "return result",
         _TESTS,
     ),
     Gate(
@@ -61,18 +61,18 @@ CLAUDE_AGENT_SDK_GATES: tuple[Gate, ...] = (
         "        return PermissionResultAllow(updated_input=dict(call.arguments))\n",
         _TESTS,
     ),
-    Gate("a guard that opens Claude Code", _GUARD, "if made.grant is not None:", "if True:", _TESTS),
+    Gate("a guard that opens Claude Code", _GUARD, "if admitted.grant is not None:", "if True:", _TESTS),
     Gate(
         "a refused call of Claude Code",
         _GUARD,
-        '            return decision("deny", made.text())\n',
+        '            return decision("deny", admitted.text())\n',
         "            return {}\n",
         _TESTS,
     ),
     Gate(
         "arguments that Claude Code is given",
         _GUARD,
-        "{} if made.arguments == call.arguments else",
+        "{} if admitted.arguments == call.arguments else",
         "{} if True else",
         _TESTS,
     ),

@@ -146,9 +146,9 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "addresses inside addresses",
-        _GUARD,
-        'inner_address(ip_address(text.partition("%")[0]))',
-        'ip_address(text.partition("%")[0])',
+        "_networks.py",
+        "    return inner or address\n",
+        "    return address\n",
         _OF_DISCOVERY,
     ),
     Gate("redirects of metadata", _GUARD, "follow_redirects=False", "follow_redirects=True", _OF_DISCOVERY),
@@ -177,8 +177,8 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "revocation",
         _OAUTH,
-        "            await revoke_at_issuer(server, Token.from_dict(row.value))\n",
-        "            pass\n",
+        "            await revoke_at_issuer(server, Token.from_dict(row.value))\n        return row is not None\n",
+        "            pass\n        return row is not None\n",
         _OF_CONSENT,
     ),
     # --- principals

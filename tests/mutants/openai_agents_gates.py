@@ -57,7 +57,7 @@ OPENAI_AGENTS_GATES: tuple[Gate, ...] = (
     Gate(
         "approval of a member of the Agents SDK",
         _MEMBERS,
-        "made.asks if callable(theirs.needs_approval) else theirs.needs_approval",
+        "wrapped.asks if callable(theirs.needs_approval) else theirs.needs_approval",
         "False",
         _TESTS,
     ),

@@ -305,14 +305,14 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of a result on the command line",
         "cli/_approvals.py",
-        '        _require_fit(entry.request.returns, value, text, "--result")\n',
+        '        _require_fit(entry.request, answer, f"`{entry.request.tool}` cannot have this result", "--result")\n',
         "",
         ("tests/cli/test_approvals.py",),
     ),
     Gate(
         "arguments in a yes on the command line",
         "cli/_approvals.py",
-        "        _require_arguments(asked, asked.grant(by, override_args=override, user_input=typed))\n",
+        '        _require_fit(asked, asked.grant(by, override_args=override, user_input=typed), text, "--arguments")\n',
         "",
         ("tests/cli/test_approvals.py",),
     ),
@@ -332,9 +332,9 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "type of a result in the console",
-        "console/_answer_form.py",
-        "misfits(request.returns or {}, result)",
-        "misfits({}, result)",
+        "approvals/_answer_problems.py",
+        "misfits(request.returns or {}, answer.done.value)",
+        "misfits({}, answer.done.value)",
         ("tests/console/test_api.py",),
     ),
     Gate(

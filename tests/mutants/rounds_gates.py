@@ -283,8 +283,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "availability and approval of a round that was saved",
         "rounds/_round_json.py",
-        "    made = await pipeline.recover(restored, run)\n",
-        "    made = await pipeline.recover({**restored.to_dict(), 'state': 'executed', 'value': 0}, run)\n",
+        "    recovered = await pipeline.recover(restored, run)\n",
+        "    recovered = await pipeline.recover({**restored.to_dict(), 'state': 'executed', 'value': 0}, run)\n",
         ("tests/rounds/test_saved.py", "tests/rounds"),
     ),
     Gate(

@@ -62,7 +62,7 @@ def test_swagger_2_is_an_error_that_names_the_mend() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "it is no object"),
+        ("[]", "it is not an object"),
         ("{}", "has no field `openapi`"),
         ("openapi: 4.0.0", "says `openapi: 4.0.0`"),
         ("a: [", "neither JSON nor YAML"),

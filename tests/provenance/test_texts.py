@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from toolcrib.provenance import TextIndex
 from toolcrib.provenance._kinds import dates_in, numbers_in, times_in
-from toolcrib.provenance._texts import flat
+from toolcrib.provenance._texts import TextIndex, flat
 
 
 def index(*texts: str) -> TextIndex:

@@ -22,7 +22,8 @@ from toolcrib.calls import ActivityEvent, CallEvent, Suspended, ToolCall, now
 from toolcrib.database import StoreTables, make_file
 from toolcrib.database._sqlite import sqlite3
 from toolcrib.pipeline import Pipeline, Run
-from toolcrib.record import EVENT_TABLES, ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
+from toolcrib.record import ActivityFilter, BatchSink, EventLog, SqliteSink, sqlite_events
+from toolcrib.record._event_tables import EVENT_TABLES
 from toolcrib.tools import tool
 from toolcrib.toolsets import Toolset
 

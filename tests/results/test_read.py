@@ -151,7 +151,7 @@ def test_one_value_is_read_as_text() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(ModelRetry, match=r"cannot be read|is no slice"):
+    with pytest.raises(ModelRetry, match=r"cannot be read|is not a slice"):
         reading(ROWS, path=path)
 
 

@@ -35,7 +35,7 @@ class Reply:
         kept: How many chunks of each hundred come; 100 for a stream that comes to its end.
         failed: Whether the provider said that it failed.
         early: Whether the provider says that the reply is not whole.
-        other: Whether it asks for something that is no call of a tool, too.
+        other: Whether it asks for something that is not a call of a tool, too.
     """
 
     calls: tuple[ToolCall, ...]

@@ -80,7 +80,7 @@ async def _must_hold(format: WireFormat, made: Any, came: list[Any]) -> None:
     before = list(transcript)
     try:
         round = await _decoded(format, made, transcript)
-    except (TypeError, ValueError):  # as `decode` says: it is no reply, or plainly of another format
+    except (TypeError, ValueError):  # as `decode` says: it is not a reply, or plainly of another format
         return
     plan = await round.apply_hooks()
     results: list[Any] = await plan.run_pending()

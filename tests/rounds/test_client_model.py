@@ -467,10 +467,10 @@ class Own(openai.AsyncOpenAI):
 @pytest.mark.parametrize(
     ("made", "error", "mend"),
     [
-        (lambda: Session(42), TypeError, "a int is no model: give a client"),
+        (lambda: Session(42), TypeError, "a int is not a model: give a client"),
         (lambda: Session("gpt-5"), ValueError, "'openai:...'"),
         (lambda: Session("groq:llama-4"), ValueError, "chat_model('groq:llama-4')"),
-        (lambda: Session("openai:gpt-5", model_name="gpt-5"), ValueError, "is no name of a model"),
+        (lambda: Session("openai:gpt-5", model_name="gpt-5"), ValueError, "is not the name of a model"),
         (lambda: Session(Own(api_key="k")), ValueError, "model_name="),
         (lambda: Session(Own(api_key="k"), model_name="m", format="anthropic"), ValueError, "no format 'anthropic'"),
         (lambda: client_model(openai.OpenAI(api_key="k"), "m", stream=True), ValueError, "AsyncOpenAI()"),

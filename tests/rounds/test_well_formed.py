@@ -59,7 +59,7 @@ def test_a_reply_is_read_by_its_type_as_it_is_field_by_field(format: WireFormat)
         taken = random.choice(((), FRESH[:1]))
         try:
             by_field = rules.read_fields(deepcopy(reply), taken)
-        except TypeError:  # it is no reply at all
+        except TypeError:  # it is not a reply at all
             continue
 
         by_type = rules.read_well_formed(deepcopy(reply), taken)

@@ -277,7 +277,7 @@ class Login(BaseModel):
     @field_validator("pin")
     @classmethod
     def check(cls, value: str) -> str:
-        raise ValueError(f"{value} is no pin")
+        raise ValueError(f"{value} is not a pin")
 
 
 def login(account: Login, token: Annotated[str, Redacted, Field(pattern="^sk-")], retries: int = 1) -> None: ...

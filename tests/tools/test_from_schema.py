@@ -214,10 +214,10 @@ def test_a_property_that_takes_anything_or_nothing_may_be_a_boolean() -> None:
         ({"properties": []}, "properties: "),
         ({"properties": {"a": None}}, "properties.a: None is not"),
         ({"properties": {"a": {"type": "text"}}}, "properties.a.type: 'text'"),
-        ({"properties": {5: {}}}, "properties: the key 5 is no JSON"),
-        ({"properties": {"a\ud800": {}}}, "properties: the key 'a.ud800' is no JSON"),
+        ({"properties": {5: {}}}, "properties: the key 5 is not JSON"),
+        ({"properties": {"a\ud800": {}}}, "properties: the key 'a.ud800' is not JSON"),
         ({"properties": {"a": {"description": "\ud800"}}}, "properties.a.description: its text has half a character"),
-        ({"properties": {"a": {"default": float("nan")}}}, "properties.a.default: nan is no JSON"),
+        ({"properties": {"a": {"default": float("nan")}}}, "properties.a.default: nan is not JSON"),
         ({"properties": {"a": {"enum": [1, object()]}}}, r"properties.a.enum\[1\]: <object"),
         ({"$schema": 5}, "\\$schema: it names a version"),
         ({"required": "a"}, "required: 'a' is not of type"),
@@ -236,7 +236,7 @@ def test_what_is_no_schema_is_one_error_that_names_the_place(schema: Any, place:
 
 @pytest.mark.parametrize("name", ["", None, 5, b"order", "a\ud800"])
 def test_what_is_no_name_is_the_same_error(name: Any) -> None:
-    with pytest.raises(InvalidSchema, match=r"name: .* is no name of a tool"):
+    with pytest.raises(InvalidSchema, match=r"name: .* is not the name of a tool"):
         schema_tool(name, {})
 
 

@@ -95,7 +95,7 @@ def test_a_changed_resource_is_heard_of_by_its_uri() -> None:
     assert ears.heard == ["trips://Oslo/weather"]
     with pytest.raises(TypeError, match="takes the variables of trips"):
         resource_changed(weather)
-    with pytest.raises(TypeError, match="`plan` is no resource"):
+    with pytest.raises(TypeError, match="`plan` is not a resource"):
         resource_changed(plan)
 
 

@@ -164,7 +164,7 @@ class Files:
 @pytest.mark.parametrize("tools", [named("plain"), Search, print, 3, "plain", None], ids=repr)
 def test_tools_that_are_no_list_are_a_type_error_with_the_mend(make: Any, tools: Any) -> None:
     with pytest.raises(
-        TypeError, match=r"is no list of tools; (write \[tool\] for one|give tools, functions or toolsets)"
+        TypeError, match=r"is not a list of tools; (write \[tool\] for one|give tools, functions or toolsets)"
     ):
         make(tools)
 

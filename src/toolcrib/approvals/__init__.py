@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib.approvals._answer_problems import answer_problems
     from toolcrib.approvals._answers import answered_fields, field_choices, field_value, typed_bounds
+    from toolcrib.approvals._entry import ApprovalEntry, answer_row, grant_row
     from toolcrib.approvals._executions import Execution, ExecutionState
-    from toolcrib.approvals._fit import EVERYBODY, is_answer_to, meant_by, misfit
-    from toolcrib.approvals._ledger import ApprovalEntry
+    from toolcrib.approvals._fit import is_answer_to, meant_by, misfit
     from toolcrib.approvals._ledger_store import LedgerStore, MemoryApprovalStore
-    from toolcrib.approvals._pins import TOOL_PIN_TABLES, PinEntry, PinKind, ToolPins
+    from toolcrib.approvals._pins import PinEntry, PinKind, ToolPins
     from toolcrib.approvals._policy import (
         AgentContext,
         ApprovalPolicy,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         stored_approver,
     )
     from toolcrib.approvals._postgres import PostgresApprovalStore
-    from toolcrib.approvals._required import approvers_lacking, approvers_problem, can_be_met, identities_in
+    from toolcrib.approvals._required import approvers_problem, can_be_met
     from toolcrib.approvals._saved_sessions import SavedSession
     from toolcrib.approvals._sql_store import (
         CLAIM_JOURNAL_TABLES,
@@ -48,11 +49,9 @@ if TYPE_CHECKING:
         WrappedApprovalStore,
     )
     from toolcrib.approvals._suspended_calls import (
-        MAX_SUSPENDED,
         SUSPENDED_CALL_TABLES,
         KeepsSuspendedCalls,
         MemorySuspendedCalls,
-        SqlSuspendedCalls,
         SuspendedCall,
         SuspendedCallStore,
         suspended_calls_beside,
@@ -64,16 +63,17 @@ else:
         __name__,
         {
             "._used_answers": "used_answers",
+            "._answer_problems": "answer_problems",
             "._answers": "answered_fields field_choices field_value typed_bounds",
+            "._entry": "ApprovalEntry answer_row grant_row",
             "._executions": "Execution ExecutionState",
-            "._fit": "EVERYBODY is_answer_to meant_by misfit",
-            "._ledger": "ApprovalEntry",
+            "._fit": "is_answer_to meant_by misfit",
             "._ledger_store": "LedgerStore MemoryApprovalStore",
-            "._pins": "TOOL_PIN_TABLES PinEntry PinKind ToolPins",
+            "._pins": "PinEntry PinKind ToolPins",
             "._policy": (
                 "AgentContext ApprovalPolicy Approver answer_of approve_all deny_all require_approver stored_approver"
             ),
-            "._required": "approvers_lacking approvers_problem can_be_met identities_in",
+            "._required": "approvers_problem can_be_met",
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
             "._sql_store": (
@@ -85,7 +85,7 @@ else:
                 "WrappedApprovalStore"
             ),
             "._suspended_calls": (
-                "MAX_SUSPENDED SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls SqlSuspendedCalls "
+                "SUSPENDED_CALL_TABLES KeepsSuspendedCalls MemorySuspendedCalls "
                 "SuspendedCall SuspendedCallStore suspended_calls_beside"
             ),
             "toolcrib.schema": "digest",
@@ -94,13 +94,10 @@ else:
 
 __all__ = [
     "CLAIM_JOURNAL_TABLES",
-    "EVERYBODY",
     "GRANT_USE_TABLES",
-    "MAX_SUSPENDED",
     "POSTGRES_APPROVAL_TABLES",
     "SQLITE_APPROVAL_TABLES",
     "SUSPENDED_CALL_TABLES",
-    "TOOL_PIN_TABLES",
     "AgentContext",
     "ApprovalEntry",
     "ApprovalPolicy",
@@ -121,7 +118,6 @@ __all__ = [
     "ReviewableApprovalStore",
     "SavedSession",
     "SqlApprovalStore",
-    "SqlSuspendedCalls",
     "SqliteApprovalStore",
     "SuspendedCall",
     "SuspendedCallStore",
@@ -129,16 +125,17 @@ __all__ = [
     "WaitableApprovalStore",
     "WrappedApprovalStore",
     "answer_of",
+    "answer_problems",
+    "answer_row",
     "answered_fields",
     "approve_all",
-    "approvers_lacking",
     "approvers_problem",
     "can_be_met",
     "deny_all",
     "digest",
     "field_choices",
     "field_value",
-    "identities_in",
+    "grant_row",
     "is_answer_to",
     "meant_by",
     "misfit",

@@ -44,7 +44,7 @@ def typed_bounds(request: ApprovalRequest, typed: Mapping[str, str]) -> dict[str
         typed: What `Bound.parse` takes, by argument.
 
     Raises:
-        ValueError: One is no bound; the error names the argument.
+        ValueError: One is not a bound; the error names the argument.
     """
     bounds: dict[str, Bound] = {}
     for name, text in typed.items():
@@ -65,7 +65,7 @@ def _object_in(given: Any) -> Mapping[str, Any] | None:
 
 
 def field_value(part: Mapping[str, Any], text: str) -> Any:
-    """Return the value of a field that a person typed, by the field's JSON schema; the text itself where it is none.
+    """Return the value of a field that a person typed, by the field's JSON schema; else the text itself.
 
     A boolean takes yes and no, and a list takes its items with commas between them.
     """
@@ -93,6 +93,6 @@ def field_choices(part: Mapping[str, Any]) -> list[tuple[Any, str]]:
 
 
 def _chosen(part: Mapping[str, Any], text: str) -> Any:
-    """Return the choice that a person named by its value or title; the text where there is none such."""
+    """Return the choice that a person named by its value or title; the text where no choice has it."""
     choices = field_choices(part)
     return next((value for value, title in choices if text.strip() in (str(value), title)), text)

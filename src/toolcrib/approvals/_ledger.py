@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from toolcrib._processes import this_process
-from toolcrib.approvals._executions import Execution, ExecutionState
+from toolcrib.approvals._entry import ApprovalEntry
+from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._fit import expiry_problem, misfit
 from toolcrib.approvals._required import identities_in
 from toolcrib.approvals._saved_sessions import SavedSession
@@ -19,7 +20,6 @@ from toolcrib.errors import ApprovalError
 
 __all__ = [
     "MOST_BEGUN",
-    "ApprovalEntry",
     "Ledger",
     "begin_execution",
     "claim_work",
@@ -38,36 +38,6 @@ __all__ = [
 
 _RECENT = timedelta(hours=1)
 MOST_BEGUN: Final = 20  # executions of equal calls that are read, of each kind: a person is shown three
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalEntry:
-    """A request, its answer, whether a call has used that, and what is known of the execution of that call.
-
-    Attributes:
-        answer: The grant or denial; None without one.
-        used_at: When a call used the answer: when it began by a grant, or was ended by a denial. From then on the
-            request is closed.
-        execution: The execution of the call by a grant; None while none has begun.
-    """
-
-    request: ApprovalRequest
-    answer: Grant | Denial | None = None
-    used_at: datetime | None = None
-    execution: Execution | None = None
-
-    @property
-    def state(self) -> Literal["pending", "answered", "used"]:
-        """The state of the request; a grant that expired before a call used it leaves it pending."""
-        if self.used_at is not None:
-            return "used"
-        is_over = isinstance(self.answer, Grant) and bool(expiry_problem(self.answer, now()))
-        return "pending" if self.answer is None or is_over else "answered"
-
-    @property
-    def execution_state(self) -> ExecutionState | None:
-        """The state of the execution; None where none has begun."""
-        return None if self.execution is None else self.execution.state
 
 
 class Ledger(Protocol):
@@ -460,7 +430,7 @@ def _answer_for(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | Non
 
 
 def _pending_like(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | None:
-    """Return the entry of a pending request that asks the same about the same call; None where there is none."""
+    """Return the entry of a pending request that asks the same about the same call, or None."""
     return next(
         (
             entry

@@ -218,7 +218,7 @@ class LedgerStore(ABC):
         await self._run(lambda ledger: ledger.remove_lines(journal), write=True)
 
     async def load_session(self, session_id: str) -> SavedSession | None:
-        """Return the session of this id; None where there is none."""
+        """Return the session of this id, or None."""
         return await self._run(lambda ledger: ledger.session(session_id), write=False)
 
     async def save_session(self, session: SavedSession) -> bool:

@@ -11,8 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
-from toolcrib.approvals._ledger import MOST_BEGUN, ApprovalEntry, Ledger
+from toolcrib.approvals._ledger import MOST_BEGUN, Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore
@@ -213,7 +214,7 @@ class SqlApprovalStore(LedgerStore):
         return bool(await self._run_sql(sql, approver, write=True))
 
     async def holder_of(self, token: str) -> str | None:
-        """Return the approver who holds a token; None where it is no approver's."""
+        """Return the approver who holds a token; None where it is not an approver's."""
         sql = f"SELECT name FROM {self._prefix}approvers WHERE token = ?"
         found = await self._run_sql(sql, _hash(token), write=False)
         return found[0][0] if found else None

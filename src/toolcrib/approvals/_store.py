@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
-from toolcrib.approvals._ledger import ApprovalEntry
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 
@@ -163,7 +163,7 @@ class KeepsSessions(ApprovalStore, ClaimsWork, Protocol):
     """An approval store that keeps sessions, too, as all of toolcrib's can."""
 
     async def load_session(self, session_id: str) -> SavedSession | None:
-        """Return the session of this id; None where there is none."""
+        """Return the session of this id, or None."""
         ...
 
     async def save_session(self, session: SavedSession) -> bool:

@@ -28,7 +28,7 @@ class ApproverRules:
 
     Raises:
         ValueError: A rule names a group that does not exist, or one that has too few people for it.
-        TypeError: `rules` is no list of rules.
+        TypeError: `rules` is not a list of rules.
     """
 
     stage: Stage = "approve"

@@ -33,14 +33,14 @@ class ApproverRule:
         servers: Servers behind tools, by URL or command, or patterns of these.
         principals: On whose behalf the call is made, by names or patterns.
         over: Arguments that are more than a number: `{"amount": 1000}`.
-        up_to: Arguments that are at most a number. An argument that is below 0, missing, or no number is taken for
+        up_to: Arguments that are at most a number. An argument that is below 0, missing, or not a number is taken for
             over and for up to any number.
         not_requester: Whether the approval of the principal of the call does not count. A call without a principal is
             refused then.
         asks: Whether calls that fit need approval by this rule; else it says who answers where another gate asks.
 
     Raises:
-        ValueError: A part of it is none, or nobody has to approve.
+        ValueError: A part of it is wrong, or nobody has to approve.
         TypeError: A list is a text.
     """
 

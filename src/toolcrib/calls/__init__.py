@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         record_of,
         render,
     )
-    from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, words_of
+    from toolcrib.calls._render import Rendered, carried, has_blocks, render_value, result_words
     from toolcrib.calls._stored import FORM_VERSIONS, StoredFields, versioned
     from toolcrib.calls._value_class import rendered, value_class
 else:
@@ -72,7 +72,7 @@ else:
                 "REJECTION_PREFIX Completed Failed Outcome Rejected SupportsToDict Suspended Yielded error_of "
                 "outcome_from_dict record_of render"
             ),
-            "._render": "Rendered carried has_blocks render_value words_of",
+            "._render": "Rendered carried has_blocks render_value result_words",
             "._stored": "FORM_VERSIONS StoredFields versioned",
             "._value_class": "rendered value_class",
         },
@@ -148,9 +148,9 @@ __all__ = [
     "render",
     "render_value",
     "rendered",
+    "result_words",
     "revived",
     "shapes_and_text",
     "value_class",
     "versioned",
-    "words_of",
 ]

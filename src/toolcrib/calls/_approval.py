@@ -30,7 +30,7 @@ class Consent:
 
     Attributes:
         reason: What is lacking, as the principal and the readers of the list of requests see it.
-        url: The page where they do it; empty where there is none.
+        url: The page where they do it; empty without one.
         principal: Who has to do it.
         server: What it is for.
     """
@@ -56,7 +56,7 @@ class ApprovalRequest(ShortRepr):
         digest: SHA-256 over the tool's name and the final arguments, in hex.
         reason: Why approval is needed.
         metadata: What the tool or a hook adds for the person to see.
-        parameters: The JSON schema of the arguments, for a form in which a person edits them; None when there is none.
+        parameters: The JSON schema of the arguments, for a form in which a person edits them, or None.
         definition: A digest of what the tool says that it is and takes, and one of the server behind it; None for a
             tool without a schema. A grant holds for this definition alone.
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
@@ -208,7 +208,7 @@ class ApprovalRequest(ShortRepr):
         known = self.arguments.keys() | (self.parameters or {}).get("properties", {}).keys()
         if unknown := sorted(within.keys() - known):
             raise ValueError(
-                f"`{unknown[0]}` is no argument of {self.tool}; there are {', '.join(sorted(known)) or 'none'}"
+                f"`{unknown[0]}` is not an argument of {self.tool}; there are {', '.join(sorted(known)) or 'none'}"
             )
         return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
 
@@ -473,7 +473,7 @@ class Grant(ShortRepr):
 
 
 def _limit(name: str, most: Any) -> Decimal:
-    """Return the most that an argument may come to; raises ValueError for what is no number of 0 or more."""
+    """Return the most that an argument may come to; raises ValueError for what is not a number of 0 or more."""
     limit = number_of(str(most) if isinstance(most, Decimal) else most)
     if limit is None or limit < 0:
         raise ValueError(f"the total of `{name}` is a number of 0 or more, and is {most!r:.80}")

@@ -48,7 +48,7 @@ class Bound:
 
     @classmethod
     def one_of(cls, values: Iterable[Any]) -> Bound:
-        """One of these JSON values; raises ValueError where there is none."""
+        """One of these JSON values; raises ValueError without one."""
         listed = list(values)
         if not listed:
             raise ValueError("one_of has no value: give those that are covered")
@@ -59,7 +59,7 @@ class Bound:
         """A number from `low` to `high`, both of them included.
 
         Raises:
-            ValueError: There is neither, one is no finite number, or `low` is more than `high`.
+            ValueError: There is neither, one is not a finite number, or `low` is more than `high`.
         """
         lowest, highest = (None if end is None else _end(name, end) for name, end in (("low", low), ("high", high)))
         if lowest is None and highest is None:
@@ -80,7 +80,7 @@ class Bound:
         """
         if _place_parts(place) is None or ("://" in place and ("?" in place or "#" in place)):
             plain = "give one without `..`, `//`, backslashes and a query"
-            raise ValueError(f"{place!r} is no plain path or http address: {plain}")
+            raise ValueError(f"{place!r} is not a plain path or http address: {plain}")
         return cls("under", place)
 
     @classmethod
@@ -93,7 +93,7 @@ class Bound:
             value: The value of the request.
 
         Raises:
-            ValueError: It is none of them.
+            ValueError: The text is not of one of these forms.
         """
         given = text.strip()
         word, _, rest = given.partition(" ")
@@ -115,9 +115,9 @@ class Bound:
             if dots:
                 return cls.between(_typed_number(low), _typed_number(high))
         except ValueError as error:
-            raise ValueError(f"{given!r:.80} is no bound: {error}") from None
+            raise ValueError(f"{given!r:.80} is not a bound: {error}") from None
         raise ValueError(
-            f"{given!r:.80} is no bound: write any, exactly, <= 50, >= 5, 5..50, under /a/path, "
+            f"{given!r:.80} is not a bound: write any, exactly, <= 50, >= 5, 5..50, under /a/path, "
             'one of "a", "b", or = "a"'
         )
 
@@ -155,7 +155,7 @@ class Bound:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bound:
-        """Return the bound that `to_dict` described; raises ValueError for what is none."""
+        """Return the bound that `to_dict` described; raises ValueError for anything else."""
         kind, value = data.get("kind"), data.get("value")
         match kind:
             case "any":
@@ -169,7 +169,7 @@ class Bound:
             case "between" if isinstance(value, list) and len(cast("list[Any]", value)) == 2:
                 return cls.between(*(None if end is None else Decimal(end) for end in cast("list[Any]", value)))
             case _:
-                raise ValueError(f"{data!r:.100} is no bound of an argument")
+                raise ValueError(f"{data!r:.100} is not a bound of an argument")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _end(name: str, given: float | Decimal) -> Decimal:
 def _typed_number(text: str) -> Decimal:
     number = number_of(text.strip())
     if number is None:
-        raise ValueError(f"{text.strip()!r} is no number")
+        raise ValueError(f"{text.strip()!r} is not a number")
     return number
 
 

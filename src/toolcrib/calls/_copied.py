@@ -35,16 +35,16 @@ def _copied(value: Any) -> Any:
     if kind in _SEQUENCES:
         return kind(map(_copied, value)) if kind is not deque else deque(map(_copied, value), value.maxlen)
     if isinstance(value, BaseModel):
-        made = value.model_copy()
-        held = cast("dict[str, Any]", made.__dict__)
+        copied = value.model_copy()
+        held = cast("dict[str, Any]", copied.__dict__)
         held.update(_copied(held))
-        if made.__pydantic_extra__:
-            made.__pydantic_extra__.update(_copied(made.__pydantic_extra__))
-        return made
+        if copied.__pydantic_extra__:
+            copied.__pydantic_extra__.update(_copied(copied.__pydantic_extra__))
+        return copied
     if is_dataclass(value) and not isinstance(value, type):
-        made = copy(cast("Any", value))
-        for part in fields(made):
-            if hasattr(made, part.name):
-                object.__setattr__(made, part.name, _copied(getattr(made, part.name)))
-        return made
+        copied = copy(cast("Any", value))
+        for part in fields(copied):
+            if hasattr(copied, part.name):
+                object.__setattr__(copied, part.name, _copied(getattr(copied, part.name)))
+        return copied
     return value

@@ -11,7 +11,7 @@ __all__ = ["Ask", "Complete", "Decision", "Reject", "RunNormally"]
 
 @dataclass(frozen=True, slots=True)
 class RunNormally:
-    """Go on, with `input` (edited or not) as the tool's input."""
+    """Continue with `input` (edited or not) as the tool's input."""
 
     input: Any = field(repr=False)
 

@@ -46,7 +46,7 @@ _REDACT: dict[str, Any] = {"redact": True}  # what `Redacted` looks for when it 
 _ONLY_FACTS: dict[str, Any] = {**_REDACT, WITH_MEDIA: deque[Media](maxlen=0)}  # of media, which are kept nowhere
 _TEXT = frozenset({str})
 _WITHOUT_KEYS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})  # types of most parts of results
-_NO_TEXT = "bytes that are no UTF-8 text; an image or a file is Media('image/png', data)"
+_NO_TEXT = "bytes that are not UTF-8 text; an image or a file is Media('image/png', data)"
 _written = json_writer(allow_nan=False)
 
 
@@ -138,7 +138,7 @@ def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | 
         shape_of = _shape_of if tables is None else partial(_shape_of, tables=tables)
         try:
             return _finite(_as_jsonable(value, shape_of, context))
-        except TypeError:  # a date that is none, as NaT of pandas
+        except TypeError:  # a missing date, as NaT of pandas
             return _finite(_as_jsonable(_without_nat(value), shape_of, context))
     except (PydanticSerializationError, TypeError, ValueError, RecursionError, MissingExtraError) as error:
         detail = _NO_TEXT if "invalid utf-8" in str(error) else str(error)
@@ -148,7 +148,7 @@ def _shaped(value: object, tool: str, context: dict[str, Any], tables: Tables | 
 def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[str, Any]) -> Any:
     """Return a value as pydantic makes JSON shapes of it, which takes half a surrogate pair in a text and in no key.
 
-    Keys that are one key of JSON, as `1` and `"1"`, are kept apart: the one that is no text has its type beside it.
+    Keys that are one key of JSON, as `1` and `"1"`, are kept apart: the one that is not text has its type beside it.
     """
     if _has_other_keys(value):
         value = _with_keys_apart(value)
@@ -159,7 +159,7 @@ def _as_jsonable(value: object, shape_of: Callable[[Any], Any], context: dict[st
 
 
 def _has_other_keys(value: Any) -> bool:
-    """Return whether keys that are no text are in a value, at any depth: another one may be the same in JSON."""
+    """Return whether keys that are not text are in a value, at any depth: another one may be the same in JSON."""
     parts: Iterable[Any]
     if isinstance(value, dict):
         named = cast("dict[Any, Any]", value)
@@ -186,7 +186,7 @@ def _with_keys_apart(value: Any) -> Any:
 
 
 def _keys_apart(keys: list[Any]) -> list[Any]:
-    """Return the keys of a dict, with the type beside one that is no text and written as another one is."""
+    """Return the keys of a dict, with the type beside one that is not text and written as another one is."""
     taken = {key for key in keys if isinstance(key, str)}
     apart: list[Any] = []
     for key in keys:

@@ -50,8 +50,8 @@ class Media:
         description: What people are shown besides.
 
     Raises:
-        TypeError: `data` is text, or something else that is no bytes.
-        ValueError: There is neither `data` nor `url`, the MIME type is none, or the URL has no scheme.
+        TypeError: `data` is text, or something else that is not bytes.
+        ValueError: There is neither `data` nor `url`, the MIME type is invalid, or the URL has no scheme.
     """
 
     mime_type: str
@@ -88,7 +88,7 @@ class Media:
 
     @property
     def link(self) -> str:
-        """A `data:` URL with the bytes, or the URL where there are none."""
+        """A `data:` URL with the bytes, or the URL without one."""
         return f"data:{self.mime_type};base64,{self.base64}" if self.data is not None else self.url or ""
 
     @property

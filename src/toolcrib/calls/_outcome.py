@@ -100,7 +100,7 @@ class Rejected:
 
     @property
     def value(self) -> NoReturn:
-        """Raise NoResult, which says why there is none."""
+        """Raise NoResult, which says why the result is missing."""
         raise NoResult(f"the call of `{self.tool}`", f"it was refused ({self.reason})", "look at `kind` first")
 
     @property
@@ -152,7 +152,7 @@ class Failed:
 
     @property
     def value(self) -> NoReturn:
-        """Raise NoResult, which says why there is none; from the tool's own exception."""
+        """Raise NoResult, which says why the result is missing, from the tool's own exception."""
         raise NoResult(f"the call of `{self.tool}`", f"it failed ({self.text()})", "look at `kind` first") from (
             self.exception
         )

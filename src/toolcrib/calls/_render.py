@@ -12,7 +12,7 @@ from toolcrib.calls._kept import Blocks, KeptResult
 from toolcrib.calls._media import Media
 from toolcrib.calls._value_class import value_class
 
-__all__ = ["Rendered", "carried", "has_blocks", "render_value", "words_of"]
+__all__ = ["Rendered", "carried", "has_blocks", "render_value", "result_words"]
 
 
 @value_class
@@ -81,22 +81,22 @@ def has_blocks(value: object, blocks: Blocks) -> bool:
     return any(blocks(part) is not None for part in _several(value) or (value,))
 
 
-def words_of(value: object, tool: str, blocks: Blocks) -> str:
+def result_words(value: object, tool: str, blocks: Blocks) -> str:
     """Return all text of a value that has blocks, as it is shown before them."""
     return "\n".join(text for part in _parts(value, tool, blocks) if (text := _text_of(part, blocks)))
 
 
 def carried(parts: Iterable[str | Media], takes: Callable[[Media], bool]) -> list[str | Media]:
     """Return text and media for a way in that takes some media, with placeholders in the text for the others."""
-    made: list[str | Media] = []
+    rendered: list[str | Media] = []
     for part in parts:
         if isinstance(part, Media) and takes(part):
-            made.append(part)
-        elif made and isinstance(made[-1], str):
-            made[-1] = f"{made[-1]}\n{part}"
+            rendered.append(part)
+        elif rendered and isinstance(rendered[-1], str):
+            rendered[-1] = f"{rendered[-1]}\n{part}"
         else:
-            made.append(str(part))
-    return made
+            rendered.append(str(part))
+    return rendered
 
 
 def _no_block(part: object) -> None:
@@ -114,7 +114,7 @@ def _text_of(part: Any, blocks: Blocks) -> str | None:
 def _with_parts(
     parts: tuple[Any, ...], limit: int | None, shape: Any, blocks: Blocks, kept: KeptResult | None
 ) -> Rendered:
-    """Return the parts as they are, or with all of their text cut as one and put before those that are no text."""
+    """Return the parts as they are, or with all of their text cut as one and put before those that are not text."""
     words = "\n".join(text for part in parts if (text := _text_of(part, blocks)))
     if kept is not None or (limit is not None and len(words) > limit):
         head = cut(words, limit) if kept is None else kept.text

@@ -72,7 +72,7 @@ class StoredFields(dict[str, Any]):
 
     Raises:
         NewerForm: It was written in a newer version of its form.
-        ValueError: It is no mapping, or a field is missing.
+        ValueError: It is not a mapping, or a field is missing.
     """
 
     def __init__(self, owner: type | str, data: object) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, cast
 
 from rich.console import Console, OverflowMethod
 from rich.constrain import Constrain
@@ -18,7 +17,7 @@ from rich.text import Text
 
 from toolcrib.calls import now
 from toolcrib.cli._formatting import cell_text, table_of
-from toolcrib.record import QUIET, Activity, ActivityFilter, EventLog, brief_event
+from toolcrib.record import Activity, ActivityFilter, EventLog, brief_event
 
 __all__ = ["activity_table", "show_activities"]
 
@@ -35,7 +34,7 @@ class Shown:
     """One call or run as a row.
 
     Attributes:
-        state: How it stands; `quiet` for one that runs, and of which nothing came for a minute.
+        state: Its status; `quiet` for one that runs, and of which nothing came for a minute.
         depth: Inside how many others of the rows it goes on.
         seconds: How long it has run, or ran.
         at: The value that a call gave last or how far it says it has come, or what an open one waits for.
@@ -152,14 +151,11 @@ def _nested(log: EventLog, several: Sequence[Activity]) -> Iterator[Shown]:
 
 
 def _row(log: EventLog, one: Activity, depth: int) -> Shown:
-    state, at = one.status, ""
-    if one.ended_at is None:
-        is_quiet = now() - datetime.fromisoformat(log.last_event_at(one)) > QUIET
-        state = "quiet" if state == "running" and is_quiet else state
-    at = _at(log, one)
+    status, quiet_since = log.state(one)
+    state = "quiet" if quiet_since is not None and status == "running" else status
     ended = now() if one.ended_at is None else datetime.fromisoformat(one.ended_at)
     seconds = (ended - datetime.fromisoformat(one.started_at)).total_seconds()
-    return Shown(one, state, depth, max(0.0, seconds), at, _usage(log, one))
+    return Shown(one, state, depth, max(0.0, seconds), _at(log, one), _usage(log, one))
 
 
 def _at(log: EventLog, one: Activity) -> str:
@@ -174,14 +170,10 @@ def _usage(log: EventLog, one: Activity) -> str:
     if one.source not in ("agent", "chat"):
         return ""
     asked = [one] if one.source == "chat" else log.activities(ActivityFilter(sources=("chat",), parent_id=one.id))
-    tokens, cost = 0, cast("Decimal | None", Decimal(0))
-    for each in asked:
-        event = log.latest(each, "closed")
-        said: Any = None if event is None else event.data["data"].get("usage")
-        if isinstance(said, Mapping):
-            usage = cast("Mapping[str, Any]", said)
-            tokens += int(usage["input_tokens"]) + int(usage["output_tokens"])
-            cost = None if cost is None or usage["cost"] is None else cost + Decimal(usage["cost"])
+    usage = log.usage(asked, "closed")
+    if usage is None:
+        return ""
+    tokens, cost = usage["input_tokens"] + usage["output_tokens"], Decimal(usage["cost"] or 0)
     shown = [f"{tokens:,} tokens"] if tokens else []
     return ", ".join([*shown, *([f"${cost:.4f}"] if cost else [])])
 

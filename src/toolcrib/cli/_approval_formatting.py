@@ -10,11 +10,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from toolcrib.approvals import ApprovalEntry
+from toolcrib.approvals import ApprovalEntry, answer_row, grant_row
 from toolcrib.calls import DOUBT_ANSWERS, Denial, Grant, GrantUse, lenient, now
 from toolcrib.cli._formatting import arguments_text, cell_text, table_of
 
-__all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text", "standing_text", "state_of"]
+__all__ = ["SHORT_ID", "answer_text", "entries_table", "entry_json", "entry_text", "standing_text"]
 
 SHORT_ID = 16
 """The characters of an id in a list: as many are needed to find and answer a request by."""
@@ -27,6 +27,7 @@ _SCOPES = {
     "within": "always, within these bounds",
 }
 _COMMANDS = {"approve": "approve ID", "done": "done ID --result JSON", "deny": "deny ID"}
+_BY = {"approved": "approved by", "done": "said to be done by", "denied": "denied by"}
 _WIDE = 60  # characters of the arguments in a list
 
 
@@ -34,21 +35,11 @@ def entry_json(entry: ApprovalEntry) -> dict[str, Any]:
     """Return a request and its answer as JSON shapes; secrets are hidden, as the store has them."""
     return {
         **entry.request.to_dict(),
-        "state": state_of(entry),
+        "state": entry.status,
         "changes": entry.request.changes(),
         "answer": None if entry.answer is None else entry.answer.to_dict(),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
     }
-
-
-def state_of(entry: ApprovalEntry) -> str:
-    """Return the state of a request in one word."""
-    if entry.state == "pending":
-        return "expired" if entry.answer is not None else "in doubt" if entry.request.in_doubt else "pending"
-    if isinstance(entry.answer, Denial):
-        return "denied"
-    said = "done" if isinstance(entry.answer, Grant) and entry.answer.done is not None else "approved"
-    return said if entry.state == "answered" else "used"
 
 
 def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
@@ -61,17 +52,12 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
     table = table_of("id", "tool", "since", "for", "state", *answered, no_wrap=True)
     table.add_column("arguments", overflow="fold")
     for entry in entries:
-        request = entry.request
-        cells = [
-            request.id[:SHORT_ID],
-            request.tool,
-            _age(request.created_at),
-            request.principal or "-",
-            state_of(entry),
-        ]
+        row = entry.row()
+        since, whose = _age(entry.request.created_at), row["principal"] or "-"
+        cells = [row["id"][:SHORT_ID], row["tool"], since, whose, row["status"]]
         if answers:
             cells += [entry.answer.approver if entry.answer is not None else "-", _until(entry)]
-        cells.append(arguments_text(request.arguments))
+        cells.append(arguments_text(entry.request.arguments))
         table.add_row(*(Text(cell_text(cell, _WIDE)) for cell in cells))
     return table
 
@@ -81,7 +67,7 @@ def entry_text(entry: ApprovalEntry) -> str:
     request = entry.request
     asked = {
         "id": request.id,
-        "state": state_of(entry),
+        "state": entry.status,
         "since": f"{_time(request.created_at)} ({_age(request.created_at)} ago)",
         "on behalf of": request.principal or "no principal",
         "agent": request.agent or "",
@@ -108,22 +94,18 @@ def answer_text(answer: Grant | Denial) -> str:
 
 def standing_text(grant: Grant, use: GrantUse) -> str:
     """Return a line of a standing grant: the request that it answered, what it covers, and what was used of it."""
-    of = [] if grant.uses is None else [f"{use.calls} of {grant.uses} calls"]
-    of += [] if grant.total is None else [f"{use.spent} of {grant.total[1]}"]
-    used = f"; used: {', '.join(of)}" if of else ""
-    return f"{grant.request_id or '-'}  {grant.text()}; by {grant.approver}{used}"
+    row = grant_row(grant, use)
+    used = f"; used: {row['used_text']}" if row["used_text"] else ""
+    return f"{row['request_id'] or '-'}  {row['text']}; by {row['approver']}{used}"
 
 
 def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
-    if isinstance(answer, Denial):
-        found = {"denied by": answer.approver, "at": _time(answer.at), "message": answer.message}
-    else:
-        found = {
-            "approved by" if answer.done is None else "said to be done by": answer.approver,
-            "at": _time(answer.at),
-            "message": answer.message,
+    row = answer_row(answer)
+    found = {_BY[row["kind"]]: row["by"], "at": _time(answer.at), "message": answer.message}
+    if isinstance(answer, Grant):
+        found |= {
             "scope": _SCOPES[answer.scope],
-            "covers": answer.text() if answer.within or answer.is_limited else "",
+            "covers": row["covers"],
             "until": _time(answer.expires_at) if answer.expires_at is not None else "",
             "arguments": "" if answer.override_args is None else arguments_text(answer.override_args),
             "result": "" if answer.done is None else json.dumps(lenient(answer.done.value), ensure_ascii=False),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -14,8 +13,15 @@ from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
+from toolcrib import approvals as approval_room
 from toolcrib._run_sync import run_sync
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, SqlApprovalStore, answered_fields, typed_bounds
+from toolcrib.approvals import (
+    ApprovalEntry,
+    ReviewableApprovalStore,
+    SqlApprovalStore,
+    grant_row,
+    typed_bounds,
+)
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity, now
 from toolcrib.cli._approval_formatting import (
     SHORT_ID,
@@ -24,7 +30,6 @@ from toolcrib.cli._approval_formatting import (
     entry_json,
     entry_text,
     standing_text,
-    state_of,
 )
 from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
@@ -33,7 +38,6 @@ from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
-from toolcrib.schema import hidden_paths
 
 __all__ = ["AsOption", "YesOption", "approvals", "proven_approver"]
 
@@ -143,7 +147,9 @@ def approve(
         asked = entry.request
         if asked.asked_by is not None and always:
             raise typer.BadParameter(f"{asked.asked_by} asks this during one call", param_hint="--always")
-        _require_arguments(asked, asked.grant(by, override_args=override, user_input=typed))
+        fields = f"{asked.asked_by} asks for fields, give them as one object"
+        text = f"`{asked.tool}` cannot take these" if asked.asked_by is None else fields
+        _require_fit(asked, asked.grant(by, override_args=override, user_input=typed), text, "--arguments")
         if not always:
             return asked.grant(by, message=message, expires_at=until, override_args=override, user_input=typed)
         if scope == "values" and not asked.origins:
@@ -184,13 +190,13 @@ def done(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that a call in doubt was done, and give its result: its tool does not run again."""
+    """Record that a call in doubt was done, and give its result: its tool does not run again."""
     value = _json(result, "--result")
 
     def answer(entry: ApprovalEntry, by: str) -> Grant:
-        text = f"`{entry.request.tool}` cannot have this result"
-        _require_fit(entry.request.returns, value, text, "--result")
-        return entry.request.done(value, by, message)
+        answer = entry.request.done(value, by, message)
+        _require_fit(entry.request, answer, f"`{entry.request.tool}` cannot have this result", "--result")
+        return answer
 
     _answer(request, database, answer, name, as_json=as_json, yes=yes)
 
@@ -203,7 +209,7 @@ def standing(database: DatabaseOption = None, as_json: JsonOption = False) -> No
         grants = _wait(store.standing(), database)
         used = [_wait(store.grant_use(grant), database) for grant in grants]
         if as_json:
-            print_json([{**grant.to_dict(), "used": use.to_dict()} for grant, use in zip(grants, used, strict=True)])
+            print_json([{**grant.to_dict(), **grant_row(grant, use)} for grant, use in zip(grants, used, strict=True)])
         elif grants:
             lines = (standing_text(grant, use) for grant, use in zip(grants, used, strict=True))
             write("".join(f"{line}\n" for line in lines))
@@ -277,7 +283,7 @@ def _answer(
             print_json(entry_json(answered))
         else:
             again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
-            write(f"{state_of(answered)} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
+            write(f"{answered.status} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
 
 
 def _answered_by(who: str | Identity, answer: Grant | Denial) -> Grant | Denial:
@@ -300,7 +306,7 @@ def _approver(
     if (given := os.environ.get(TOKEN)) and store is not None:
         holder = _wait(store.holder_of(given), database)
         if holder is None:
-            say(f"{TOKEN} is no approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
+            say(f"{TOKEN} is not an approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
             raise typer.Exit(Status.MISUSED)
         if name not in (None, holder):
             raise typer.BadParameter(f"the token is {holder}'s", param_hint="--as")
@@ -310,7 +316,7 @@ def _approver(
     if unproven:
         return name or user_name()
     say(
-        "nothing was answered: this is no terminal, and a command that a model could run approves nothing. Answer at a "
+        "nothing was answered: this is not a terminal, and no command that a model could run approves. Answer at a "
         f"terminal or in the console, or with {TOKEN}, which `toolcrib approvals token NAME` makes at a terminal"
     )
     raise typer.Exit(Status.MISUSED)
@@ -373,7 +379,7 @@ def _limits(request: ApprovalRequest, within: Sequence[str], total: str | None) 
 def _named(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is no ARGUMENT=...", param_hint=option)
+        raise typer.BadParameter(f"{text!r} is not of the form ARGUMENT=...", param_hint=option)
     return name.strip(), rest.strip()
 
 
@@ -384,8 +390,6 @@ def _override(text: str | None) -> dict[str, Any] | None:
     value = _json(text, "--arguments")
     if not isinstance(value, dict):
         raise typer.BadParameter('give all of them as one object: {"name": value}', param_hint="--arguments")
-    if hidden_paths(cast("object", value)):
-        raise typer.BadParameter("type the real values in place of the hidden ones", param_hint="--arguments")
     return cast("dict[str, Any]", value)
 
 
@@ -396,24 +400,10 @@ def _json(text: str, option: str) -> object:
         raise typer.BadParameter(f"it is not JSON: {error}", param_hint=option) from None
 
 
-def _require_arguments(request: ApprovalRequest, answer: Grant) -> None:
-    """Refuse arguments that do not fit the tool of a request, or what is asked during its call; it stays pending."""
-    if request.asked_by is not None:
-        text, given = f"{request.asked_by} asks for fields, give them as one object", answered_fields(request, answer)
-    else:
-        text, given = f"`{request.tool}` cannot take these", answer.override_args
-    if given is not None or request.asked_by is not None:
-        _require_fit(request.parameters, given, text, "--arguments")
-
-
-def _require_fit(schema: Mapping[str, Any] | None, value: object, text: str, option: str) -> None:
-    """Refuse a value that does not fit a schema, where there is one."""
-    if schema is None:
-        return
-    checker: Any = importlib.import_module("toolcrib.jsonschema.checker")  # which no other command needs
-    problems = "; ".join(str(misfit) for misfit in checker.misfits(schema, value))
-    if problems:
-        raise typer.BadParameter(f"{text}: {problems}", param_hint=option)
+def _require_fit(request: ApprovalRequest, answer: Grant, text: str, option: str) -> None:
+    """Refuse an answer that does not fit what its request asks for; the request stays pending."""
+    if problems := approval_room.answer_problems(request, answer):  # which no other command needs: it loads the checker
+        raise typer.BadParameter(f"{text}: {'; '.join(problems)}", param_hint=option)
 
 
 def _expiry(text: str | None) -> datetime | None:
@@ -426,7 +416,7 @@ def _expiry(text: str | None) -> datetime | None:
         until = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         hint = "give how long from now (30m, 2h, 7d), or a time (2030-01-31T12:00)"
-        raise typer.BadParameter(f"{text!r} is no time; {hint}", param_hint="--expires") from None
+        raise typer.BadParameter(f"{text!r} is not a time; {hint}", param_hint="--expires") from None
     if until <= now():
         raise typer.BadParameter(f"{text} is past", param_hint="--expires")
     return until

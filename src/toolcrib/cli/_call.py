@@ -86,13 +86,13 @@ async def _make_call(run: CliRun, name: str, arguments: str, timeout: float | No
     return _MadeCall(outcome, streams and isinstance(outcome, Completed) and outcome.source == "tool")
 
 
-def _show_outcome(run: CliRun, made: _MadeCall) -> Status:
+def _show_outcome(run: CliRun, call: _MadeCall) -> Status:
     """Write the outcome of a call, a result to stdout and anything else to stderr, and return the exit status."""
-    outcome = made.outcome
+    outcome = call.outcome
     if run.json:
         print_json(outcome_json(outcome))
     elif isinstance(outcome, Completed):
-        if not made.streamed:
+        if not call.streamed:
             shown = render(outcome, structured=True)
             if shown.is_error:
                 say(shown.text)

@@ -70,7 +70,7 @@ class SettingsFile:
             self._document = module.read_document(path)
         self.servers: dict[str, Any] = cast("dict[str, Any]", self._document.setdefault(key, {}))
         if not isinstance(cast("object", self.servers), dict):
-            raise TargetError(str(path), f"`{key}` is no object with servers by name")
+            raise TargetError(str(path), f"`{key}` is not an object with servers by name")
 
     def text(self) -> str:
         """Return the file with the servers as they are now."""

@@ -51,9 +51,9 @@ def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     }
     given = list(inspect.signature(function).parameters.values())
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in _OPTIONS]
-    made = [one.replace(annotation=hints[one.name]) for one in (*given, *added)]
+    parameters = [one.replace(annotation=hints[one.name]) for one in (*given, *added)]
     command.__annotations__ = hints
-    cast("Any", command).__signature__ = inspect.Signature(made)
+    cast("Any", command).__signature__ = inspect.Signature(parameters)
     return command
 
 

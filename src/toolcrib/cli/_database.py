@@ -107,7 +107,7 @@ def file_of(database: str | None) -> Path:
     """Return the SQLite file of a database.
 
     Raises:
-        DatabaseError: It is no kind of database, or is given a schema.
+        DatabaseError: It is not a kind of database, or is given a schema.
         MissingExtraError: It is a Postgres server, and the extra `durable` is not installed.
     """
     name = database_name(database)
@@ -126,7 +126,7 @@ def open_approvals(database: str | None = None, *, create: bool = True) -> SqlAp
         create: Whether a file that is missing is made.
 
     Raises:
-        DatabaseError: It cannot be used, or is no database.
+        DatabaseError: It cannot be used, or is not a database.
         MissingExtraError: It is a Postgres server, and the extra `postgres` is not installed.
     """
     name = database_name(database)
@@ -142,7 +142,7 @@ def open_server_states(database: str | None = None) -> ServerStates | None:
     """Return where the states of servers are kept for the console: in a file; None for a Postgres server.
 
     Raises:
-        DatabaseError: It cannot be used, or is no database.
+        DatabaseError: It cannot be used, or is not a database.
     """
     name = database_name(database)
     if _scheme(name) in _POSTGRES:
@@ -176,7 +176,7 @@ def open_log(database: str | None = None) -> EventLog:
     """Return the events of calls and runs in a database; a missing file is made.
 
     Raises:
-        DatabaseError: It cannot be used, or is no database.
+        DatabaseError: It cannot be used, or is not a database.
         MissingExtraError: It is a Postgres server, and the extra `postgres` is not installed.
     """
     name = database_name(database)
@@ -195,9 +195,9 @@ def _scheme(name: str) -> str:
     """Return what kind of database a URL is of; empty for a path."""
     scheme = name.partition("://")[0].partition("+")[0] if "://" in name else ""
     if not scheme and hide_passwords(name) != name:
-        raise DatabaseError(name, "it has a password, and is no URL", _FORMS)
+        raise DatabaseError(name, "it has a password, and is not a URL", _FORMS)
     if scheme not in ("", "sqlite", *_POSTGRES):
-        raise DatabaseError(name, f"`{scheme}` is no kind of database that it can be", _FORMS)
+        raise DatabaseError(name, f"`{scheme}` is not a kind of database that can be used", _FORMS)
     return scheme
 
 

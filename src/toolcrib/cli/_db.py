@@ -168,5 +168,5 @@ def _show(database: str | None, found: Sequence[TablesVersion], as_json: bool) -
 def _age(text: str) -> timedelta:
     found = _AGE.fullmatch(text)
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no age; write 12h, 30d or 8w", param_hint="--older-than")
+        raise typer.BadParameter(f"{text!r} is not an age; write 12h, 30d or 8w", param_hint="--older-than")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -235,10 +235,10 @@ async def enqueue_job(target: str, job: Job, client: Client) -> str:
             placement = replace(job.placement, id=job.placement.id or f"program-{uuid4().hex}")
             before = await client.status(placement.id)
             toolkit.use(client)
-            made = await toolkit.start(job.program, placement=placement, conversation_id=job.conversation_id)
-            _say_if_known(made.id, placement.id, before, job.placement)
+            program = await toolkit.start(job.program, placement=placement, conversation_id=job.conversation_id)
+            _say_if_known(program.id, placement.id, before, job.placement)
             _say_if_unserved(client, target, toolkit.queue.name)
-            return made.id
+            return program.id
         return await _enqueue_turn(target, durable, job, client)
 
 
@@ -268,16 +268,16 @@ async def _enqueue_turn(target: str, durable: Durable, job: Job, client: Client)
     return handle.id
 
 
-def _say_if_known(made: str, asked: str, before: object, given: Placement) -> None:
-    """Say that nothing was enqueued, if there is such work already."""
+def _say_if_known(enqueued: str, asked: str, before: object, given: Placement) -> None:
+    """Print that nothing was enqueued, if there is such work already."""
     if before is not None:
         say(f"nothing was enqueued: {given.id} was before, and is once")
-    elif made != asked:
+    elif enqueued != asked:
         say(f"nothing was enqueued: the work below has the key {given.key}, and has not ended")
 
 
 def _say_if_unserved(client: Client, target: str, queue: str) -> None:
-    """Say that what was enqueued waits until a worker is started, if none that runs takes work from its queue."""
+    """Print that what was enqueued waits until a worker is started, if none that runs takes work from its queue."""
     if not any(worker.state == "running" and queue in worker.queues for worker in workers(client)):
         say(f"no worker takes work from the queue {queue} now; start one: toolcrib worker {target}")
     elif client.is_stopped(queue):

@@ -144,8 +144,8 @@ def _of_module(target: str, module: ModuleType) -> Toolset:
     if toolsets:
         return Toolset.of(cast("Toolset", _only(target, toolsets, "toolsets")))
     found = [value for value in _members(module).values() if _is_tool(value)]
-    made: set[object] = {type(value) for value in found if isinstance(value, BaseTool)}
-    tools = [value for value in found if value not in made]  # a class whose object is there, too, is that object
+    classes: set[object] = {type(value) for value in found if isinstance(value, BaseTool)}
+    tools = [value for value in found if value not in classes]  # a class whose object is there, too, is that object
     if not tools:
         return _of_framework(target, module)
     return Toolset({id(tool): tool for tool in tools}.values())
@@ -154,11 +154,13 @@ def _of_module(target: str, module: ModuleType) -> Toolset:
 def _of_framework(target: str, module: ModuleType) -> Toolset:
     """Return what a module has of other frameworks: its agent, or else its tools."""
     found = {name: (value, member_of(target, value)) for name, value in _members(module).items()}
-    agents = {name: value for name, (value, made) in found.items() if isinstance(made, Toolset)}
+    agents = {name: value for name, (value, member) in found.items() if isinstance(member, Toolset)}
     if agents:
         agent = _only(target, agents, "agents")
-        return Toolset.of(next(made for value, made in found.values() if value is agent and isinstance(made, Toolset)))
-    tools = {id(value): made for value, made in found.values() if made is not None}
+        return Toolset.of(
+            next(member for value, member in found.values() if value is agent and isinstance(member, Toolset))
+        )
+    tools = {id(value): member for value, member in found.values() if member is not None}
     if not tools:
         raise TargetError(
             target,

@@ -51,7 +51,9 @@ def write(text: str) -> None:
     """Write a result to stdout, at once; for a terminal, with control characters escaped."""
     shown = escape_control(text) if sys.stdout.isatty() else text
     encoding = sys.stdout.encoding
-    sys.stdout.write(shown.encode(encoding, "backslashreplace").decode(encoding))  # half a surrogate pair is no error
+    sys.stdout.write(
+        shown.encode(encoding, "backslashreplace").decode(encoding)
+    )  # half a surrogate pair is not an error
     sys.stdout.flush()
 
 

@@ -38,9 +38,9 @@ def member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
     if name is None:
         return None
     adapter: Any = importlib.import_module(f"toolcrib.adapters.{name}")  # of an extra, which its error names
-    made = adapter.member_of(value)
-    servers = adapter.servers_of(value) if made is None and name == "claude_agent_sdk" else None
-    return made if servers is None else _connected(target, servers)
+    member = adapter.member_of(value)
+    servers = adapter.servers_of(value) if member is None and name == "claude_agent_sdk" else None
+    return member if servers is None else _connected(target, servers)
 
 
 def _adapter_of(value: object) -> str | None:
@@ -72,4 +72,6 @@ def _server(client: Any, target: str, name: str, server: Any, prefix: str) -> To
         case {"type": "http", "url": url}:
             return client.connect(url, prefix=prefix, name=name, headers=server.get("headers"))
         case _:
-            raise TargetError(target, f"the MCP server `{name}` is none that can be used here: a command, http or sdk")
+            raise TargetError(
+                target, f"the MCP server `{name}` cannot be used here, where one is a command, http or sdk"
+            )

@@ -22,7 +22,7 @@ class LiveView:
     """Shows on stderr what runs: for how long, how far it has come, its tokens and cost, and what ended last.
 
     A sink: `Agent(..., sinks=[LiveView()])`, `Run(sinks=[LiveView()])`, `Engine(sinks=[LiveView()])`. It appears with
-    the first event, and stays as it is at `close`, the end of `with`, or the end of the process. Where stderr is no
+    the first event, and stays as it is at `close`, the end of `with`, or the end of the process. Where stderr is not a
     terminal, it writes a line for each change. The events are kept in a temporary file until it is closed.
     """
 

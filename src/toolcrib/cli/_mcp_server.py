@@ -216,7 +216,7 @@ def _clean_stdout() -> Generator[None]:
 
 
 def _announce(given: ServeOptions, url: str | None = None, http: HttpOptions | None = None) -> None:
-    """Say on stderr where the tools are served, how clients connect, and how calls are approved."""
+    """Print on stderr where the tools are served, how clients connect, and how calls are approved."""
     if url is None:
         say(f"serving {given.target} over stdio; a client starts this command itself:")
         say(json.dumps({"mcpServers": {name_of(given.target): _command(given)}}))

@@ -21,7 +21,7 @@ _MAX_CALLS = 8  # calls shown at a time
 
 
 class ProgramView:
-    """Shows a run on a terminal; where there is none it only passes output on. A sink of call events.
+    """Shows a run on a terminal; without one it only passes output on. A sink of call events.
 
     Args:
         console: The terminal, on stderr.

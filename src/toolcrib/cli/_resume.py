@@ -54,7 +54,7 @@ def resume(
     record: RecordOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Go on with a paused program: the suspended calls are shown, and approved or denied; those made are not repeated.
+    """Resume a paused program: the suspended calls are shown, and approved or denied; those made are not repeated.
 
     FILE is removed when the program has ended, and written anew when it is paused once more.
     """
@@ -94,7 +94,7 @@ def _target_of(paused: PausedProgram, given: str | None) -> str:
 async def _resume_program(
     run: CliRun, paused: PausedProgram, timeout: float | None, view: ProgramView
 ) -> ExecutionResult:
-    """Get an answer to each suspended call, and resume the program."""
+    """Ask for an answer to each suspended call, and resume the program."""
     interactive = Terminal.is_interactive()
     flags = run.flags
     if not interactive:

@@ -58,7 +58,7 @@ def moment(text: str | None) -> datetime | None:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no time; write 30m, 2h, 7d, or 2030-01-31T12:00", param_hint="--since"
+            f"{text!r} is not a time; write 30m, 2h, 7d, or 2030-01-31T12:00", param_hint="--since"
         ) from None
 
 
@@ -79,7 +79,7 @@ def runs(
 ) -> None:
     """List the runs in a database, the latest first: their calls by outcome, and what waits."""
     if outcome is not None and outcome not in _OUTCOMES:
-        raise typer.BadParameter(f"{outcome!r} is none of {', '.join(_OUTCOMES)}", param_hint="--outcome")
+        raise typer.BadParameter(f"{outcome!r} is not one of {', '.join(_OUTCOMES)}", param_hint="--outcome")
     wanted = RunFilter(principal or "", tool or "", outcome or "", moment(since))
     name = named or database
     with exit_on_error():

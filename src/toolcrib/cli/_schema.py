@@ -27,12 +27,12 @@ def schema(
         if format != "raw":
             print_json(definitions(toolset, format, refused="raise"))
             return
-        made = [definition(e.name, e.description, e.parameters, "raw") | {"returns": e.return_schema} for e in toolset]
-        print_json(made)
+        shown = [definition(e.name, e.description, e.parameters, "raw") | {"returns": e.return_schema} for e in toolset]
+        print_json(shown)
 
 
 def _format(name: str) -> FormatName:
     for format in FORMATS:
         if name == format:
             return format
-    raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    raise typer.BadParameter(f"{name!r} is not one of {', '.join(FORMATS)}", param_hint="--format")

@@ -131,5 +131,5 @@ def secret_of(text: str, option: str = "--token") -> str:
     try:
         return Path(file).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise typer.BadParameter(f"cannot read {file}: {why}", param_hint=option) from None

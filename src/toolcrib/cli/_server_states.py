@@ -73,6 +73,6 @@ def _view(status: ServerStatus) -> dict[str, Any]:
     """Return a status as JSON shapes."""
     since = None if status.since is None else status.since.isoformat()
     next_try = (now() + timedelta(seconds=status.retry_in)).isoformat(timespec="seconds") if status.retry_in else None
-    made = {**asdict(status), "since": since, "changed": list(status.changed), "next_try": next_try}
-    del made["retry_in"]
-    return made
+    view = {**asdict(status), "since": since, "changed": list(status.changed), "next_try": next_try}
+    del view["retry_in"]
+    return view

@@ -46,7 +46,7 @@ def load(target: str) -> object:
 def _import_module(target: str, name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         hint = "give a Python file (tools.py) or a module (package.module), with `:attribute` for one thing in it"
-        raise TargetError(target, f"{f'`{name}`' if name else 'it'} is no module and no Python file; {hint}")
+        raise TargetError(target, f"{f'`{name}`' if name else 'it'} is neither a module nor a Python file; {hint}")
     _add_to_path(Path.cwd())
     with _import_errors(target, Path.cwd(), name):
         return importlib.import_module(name)

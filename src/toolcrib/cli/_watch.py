@@ -23,7 +23,7 @@ def watch(
 ) -> None:
     """Show what runs in a database: for how long, at what cost, what waits for a person, what ended last.
 
-    It goes on until Ctrl-C. Where stdout is no terminal, it writes a line for each change.
+    It goes on until Ctrl-C. Where stdout is not a terminal, it writes a line for each change.
     """
     name = named or database
     with exit_on_error():

@@ -143,10 +143,10 @@ def enqueue(
         client = module.open_client(database)
         try:
             job = module.Job(tool, given, code, queue, placement, conversation)
-            made = run_sync(module.enqueue_job(target, job, client), "use DurableAgent.put")
+            work = run_sync(module.enqueue_job(target, job, client), "use DurableAgent.put")
         finally:
             client.close()
     if as_json:
-        print_json({"id": made})
+        print_json({"id": work})
     else:
-        write(f"{made}\n")
+        write(f"{work}\n")

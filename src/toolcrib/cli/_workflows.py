@@ -69,7 +69,7 @@ def list_workflows(
     with _client(database) as (module, client):
         known = sorted(module.WORK_STATES)
         if state is not None and state not in known:
-            raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
+            raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}", param_hint="--state")
         found = module.list_work(client, state=state, queue=queue, limit=limit, start=start)
     if as_json:
         print_json([work.to_dict() for work in found])

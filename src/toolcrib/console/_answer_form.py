@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast, get_args
 
-from toolcrib.approvals import ApprovalEntry, answered_fields, typed_bounds
+from toolcrib.approvals import ApprovalEntry, answer_problems, typed_bounds
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantScope, Identity
 from toolcrib.console._guard import Visitor
-from toolcrib.jsonschema.checker import misfits
-from toolcrib.schema import hidden_paths
 
 __all__ = ["AnswerError", "answer_to", "arguments_of"]
 
@@ -22,7 +20,7 @@ _LONGEST_MESSAGE = 10_000
 
 @dataclass
 class AnswerError(Exception):
-    """A field of the form is no answer.
+    """A field of the form is not an answer.
 
     Attributes:
         field: The field.
@@ -48,7 +46,7 @@ def answer_to(entry: ApprovalEntry, sent: Mapping[str, Any], visitor: Visitor) -
         case "approve":
             if sent.get("arguments") is None:
                 if request.asked_by is not None:
-                    _require_filled_in(request)
+                    _require_fit(request, request.grant(by), "arguments", "Fill in what is asked for.")
                 return request.grant(by, message=message)
             arguments = arguments_of(request, sent["arguments"])
             return request.grant(by, message=message, override_args=arguments)
@@ -66,7 +64,7 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     """Return the arguments that replace the request's, from an object or JSON text.
 
     Raises:
-        AnswerError: They are no object, hold a hidden secret, or do not fit the tool's schema.
+        AnswerError: They are not an object, hold a hidden secret, or do not fit the tool's schema.
     """
     try:
         given: Any = json.loads(sent) if isinstance(sent, str) else sent
@@ -75,27 +73,21 @@ def arguments_of(request: ApprovalRequest, sent: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise AnswerError("arguments", ["The arguments are a JSON object: {...}"])
     arguments = cast("dict[str, Any]", given)
-    try:
-        hidden = [f"{path}: type the real value in place of the hidden one" for path in hidden_paths(arguments)]
-    except RecursionError:
-        raise AnswerError("arguments", ["The arguments are too deeply nested."]) from None
-    if problems := hidden or [str(misfit) for misfit in misfits(request.parameters or {}, arguments)]:
-        raise AnswerError("arguments", problems)
+    _require_fit(request, request.grant(override_args=arguments), "arguments")
     return arguments
 
 
-def _require_filled_in(request: ApprovalRequest) -> None:
-    """Raise AnswerError where a bare yes is no answer to what is asked during a call."""
-    fields = answered_fields(request, request.grant())
-    if problems := [str(misfit) for misfit in misfits(request.parameters or {}, fields)]:
-        raise AnswerError("arguments", ["Fill in what is asked for.", *problems])
+def _require_fit(request: ApprovalRequest, answer: Grant, field: str, *before: str) -> None:
+    """Raise AnswerError where what a person gave does not fit what the request asks for."""
+    if problems := answer_problems(request, answer):
+        raise AnswerError(field, [*before, *problems])
 
 
 def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
     """Return what a call in doubt came to, from JSON text.
 
     Raises:
-        AnswerError: It is no JSON, or does not fit what the tool says that it returns.
+        AnswerError: It is not JSON, or does not fit what the tool says that it returns.
     """
     text = sent.get("result")
     if not isinstance(text, str):
@@ -104,8 +96,7 @@ def _result(request: ApprovalRequest, sent: Mapping[str, Any]) -> Any:
         result: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise AnswerError("result", [f"This is not JSON: {error}"]) from None
-    if problems := [str(misfit) for misfit in misfits(request.returns or {}, result)]:
-        raise AnswerError("result", problems)
+    _require_fit(request, request.done(result), "result")
     return result
 
 

@@ -246,7 +246,7 @@ def console_app(
         approvals: The store of requests and answers: `SqliteApprovalStore("toolcrib.db")`.
         options: Its address and tokens.
         work: What shows and steers durable work: `toolcrib.adapters.dbos.WorkOperator(client)`. Or a function that
-            returns it, or None as long as there is none; it is called in a thread.
+            returns it, or None until durable work has begun; it is called in a thread.
         servers: The states of the servers behind gateways: `toolcrib.serving.ServerStates("toolcrib.db")`.
     """
     find = work if callable(work) else lambda: work

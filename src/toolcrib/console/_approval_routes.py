@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore
+from toolcrib.approvals import ApprovalEntry, ReviewableApprovalStore, grant_row
 from toolcrib.calls import IN_DOUBT, Grant
 from toolcrib.console._answer_form import AnswerError, answer_to, arguments_of
 from toolcrib.console._feed import Feed
 from toolcrib.console._inbox import SORTS, Wanted, facets, fitting, origins
 from toolcrib.console._requests import JsonReply, json_body, number, visitor_of
-from toolcrib.console._views import ended_calls, entry_view, grant_view, row_view
+from toolcrib.console._views import ended_calls, entry_view, row_view
 from toolcrib.errors import ApprovalError
 from toolcrib.record import EventLog
 
@@ -134,12 +134,12 @@ class ApprovalRoutes:
     async def _standing(self, request: Request) -> Response:
         grants = await self._approvals.standing()
         used = [await self._approvals.grant_use(grant) if grant.is_limited else None for grant in grants]
-        return JsonReply({"grants": [grant_view(grant, use) for grant, use in zip(grants, used, strict=True)]})
+        return JsonReply({"grants": [grant_row(grant, use) for grant, use in zip(grants, used, strict=True)]})
 
     async def _revoke(self, request: Request) -> Response:
         wanted: dict[str, Any] = (await json_body(request)).get("grant") or {}
-        wanted.pop("used", None)  # which goes on meanwhile
-        found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_view(grant) == wanted]
+        wanted = {name: value for name, value in wanted.items() if not name.startswith("used")}  # which goes on
+        found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_row(grant) == wanted]
         if not found or not await self._approvals.revoke(found[0]):
             raise HTTPException(404, "there is no such grant any more")
         return JsonReply({})

@@ -47,7 +47,7 @@ class LoginService(Protocol):
         """Begin a session by the answer that a browser brings; return its cookie.
 
         Raises:
-            LoginRefused: It is no answer to a login that this browser began, or its person may not come in.
+            LoginRefused: It does not answer a login that this browser began, or its person may not come in.
         """
         ...
 
@@ -84,7 +84,7 @@ class ConsoleOptions:
         login: The login of people at a provider, beside the tokens or in their place.
 
     Raises:
-        ValueError: Other machines could reach it without a token, a token is no secret, a viewer has none, or the
+        ValueError: Other machines could reach it without a token, a token is not a secret, a viewer has none, or the
             address of a proxy is invalid.
     """
 

@@ -55,7 +55,7 @@ def _kind(value: Any) -> str:
 
 
 def at_path(value: Any, path: Sequence[str]) -> Any:
-    """Return the value at a path inside JSON objects; raises KeyError when there is none."""
+    """Return the value at a path inside JSON objects; raises KeyError without one."""
     for name in path:
         if not isinstance(value, Mapping):
             raise KeyError(name)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, cast
 
-from toolcrib.approvals import ApprovalEntry
-from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, Denial, Grant, GrantUse, cut, now
+from toolcrib.approvals import ApprovalEntry, answer_row
+from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest, cut
 from toolcrib.console._form_fields import bound_fields, form_fields, result_field
-from toolcrib.console._inbox import Origin
 from toolcrib.console._program_lines import call_lines
 from toolcrib.console._truncate import at_path, value_view
 from toolcrib.record import (
-    QUIET,
     Activity,
     ActivityFilter,
+    Ancestors,
     EventLog,
     KeptEvent,
     brief_event,
     one_line,
-    parent_activity,
 )
 
 __all__ = [
@@ -30,7 +27,6 @@ __all__ = [
     "detail_view",
     "ended_calls",
     "entry_view",
-    "grant_view",
     "row_view",
 ]
 
@@ -39,7 +35,6 @@ _LIVE = ("running", "suspended")
 _CHILDREN = 200
 _EVENTS = 200
 _FIRST = 20  # events of a call, among them `received`
-_MAX_IDS = 500
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MOST_CHANGES, _CHANGE_CHARS = 100, 2_000  # lines of a request, and characters of each
 _SHORT_FACT = 100  # characters of a value in a line
@@ -48,26 +43,17 @@ _SHORT_FACT = 100  # characters of a value in a line
 def calls_asked_about(log: EventLog, pending: Iterable[ApprovalEntry]) -> frozenset[str]:
     """Return the ids of the calls with a pending request, and of the activities that these calls are part of."""
     calls = {entry.request.call_id for entry in pending}
-    found = log.activities(ActivityFilter(ids=tuple(sorted(calls)[:_MAX_IDS])), limit=_MAX_IDS) if calls else []
-    return frozenset(calls | {one.parent_id for one in found if one.parent_id is not None})
+    found = log.by_id(calls)
+    return frozenset(calls | {activity.parent_id for activity in found if activity.parent_id is not None})
 
 
 def activity_view(log: EventLog, activity: Activity, asked: Container[str] = ()) -> dict[str, Any]:
-    """Return an activity; one with a pending request waits, though it has not said so yet.
-
-    An activity without an event for a while may be running or dead: `quiet_since` is the time of its last event. It is
-    `lost` when the activity around it has ended.
-    """
-    view = asdict(activity) | {"quiet_since": None}
-    if activity.status != "running":
-        return view
-    if activity.id in asked and activity.source in ("call", "turn", "program"):
-        return view | {"status": "suspended"}
-    last = log.last_event_at(activity)
-    if now() - datetime.fromisoformat(last) < QUIET:
-        return view
-    parent = parent_activity(log, activity)
-    return view | {"status": "lost" if parent is not None and parent.ended_at else "running", "quiet_since": last}
+    """Return an activity; one with a pending request waits, though it has not said so yet."""
+    if activity.status == "running" and activity.id in asked and activity.source in ("call", "turn", "program"):
+        status, quiet_since = "suspended", None
+    else:
+        status, quiet_since = log.state(activity)
+    return asdict(activity) | {"status": status, "quiet_since": quiet_since}
 
 
 def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, ApprovalEntry]) -> dict[str, Any]:
@@ -77,7 +63,7 @@ def detail_view(log: EventLog, activity: Activity, pending: Mapping[str, Approva
     inside = log.activities(ActivityFilter(parent_id=activity.id), limit=_CHILDREN)
     children = [child for child in inside if (child.source, child.id) != (activity.source, activity.id)]
     events = log.events(activity, limit=_EVENTS)
-    parent = parent_activity(log, activity)
+    parent = log.parent_of(activity)
     view = {
         "activity": activity_view(log, activity, asked),
         "parent": None if parent is None else activity_view(log, parent),
@@ -174,11 +160,11 @@ def _lines(log: EventLog, source: str, children: Iterable[Activity]) -> list[dic
     for child in children:
         if child.source == "call" and child.status in _LIVE:
             received = [event.data["data"] for event in log.events(child, limit=_FIRST) if event.kind == "received"]
-            made = next((data["line"] for data in received if data.get("line")), None)
+            line = next((data["line"] for data in received if data.get("line")), None)
             lines = (
                 call_lines(source, child.name, received[-1]["arguments"] if received else None)
-                if made is None
-                else [made]
+                if line is None
+                else [line]
             )
             found.append({"id": child.id, "run_id": child.run_id, "name": child.name, "lines": lines})
     return found
@@ -198,34 +184,22 @@ def _at(event: KeptEvent, *path: str) -> dict[str, Any]:
 
 def ended_calls(log: EventLog, entries: Iterable[ApprovalEntry]) -> dict[tuple[str, str], str]:
     """Return the status of the calls that have ended, though their requests may be pending; by call and run."""
-    ids = tuple(sorted({entry.request.call_id for entry in entries})[:_MAX_IDS])
-    found = log.activities(ActivityFilter(sources=("call",), ids=ids), limit=_MAX_IDS) if ids else []
-    return {(one.id, one.run_id): one.status for one in found if one.ended_at is not None}
+    calls = log.by_id((entry.request.call_id for entry in entries), sources=("call",))
+    return {(call.id, call.run_id): call.status for call in calls if call.ended_at is not None}
 
 
-def row_view(entry: ApprovalEntry, origin: Origin, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def row_view(entry: ApprovalEntry, origin: Ancestors, ended: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return a request in a line: what is asked, by what, and the status of an ended call."""
     request = entry.request
     return {
-        "id": request.id,
-        "call_id": request.call_id,
-        "run_id": request.run_id,
-        "tool": request.tool,
-        "title": request.title,
-        "principal": request.principal,
-        "agent": request.agent,
-        "conversation_id": request.conversation_id,
-        "reason": request.reason,
-        "created_at": request.created_at.isoformat(),
-        "in_doubt": request.in_doubt,
-        "asked_by": request.asked_by,
+        **entry.row(),
         "text": one_line(request.arguments),
         "origin": [{"source": one.source, "id": one.id, "run_id": one.run_id, "name": one.name} for one in origin],
         "ended": ended.get((request.call_id, request.run_id)),
     }
 
 
-def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origin: Origin) -> dict[str, Any]:
+def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origin: Ancestors) -> dict[str, Any]:
     """Return a request in full: a form to edit it, the changes since the model's call, and its answer."""
     request = entry.request
     arguments = value_view("Arguments", dict(request.arguments), request=request.id, path=["arguments"])
@@ -248,7 +222,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         "approvers": request.approvers,
         "approved_by": list(request.approved_by),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
-        "answer": None if entry.answer is None else _answer_view(entry.answer),
+        "answer": None if entry.answer is None else answer_row(entry.answer),
     }
 
 
@@ -259,21 +233,3 @@ def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
     left = len(changes) - len(lines)
     lines += [f"and {left} more"] if left else []
     return {"changes": lines, "changes_cut": lines != changes}
-
-
-def _answer_view(answer: Grant | Denial) -> dict[str, Any]:
-    view = {"by": answer.approver, "at": answer.at.isoformat(), "message": answer.message}
-    if isinstance(answer, Denial):
-        return view | {"kind": "denied"}
-    view["by"] = ", ".join((*answer.also, answer.approver))
-    edited = answer.override_args is not None
-    return view | {"kind": "approved" if answer.done is None else "done", "edited": edited, "scope": answer.scope}
-
-
-def grant_view(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
-    """Return a standing grant, and how much of it was used where that is counted."""
-    view = grant.to_dict()
-    names = ("tool", "approver", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")
-    limited = {"text": grant.text()} if grant.within or grant.is_limited else {}
-    counted = {} if use is None else {"used": {"calls": use.calls, "spent": str(use.spent)}}
-    return {name: view[name] for name in names} | limited | counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolcrib.record import Activity, ActivityFilter, EventLog
+from toolcrib.record import Activity, EventLog
 
 __all__ = ["waterfall"]
 
@@ -15,20 +15,11 @@ _DEEPEST = 6
 
 def waterfall(log: EventLog, root: Activity) -> dict[str, Any]:
     """Return the rows of a run's waterfall, the run itself first; of too many the latest."""
+    found, more = log.inside([root], limit=_MOST_ROWS, depth=_DEEPEST)
     inside: dict[str, list[Activity]] = {}
-    seen, more, left = {_key(root)}, False, _MOST_ROWS
-    level: set[str] = {root.id}
-    for _ in range(_DEEPEST):
-        found = log.activities(ActivityFilter(parent_ids=tuple(sorted(level))), limit=left + 1) if level else []
-        more = more or len(found) > left
-        found = [one for one in found[:left] if _key(one) not in seen]
-        for one in reversed(found):  # the oldest first
-            inside.setdefault(one.parent_id or "", []).append(one)
-        seen |= {_key(one) for one in found}
-        level, left = {one.id for one in found}, left - len(found)
-        if left <= 0:
-            break
-    return {"rows": list(_rows(root, inside, 0, {_key(root)})), "more": more}
+    for activity in sorted(found, key=lambda activity: activity.first_position):
+        inside.setdefault(activity.parent_id or "", []).append(activity)
+    return {"rows": list(_rows(root, inside, 0, {root.key})), "more": more}
 
 
 def _rows(
@@ -46,10 +37,6 @@ def _rows(
         "depth": depth,
     }
     for child in inside.get(one.id, ()):
-        if _key(child) not in shown:  # a call and a run may have one id
-            shown.add(_key(child))
+        if child.key not in shown:  # a call and a run may have one id
+            shown.add(child.key)
             yield from _rows(child, inside, depth + 1, shown)
-
-
-def _key(one: Activity) -> tuple[str, str, str]:
-    return one.source, one.id, one.run_id

@@ -49,7 +49,7 @@ class Webhook:
             quote arguments and the user's words in it.
 
     Raises:
-        ValueError: The address is none, or the secret is short.
+        ValueError: The address is not a URL, or the secret is short.
     """
 
     url: str = field(repr=False)
@@ -125,7 +125,7 @@ class Notifier:
         self._known: set[str] = set()
 
     async def run(self) -> None:
-        """Look for new requests and send their notices, until cancelled."""
+        """Poll for new requests and send their notices, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for queue in self._queues:
                 tasks.create_task(self._deliver_all(queue))

@@ -61,11 +61,11 @@ class DurableWork(Protocol):
 
 
 FindWork: TypeAlias = Callable[[], DurableWork | None]
-"""Returns what shows and steers durable work; None as long as there is none."""
+"""Returns what shows and steers durable work; None until durable work has begun."""
 
 
 class WorkRoutes:
-    """The routes of the API for durable work; they answer that there is none until `find` finds some."""
+    """The routes of the API for durable work; they answer 404 until `find` finds some."""
 
     def __init__(self, find: FindWork) -> None:
         self._find: FindWork = find
@@ -111,7 +111,7 @@ class WorkRoutes:
         return JsonReply({"done": done})
 
     async def found(self) -> DurableWork | None:
-        """Return the durable work, which may begin later than the console; None as long as there is none."""
+        """Return the durable work, which may begin later than the console; None until durable work has begun."""
         if self._work is None:
             self._work = await asyncio.to_thread(self._find)
         return self._work

@@ -31,7 +31,7 @@ from toolcrib.serving.oauth import (
     TokenRefused,
 )
 
-__all__ = ["LoginRefused", "OpenIDLogin", "OpenIDProvider", "load_login"]
+__all__ = ["OpenIDLogin", "OpenIDProvider", "load_login"]
 
 _SECONDS_AWAY = 600.0  # for which a login that has begun is waited for
 _MOST_AWAY = 1000

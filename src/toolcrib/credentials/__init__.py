@@ -22,10 +22,10 @@ from toolcrib.credentials._api_keys import ApiKeys
 from toolcrib.credentials._auth import PrincipalAuth
 from toolcrib.credentials._consent import Arrival, ConsentFlow, Departure
 from toolcrib.credentials._credentials import Credentials, server_key
-from toolcrib.credentials._guarded_http import AddressError, guarded_client
+from toolcrib.credentials._guarded_http import AddressError
 from toolcrib.credentials._keys import CredentialKeys, new_key
 from toolcrib.credentials._oauth import OAuth
-from toolcrib.credentials._store import CREDENTIAL_TABLES, CredentialStore, KeptCredential
+from toolcrib.credentials._store import CredentialStore, KeptCredential
 from toolcrib.credentials._stores import MemoryCredentialStore, SqliteCredentialStore
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ else:
     __getattr__, __dir__ = lazy_names(__name__, {"._postgres": "PostgresCredentialStore"})
 
 __all__ = [
-    "CREDENTIAL_TABLES",
     "AddressError",
     "ApiKeys",
     "Arrival",
@@ -49,7 +48,6 @@ __all__ = [
     "PostgresCredentialStore",
     "PrincipalAuth",
     "SqliteCredentialStore",
-    "guarded_client",
     "new_key",
     "server_key",
 ]

@@ -49,7 +49,7 @@ class ApiKeys:
         """Keep a principal's key for a server, in place of an older one.
 
         Raises:
-            ValueError: It is no key: it is empty, or has a line break in it.
+            ValueError: It is not a key: it is empty, or has a line break in it.
         """
         await self._store.write(KEY, principal, server, {"key": checked_key(key)})
 
@@ -100,7 +100,7 @@ async def holders_in(store: CredentialStore, kind: str, server: str) -> tuple[st
 
 
 def checked_key(key: str) -> str:
-    """Return a key without the space around it; raises ValueError where it is none."""
+    """Return a key without the space around it; raises ValueError for an invalid key."""
     key = key.strip()
     if not key or not key.isprintable() or not key.isascii():
         raise ValueError("a key is printable ASCII text on one line")

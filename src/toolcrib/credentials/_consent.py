@@ -73,7 +73,7 @@ class ConsentFlow:
         return Arrival(said["principal"], said["server"], said["kind"] == KEY, f"{said['pages']}/{ticket}")
 
     async def keep_key(self, ticket: str, key: str) -> Arrival:
-        """Keep the API key that a principal has entered; raises ConsentError where it is none, or the link is gone."""
+        """Keep the API key that a principal has entered; raises ConsentError for an invalid key or link."""
         about = await self.look(ticket)
         if not about.wants_key:
             raise ConsentError("This link is not for a key.")

@@ -37,7 +37,7 @@ class Credentials(Protocol):
         """Put a principal's credential on a request; return what names the credential for `renew`.
 
         Raises:
-            CredentialError: There is none.
+            CredentialError: The principal has no credentials for it.
         """
         ...
 

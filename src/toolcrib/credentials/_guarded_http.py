@@ -46,7 +46,7 @@ class GuardedClient:
         self._http = http
 
     async def get_json(self, url: str) -> dict[str, Any] | None:
-        """Return the object at an address; None where there is none."""
+        """Return the object at an address, or None."""
         status, body = await self._reply(self._http.build_request("GET", url, headers={"accept": "application/json"}))
         return _object(body) if status == 200 else None
 

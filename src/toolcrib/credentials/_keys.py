@@ -43,7 +43,7 @@ class CredentialKeys:
         reread: Returns the keys as they are now, where another process may have changed them.
 
     Raises:
-        CredentialKeyError: There is none, or one is not 32 bytes in base64.
+        CredentialKeyError: No key is configured, or one is not 32 bytes in base64.
     """
 
     def __init__(self, keys: Sequence[str], *, reread: Callable[[], Sequence[str]] | None = None) -> None:
@@ -53,7 +53,7 @@ class CredentialKeys:
     def _use(self, keys: Sequence[str]) -> None:
         raw = [_decoded(key) for key in keys]
         if not raw:
-            raise CredentialKeyError(f"there is none; {_MEND}")
+            raise CredentialKeyError(f"no encryption key is configured; {_MEND}")
         self._first = _name_of(raw[0])
         self._ciphers = {_name_of(key): AESGCM(key) for key in raw}
 
@@ -64,10 +64,10 @@ class CredentialKeys:
     def found(cls, environment: Mapping[str, str] | None = None) -> CredentialKeys:
         """Return the keys of this machine: of the environment, of the file that it names, or of the keyring.
 
-        In the keyring a key is made where there is none. Several keys are parted by commas or lines, the newest first.
+        In the keyring a key is made if it has none. Several keys are parted by commas or lines, the newest first.
 
         Raises:
-            CredentialKeyError: There is none, or one is no key.
+            CredentialKeyError: No key is configured, or one is not a key.
         """
         variables = os.environ if environment is None else environment
         if given := variables.get(KEY_VARIABLE):
@@ -153,7 +153,7 @@ def _of_file(path: Path) -> list[str]:
         mode = path.stat().st_mode
         text = path.read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
-        why = (error.strerror or "") if isinstance(error, OSError) else "it is no text in ASCII"
+        why = (error.strerror or "") if isinstance(error, OSError) else "it is not text in ASCII"
         raise CredentialKeyError(f"the file {path} cannot be read: {why}") from None
     if os.name == "posix" and mode & 0o077:
         raise CredentialKeyError(f"others can read the file {path}; run: chmod 600 {path}")
@@ -171,7 +171,7 @@ def _keyring() -> Any:
     try:
         return importlib.import_module("keyring")
     except ModuleNotFoundError:
-        raise CredentialKeyError(f"there is none; {_MEND}") from None
+        raise CredentialKeyError(f"no encryption key is configured; {_MEND}") from None
 
 
 def _of_keyring() -> list[str]:

@@ -54,7 +54,7 @@ async def registered(http: GuardedClient, endpoints: Endpoints, settings: Settin
 async def exchanged(
     http: GuardedClient, endpoints: Endpoints, client: OAuthClient, code: str, verifier: str, redirect: str
 ) -> Token:
-    """Return the token for a code; raises ConsentError where there is none."""
+    """Return the token for a code; raises ConsentError without one."""
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect, "code_verifier": verifier}
     return await _token(http, endpoints, client, fields, "")
 
@@ -89,7 +89,7 @@ async def _token(
     if status != 200 or not isinstance(access, str) or not access.isascii() or not access.isprintable():
         raise ConsentError(f"the authorization server {endpoints.issuer} gave no token: {_why(status, body)}")
     if str(body.get("token_type", "bearer")).lower() != "bearer":
-        raise ConsentError(f"the authorization server {endpoints.issuer} gave a token that is no bearer token")
+        raise ConsentError(f"the authorization server {endpoints.issuer} gave a token that is not a bearer token")
     return Token(access, fresh if isinstance(fresh, str) else refresh, _end(body.get("expires_in")), endpoints, client)
 
 

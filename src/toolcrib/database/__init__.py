@@ -10,34 +10,31 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.database._connections import AnsweredConnection, given_up, limit_answers, unhurried
-    from toolcrib.database._database import DEFAULT_DATABASE, Database, PostgresTables, transaction
+    from toolcrib.database._connections import given_up, limit_answers, unhurried
+    from toolcrib.database._database import Database, PostgresTables, transaction
     from toolcrib.database._files import MemoryTables, SqliteTables, connect_file, file_version, make_file
-    from toolcrib.database._outage import OUTAGE, DatabaseAway, Notice, error_text, is_outage, name_outages
+    from toolcrib.database._outage import OUTAGE, DatabaseAway, error_text, is_outage
     from toolcrib.database._sqlite import SqliteConnection, SqliteError, is_unavailable
     from toolcrib.database._tables import Execute, StoreTables, Tables, TablesVersion
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._connections": "AnsweredConnection given_up limit_answers unhurried",
-            "._database": "DEFAULT_DATABASE Database PostgresTables transaction",
+            "._connections": "given_up limit_answers unhurried",
+            "._database": "Database PostgresTables transaction",
             "._files": "MemoryTables SqliteTables connect_file file_version make_file",
-            "._outage": "OUTAGE DatabaseAway Notice error_text is_outage name_outages",
+            "._outage": "OUTAGE DatabaseAway error_text is_outage",
             "._sqlite": "SqliteConnection SqliteError is_unavailable",
             "._tables": "Execute StoreTables Tables TablesVersion",
         },
     )
 
 __all__ = [
-    "DEFAULT_DATABASE",
     "OUTAGE",
-    "AnsweredConnection",
     "Database",
     "DatabaseAway",
     "Execute",
     "MemoryTables",
-    "Notice",
     "PostgresTables",
     "SqliteConnection",
     "SqliteError",
@@ -53,7 +50,6 @@ __all__ = [
     "is_unavailable",
     "limit_answers",
     "make_file",
-    "name_outages",
     "transaction",
     "unhurried",
 ]

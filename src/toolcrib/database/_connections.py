@@ -99,13 +99,13 @@ def open_answered(engine: sa.Engine, seconds: float | None) -> None:
     def connect(dialect: Any, record: Any, arguments: Any, settings: Any) -> AnsweredConnection:
         if engine.url in _given_up:
             raise psycopg.OperationalError("the server did not answer, and is not asked again: this worker stops")
-        made = AnsweredConnection.connect(*arguments, **settings)
+        connection = AnsweredConnection.connect(*arguments, **settings)
         if seconds is not None:
-            made.answer_seconds = seconds or None
-        made.server = engine.url
+            connection.answer_seconds = seconds or None
+        connection.server = engine.url
         with _open_lock:
-            _open.add(made)
-        return made
+            _open.add(connection)
+        return connection
 
     event.listen(engine, "do_connect", connect)
 

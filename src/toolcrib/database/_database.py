@@ -81,20 +81,22 @@ class Database:
             DatabaseError: One of them is no such name.
         """
         text = str(name or os.environ.get(_VARIABLE) or DEFAULT_DATABASE)
-        made = cls(
+        database = cls(
             _url_of(text),
             schema or os.environ.get(_SCHEMA_VARIABLE) or None,
             application or os.environ.get(_APPLICATION_VARIABLE) or DEFAULT_APPLICATION,
         )
-        if made.schema is not None and made.kind == "sqlite":
+        if database.schema is not None and database.kind == "sqlite":
             raise DatabaseError(
-                str(made), f"a file has no schema `{made.schema}`", "Leave the schema out, or use Postgres"
+                str(database), f"a file has no schema `{database.schema}`", "Leave the schema out, or use Postgres"
             )
-        if made.schema is not None and not _SCHEMA_NAME.fullmatch(made.schema):
-            raise DatabaseError(str(made), f"`{made.schema}` is no name of a schema", _SCHEMA_FORM)
-        if not _APPLICATION_NAME.fullmatch(made.application):
-            raise DatabaseError(str(made), f"`{made.application}` is no name of an application", _APPLICATION_FORM)
-        return made
+        if database.schema is not None and not _SCHEMA_NAME.fullmatch(database.schema):
+            raise DatabaseError(str(database), f"`{database.schema}` is not a valid name of a schema", _SCHEMA_FORM)
+        if not _APPLICATION_NAME.fullmatch(database.application):
+            raise DatabaseError(
+                str(database), f"`{database.application}` is not a valid name of an application", _APPLICATION_FORM
+            )
+        return database
 
     @property
     def kind(self) -> Literal["sqlite", "postgresql"]:
@@ -137,16 +139,16 @@ class Database:
             DatabaseError: No connection can be had; the message says why and what to do.
         """
         require_number("a database", "pool", pool, least=1)
-        made = self._sqlite_engine(pool) if self.kind == "sqlite" else self._postgres_engine(pool)
+        engine = self._sqlite_engine(pool) if self.kind == "sqlite" else self._postgres_engine(pool)
         try:
-            with made.connect() as connection:
+            with engine.connect() as connection:
                 connection.execute(sa.text("SELECT 1"))
         except SQLAlchemyError as error:
-            made.dispose()
+            engine.dispose()
             raise _explained(self, error.__cause__ or error) from error
-        _close_late_connections(made)
-        _engines.add(made)
-        return made
+        _close_late_connections(engine)
+        _engines.add(engine)
+        return engine
 
     def _sqlite_engine(self, pool: int) -> sa.Engine:
         if sqlite3.sqlite_version_info < DURABLE_VERSION:
@@ -164,13 +166,13 @@ class Database:
                 write_ahead(connection)
         except sqlite3.Error as error:
             raise _explained(self, error) from error
-        made = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=BUSY_SECONDS)
-        event.listen(made, "connect", _ready_sqlite)
-        name_outages(made)
-        return made
+        engine = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=BUSY_SECONDS)
+        event.listen(engine, "connect", _ready_sqlite)
+        name_outages(engine)
+        return engine
 
     def _postgres_engine(self, pool: int) -> sa.Engine:
-        made = sa.create_engine(
+        engine = sa.create_engine(
             self.url.difference_update_query([ANSWER_TIMEOUT]),
             connect_args=_connect_arguments(self),
             pool_size=pool,
@@ -182,13 +184,13 @@ class Database:
         if _IDLE not in str(self.url.query.get("options", "")):
             settings[_IDLE] = str(_IDLE_MS)
         answer = self.url.query.get(ANSWER_TIMEOUT)
-        open_answered(made, None if answer is None else float(str(answer)))
-        event.listen(made, "connect", partial(_ready_postgres, settings))
-        name_outages(made)
-        return made
+        open_answered(engine, None if answer is None else float(str(answer)))
+        event.listen(engine, "connect", partial(_ready_postgres, settings))
+        name_outages(engine)
+        return engine
 
     def make_tables(self, engine: sa.Engine, tables: StoreTables) -> None:
-        """Bring the tables of a store to the latest version; where they are, nothing is written.
+        """Migrate the tables of a store to the latest version; where they are, nothing is written.
 
         Raises:
             DatabaseError: This user may not make them, or a newer version of Toolcrib made them.
@@ -239,7 +241,7 @@ class PostgresTables:
         pool: The most connections at a time.
 
     Raises:
-        DatabaseError: It is no Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or no connection can be had.
     """
 
     error: type[Exception] = DBAPIError
@@ -289,17 +291,17 @@ def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute
 def _url_of(text: str) -> sa.URL:
     if "://" not in text:
         if hide_passwords(text) != text:
-            raise DatabaseError(text, "it has a password, and is no URL", _FORMS)
+            raise DatabaseError(text, "it has a password, and is not a URL", _FORMS)
         return _file_url(text, text)
     try:
         url = sa.make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise DatabaseError(text, "it is no URL", _FORMS) from error
+        raise DatabaseError(text, "it is not a URL", _FORMS) from error
     backend = url.drivername.partition("+")[0]
     if backend == "sqlite":
         return _file_url(url.database or "", text)
     if backend not in ("postgresql", "postgres"):
-        raise DatabaseError(text, f"`{backend}` is no kind of database that it can be", _FORMS)
+        raise DatabaseError(text, f"`{backend}` is not a kind of database that can be used", _FORMS)
     if not url.database:
         raise DatabaseError(text, "the URL names no database", _FORMS)
     if "@" in (url.host or ""):
@@ -308,7 +310,7 @@ def _url_of(text: str) -> sa.URL:
         url = url.set(password=str(url.query["password"])).difference_update_query(["password"])
     answer = str(url.query.get(ANSWER_TIMEOUT, 0))
     if not _SECONDS.fullmatch(answer):
-        problem = f"its {ANSWER_TIMEOUT} is a number of seconds, and `{answer}` is none"
+        problem = f"its {ANSWER_TIMEOUT} is a number of seconds, not `{answer}`"
         raise DatabaseError(str(Database(url)), problem, f"Write {ANSWER_TIMEOUT}=30, or 0 for no limit")
     return url.set(drivername="postgresql+psycopg")
 

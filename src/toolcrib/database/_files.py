@@ -29,7 +29,7 @@ def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connectio
 
 
 def make_file(path: Path, tables: StoreTables) -> None:
-    """Bring a store's tables in a SQLite file to the latest version; a missing file is made, for its owner alone.
+    """Migrate a store's tables in a SQLite file to the latest version; a missing file is made, for its owner alone.
 
     Raises:
         DatabaseError: A newer version of Toolcrib made the tables.

@@ -79,7 +79,7 @@ class Notice:
         self._clock, self._failed_at = clock, 0.0
 
     def away(self, error: BaseException) -> None:
-        """Say that the database cannot be used, unless that was said."""
+        """Log that the database cannot be used, unless that was said."""
         with self._lock:
             known, self._is_away, self._failed_at = self._is_away, True, self._clock()
         if not known:
@@ -88,7 +88,7 @@ class Notice:
             )
 
     def back(self) -> None:
-        """Say that it can be used again, where that was not said and nothing has failed for a while."""
+        """Log that it can be used again, where that was not said and nothing has failed for a while."""
         if self._is_away and self._clock() - self._failed_at > _QUIET:
             with self._lock:
                 self._is_away = False

@@ -113,7 +113,7 @@ class StoreTables:
         return version.state == "current"
 
     def make(self, execute: Execute, kind: str, database: str) -> None:
-        """Bring the tables to the latest version, in a transaction in which no other process does.
+        """Migrate the tables to the latest version, in a transaction in which no other process does.
 
         Raises:
             DatabaseError: A newer version of Toolcrib made the tables.

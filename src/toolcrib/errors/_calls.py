@@ -35,7 +35,7 @@ __all__ = [
 signal_of_newer_form: ContextVar[Callable[[NewerForm], BaseException] | None] = ContextVar(
     "toolcrib_signal_of_newer_form", default=None
 )
-"""The signal of an engine that leaves a call with a newer form to another process; None where there is none."""
+"""The signal of an engine that leaves a call with a newer form to another process, or None."""
 
 _signals: tuple[type[BaseException], ...] = (
     *(asyncio.CancelledError, KeyboardInterrupt, GeneratorExit),
@@ -171,7 +171,7 @@ def exception_of(error: BaseException) -> Exception:
 
 @contextmanager
 def raising_newer_forms() -> Generator[None]:
-    """Raise a NewerForm of a gate or a tool out of the body as it is, in place of an outcome of its call.
+    """End the body with a NewerForm of a gate or a tool as it is, and no call by an outcome.
 
     It is for what goes on with a stored call, which then stays stored. The signal of an engine comes first.
     """

@@ -214,7 +214,7 @@ def read_document(path: Path) -> dict[str, Any]:
         kind = "TOML" if path.suffix == ".toml" else "JSON"
         raise TargetError(str(path), f"it is no {kind}: {error}") from None
     if not isinstance(read, dict):
-        raise TargetError(str(path), f'it is no object; begin with {{"{_KEYS[0]}": {{...}}}}')
+        raise TargetError(str(path), f'it is not an object; begin with {{"{_KEYS[0]}": {{...}}}}')
     return cast("dict[str, Any]", read)
 
 

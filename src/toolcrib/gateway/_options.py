@@ -51,7 +51,7 @@ class _Limits(Part):
 
     @property
     def of_calls(self) -> CallLimits | None:
-        """The limits of calls; None where there is none."""
+        """The limits of calls, or None."""
         given: dict[str, Any] = self.model_dump(exclude={"pending"}, exclude_none=True)
         return CallLimits(**given) if given else None
 
@@ -171,5 +171,5 @@ class GatewayOptions(Part):
 
     @property
     def policy(self) -> Provenance | None:
-        """The policy by which calls are asked about; None where there is none."""
+        """The policy by which calls are asked about, or None."""
         return self.provenance if isinstance(self.provenance, Provenance) else None

@@ -163,7 +163,7 @@ def server_toolset(place: FilePlace, entry: ServerEntry, prefix: str, vault: Vau
     """Return the tools of a server; raises TargetError."""
     section = entry.toolcrib
     if section.mode not in MODES:
-        raise place.wrong("toolcrib.mode", f"{section.mode!r} is none; write one of {', '.join(MODES)}")
+        raise place.wrong("toolcrib.mode", f"{section.mode!r} is not a mode; write one of {', '.join(MODES)}")
     source, options = _source(place, entry)
     if section.credentials is not None:
         options |= _signing(place, section.credentials, source, options, vault)
@@ -239,7 +239,7 @@ def _source(place: FilePlace, entry: ServerEntry) -> tuple[Any, dict[str, Any]]:
     if entry.is_sse:
         raise old_transport(place)
     if kind is not None and kind not in ("stdio", *_HTTP):
-        raise place.wrong("type", f"{kind!r} is no transport; write `stdio` or `http`, or leave it out")
+        raise place.wrong("type", f"{kind!r} is not a transport; write `stdio` or `http`, or leave it out")
     if (entry.command is None) == (url is None):
         both = "there are a command and an address; leave one out" if url else "it is missing; give it, or a `url`"
         raise place.wrong("command", both)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         refused_by,
         stage_of,
     )
-    from toolcrib.hooks._hook_set import HookSet, Named, target_name
+    from toolcrib.hooks._hook_set import HookSet, target_name
     from toolcrib.hooks._inject import ContextSource, ambient, ambient_context, supply, wanted
     from toolcrib.hooks._middleware import (
         GlobalHooks,
@@ -72,7 +72,7 @@ else:
                 "refused_by stage_of"
             ),
             "._decision_hook": "DecisionHook DescriptionHook",
-            "._hook_set": "HookSet Named target_name",
+            "._hook_set": "HookSet target_name",
             "._inject": "ContextSource ambient ambient_context supply wanted",
             "._middleware": (
                 "GlobalHooks GlobalPostHookFunc GlobalPreHookFunc PerValue PostHookFunc PreHookFunc per_value "
@@ -113,7 +113,6 @@ __all__ = [
     "HookType",
     "InputOrigin",
     "ModelInput",
-    "Named",
     "Observed",
     "Observers",
     "Occasion",

@@ -15,9 +15,9 @@ class HookEvent(StrEnum):
     parameters: tuple[str, ...]
 
     def __new__(cls, value: str, *parameters: str) -> Self:
-        made = str.__new__(cls, value)
-        made._value_, made.parameters = value, parameters
-        return made
+        event = str.__new__(cls, value)
+        event._value_, event.parameters = value, parameters
+        return event
 
 
 class ToolHook(HookEvent):

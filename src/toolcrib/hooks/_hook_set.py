@@ -176,11 +176,11 @@ class HookSet:
 
     def copy(self) -> HookSet:
         """Return a set with the same hooks."""
-        made = HookSet(self._known)
-        made._groups = self._groups
-        made._decisions = list(self._decisions)
-        made._descriptions = dict(self._descriptions)
-        return made
+        copied = HookSet(self._known)
+        copied._groups = self._groups
+        copied._decisions = list(self._decisions)
+        copied._descriptions = dict(self._descriptions)
+        return copied
 
     # --- asking
 
@@ -235,7 +235,7 @@ class HookSet:
         names = [f"{name}{suffix}" for name in self._known or () for suffix in (_DECISION_SUFFIX, _DESCRIPTION_SUFFIX)]
         near = nearest(method, names, cutoff=_NEARLY)
         if near:
-            raise ValueError(f"the method `{method}` is no hook. Did you mean `{near[0]}`? If not, rename it.")
+            raise ValueError(f"the method `{method}` is not a hook. Did you mean `{near[0]}`? If not, rename it.")
         return False
 
     def _slot_of(self, method: str) -> tuple[str, bool]:

@@ -162,9 +162,9 @@ def hook(
 
     def register(fn: AsyncHook[P]) -> Hook[P]:
         _refuse_misspelt("@hook", fn, fixed, "tags", "lock", "replace")
-        made = Hook(fn, events, tags=tags, lock=lock, fixed=fixed)
-        HookRegistry.register(made.name, cast("Hook[Any]", made), replace=replace)
-        return made
+        observer = Hook(fn, events, tags=tags, lock=lock, fixed=fixed)
+        HookRegistry.register(observer.name, cast("Hook[Any]", observer), replace=replace)
+        return observer
 
     return register
 
@@ -181,7 +181,9 @@ def _flatten(types: Iterable[object]) -> Iterable[HookType]:
         elif isinstance(item, Iterable) and not isinstance(item, str):
             yield from _flatten(cast("Iterable[object]", item))
         else:  # registered all the same, it would never be called
-            raise TypeError(f"{item!r} is no event; name a member of a hook enum, as in `@hook(ToolHook.AFTER_INVOKE)`")
+            raise TypeError(
+                f"{item!r} is not an event; name a member of a hook enum, as in `@hook(ToolHook.AFTER_INVOKE)`"
+            )
 
 
 class Observers:
@@ -223,7 +225,7 @@ class Observers:
         self._version = -1
 
     def table(self) -> dict[HookType, tuple[Hook[Any], ...]]:
-        """Return the hooks by event; empty when there are none. Rebuilt only when a hook was added or removed."""
+        """Return the hooks by event; empty without one. Rebuilt only when a hook was added or removed."""
         if self._version != HookRegistry.version:
             self._table = self._build()
             self._version = HookRegistry.version
@@ -296,12 +298,12 @@ class Attach:
     def __call__(self, fn: Any = None, /, *, lock: bool = False, **fixed: Any) -> Any:
         def attach(target: Any) -> Hook[Any]:
             _refuse_misspelt(f"@{self._event.value}", target, fixed, "lock")
-            made: Hook[Any] = (
+            observer: Hook[Any] = (
                 cast("Hook[Any]", target)
                 if isinstance(target, Hook)
                 else Hook(target, (self._event,), lock=lock, fixed=fixed)
             )
-            self._thing.observers.add(self._event, made)
-            return made
+            self._thing.observers.add(self._event, observer)
+            return observer
 
         return attach if fn is None else attach(fn)

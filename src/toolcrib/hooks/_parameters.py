@@ -49,12 +49,12 @@ def refuse_misspelt_options(
         remedy: What to do about a fixed argument that is named like one, with `{name}` in the place of its name.
 
     Raises:
-        TypeError: One is near to an option's name, and is no parameter that the function has written out.
+        TypeError: One is near to an option's name, and is not a parameter that the function has written out.
     """
     unknown = [name for name in keywords if name not in options]
     written: Mapping[str, Parameter] = signature(fn).parameters if unknown else {}
     if all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in written.values()):
-        return  # such an argument is refused, as it is none of the function's
+        return  # such an argument is refused, as the function has no such parameter
     for name in unknown:
         if name not in written and (near := near_option(name, options)):
             mend = remedy.format(name=name)

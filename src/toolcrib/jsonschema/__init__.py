@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         wrapped,
     )
     from toolcrib.jsonschema._walk import SchemaWalk, check_nesting, check_size, written_out
-    from toolcrib.jsonschema._words import PROSE, brief, described, in_prose, path_of, schema_texts, type_words
+    from toolcrib.jsonschema._words import brief, described, in_prose, path_of, schema_texts, type_words
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -48,7 +48,7 @@ else:
                 "ref_of rewrite subschemas values_of wrapped"
             ),
             "._walk": "SchemaWalk check_nesting check_size written_out",
-            "._words": "PROSE brief described in_prose path_of schema_texts type_words",
+            "._words": "brief described in_prose path_of schema_texts type_words",
         },
     )
 
@@ -56,7 +56,6 @@ __all__ = [
     "ABOUT",
     "CHOICES",
     "HOLDERS",
-    "PROSE",
     "PYTHON_TYPES",
     "SchemaWalk",
     "alternatives",

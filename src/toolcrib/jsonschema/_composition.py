@@ -32,10 +32,10 @@ def merged(first: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, An
 
     What is said about the value is that of the first which says it. References are not followed.
     """
-    made = dict(first)
+    merged_schema = dict(first)
     for other in others:
-        made = _merged(made, other)
-    return made
+        merged_schema = _merged(merged_schema, other)
+    return merged_schema
 
 
 def both_of(one: Any, other: Any) -> Any:
@@ -51,31 +51,31 @@ def both_of(one: Any, other: Any) -> Any:
     return merged(one, other)
 
 
-def _merged(made: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     rest: dict[str, Any] = {}
     groups = {key: group for group in _TOGETHER for key in group}
     for key, value in other.items():
         if key in _OBJECT or key in _VALUES or key == "allOf":
             continue
         group = groups.get(key, (key,))
-        if key not in made and not made.keys() & set(group):
+        if key not in merged_schema and not merged_schema.keys() & set(group):
             continue
-        if all(made.get(one) == other.get(one) for one in group):
+        if all(merged_schema.get(one) == other.get(one) for one in group):
             continue
-        found = _stricter(key, made.get(key), value)
-        if key in ABOUT and key in made:
+        found = _stricter(key, merged_schema.get(key), value)
+        if key in ABOUT and key in merged_schema:
             continue
         if found is None:
             rest |= {one: other[one] for one in group if one in other}
         else:
-            made[key] = found
-    taken = {k: v for k, v in other.items() if k not in made and k not in rest and k not in _OBJECT | _VALUES}
-    made |= {key: value for key, value in taken.items() if key != "allOf"}
-    if not _merge_values(made, other):
+            merged_schema[key] = found
+    taken = {k: v for k, v in other.items() if k not in merged_schema and k not in rest and k not in _OBJECT | _VALUES}
+    merged_schema |= {key: value for key, value in taken.items() if key != "allOf"}
+    if not _merge_values(merged_schema, other):
         rest |= {key: other[key] for key in _VALUES if key in other}
-    _merge_objects(made, other)
-    parts = [*made.get("allOf", ()), *other.get("allOf", ()), *([rest] if rest else ())]
-    return {**made, "allOf": parts} if parts else made
+    _merge_objects(merged_schema, other)
+    parts = [*merged_schema.get("allOf", ()), *other.get("allOf", ()), *([rest] if rest else ())]
+    return {**merged_schema, "allOf": parts} if parts else merged_schema
 
 
 def _stricter(key: str, one: Any, other: Any) -> Any:
@@ -98,57 +98,57 @@ def _are_numbers(*values: Any) -> bool:
 
 
 def _kinds_of_both(one: Any, other: Any) -> Any:
-    """Return the types of JSON that two keywords `type` allow; None where there is none."""
+    """Return the types of JSON that two keywords `type` allow, or None."""
     mine, theirs = (cast("list[str]", given if isinstance(given, list) else [given]) for given in (one, other))
     kinds = [kind for kind in mine if kind in theirs or (kind == "integer" and "number" in theirs)]
     kinds += [kind for kind in theirs if kind == "integer" and "number" in mine and kind not in kinds]
     return None if not kinds else kinds[0] if len(kinds) == 1 else kinds
 
 
-def _merge_values(made: dict[str, Any], other: Mapping[str, Any]) -> bool:
+def _merge_values(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> bool:
     """Put the values that two schemas allow into the first; False where no value is allowed by both."""
     theirs = values_of(other)
     if theirs is None:
         return True
-    mine = values_of(made)
+    mine = values_of(merged_schema)
     if mine is None:
-        made |= {key: other[key] for key in _VALUES if key in other}
+        merged_schema |= {key: other[key] for key in _VALUES if key in other}
         return True
     allowed = {json.dumps(value, sort_keys=True) for value in theirs}
     both = [value for value in mine if json.dumps(value, sort_keys=True) in allowed]
     if not both:
         return False
-    made.pop("const", None)
-    made["enum"] = both
+    merged_schema.pop("const", None)
+    merged_schema["enum"] = both
     return True
 
 
-def _merge_objects(made: dict[str, Any], other: Mapping[str, Any]) -> None:
+def _merge_objects(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> None:
     """Put what another schema says of an object into the first."""
-    rest, theirs = made.get("additionalProperties", True), other.get("additionalProperties", True)
-    names = [*dict.fromkeys([*properties_of(made), *properties_of(other)])]
-    properties = {name: _property(name, made, other) for name in names}
-    patterns: dict[str, Any] = {**properties_of(made, "patternProperties")}
+    rest, theirs = merged_schema.get("additionalProperties", True), other.get("additionalProperties", True)
+    names = [*dict.fromkeys([*properties_of(merged_schema), *properties_of(other)])]
+    properties = {name: _property(name, merged_schema, other) for name in names}
+    patterns: dict[str, Any] = {**properties_of(merged_schema, "patternProperties")}
     for pattern, part in properties_of(other, "patternProperties").items():
         patterns[pattern] = both_of(patterns[pattern], part) if pattern in patterns else part
-    required = [*dict.fromkeys([*_names(made), *_names(other)])]
-    made |= {"properties": properties} if properties else {}
-    made |= {"patternProperties": patterns} if patterns else {}
-    made |= {"required": required} if required else {}
-    if "additionalProperties" in made or "additionalProperties" in other:
-        made["additionalProperties"] = both_of(rest, theirs)
+    required = [*dict.fromkeys([*_names(merged_schema), *_names(other)])]
+    merged_schema |= {"properties": properties} if properties else {}
+    merged_schema |= {"patternProperties": patterns} if patterns else {}
+    merged_schema |= {"required": required} if required else {}
+    if "additionalProperties" in merged_schema or "additionalProperties" in other:
+        merged_schema["additionalProperties"] = both_of(rest, theirs)
 
 
 def _property(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
     found = [(properties_of(schema).get(name), schema) for schema in (one, other)]
-    made: Any = True
+    merged_part: Any = True
     for part, schema in found:
         rest = schema.get("additionalProperties", True)
         if part is not None:
-            made = both_of(made, part)
+            merged_part = both_of(merged_part, part)
         elif isinstance(rest, Mapping) and not schema.get("patternProperties"):
-            made = both_of(made, rest)
-    return {} if made is True else made
+            merged_part = both_of(merged_part, rest)
+    return {} if merged_part is True else merged_part
 
 
 def _names(schema: Mapping[str, Any]) -> Sequence[str]:

@@ -37,8 +37,10 @@ def pattern_of(text: str) -> tuple[tuple[SchemaValidator, bool], ...] | None:
     """
     found, rest = _looks_ahead(text)
     try:
-        made = [(SchemaValidator(str_schema(pattern=one, regex_engine="rust-regex")), wanted) for one, wanted in found]
-        return (*made, (SchemaValidator(str_schema(pattern=rest, regex_engine="rust-regex")), True))
+        validators = [
+            (SchemaValidator(str_schema(pattern=one, regex_engine="rust-regex")), wanted) for one, wanted in found
+        ]
+        return (*validators, (SchemaValidator(str_schema(pattern=rest, regex_engine="rust-regex")), True))
     except PatternError:
         return None
 

@@ -45,7 +45,7 @@ def with_definitions(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     plain = (_PLAIN.fullmatch(ref) for _, _, ref in index.references)
     known = all(found and isinstance(definitions.get(found[1]), Mapping) for found in plain)
     as_it_is = known and not index.addresses and "definitions" not in schema
-    return schema if as_it_is else _Rewriting(tool, index).made()
+    return schema if as_it_is else _Rewriting(tool, index).copy()
 
 
 def arguments_schema(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -56,9 +56,9 @@ def arguments_schema(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         SchemaTooLarge: As `with_definitions`.
     """
-    made = with_definitions(tool, schema)
-    walk = SchemaWalk(made, tool)
-    root = _without_reference(made, walk)
+    complete = with_definitions(tool, schema)
+    walk = SchemaWalk(complete, tool)
+    root = _without_reference(complete, walk)
     whole = as_one(dict(root), walk) if "allOf" in root else root
     return whole if "allOf" not in whole else root
 
@@ -74,7 +74,7 @@ def _without_reference(root: Mapping[str, Any], walk: SchemaWalk) -> Mapping[str
 
 
 def dangling(schema: Mapping[str, Any]) -> tuple[_Path, str] | None:
-    """Return the place and the text of the first reference that leads nowhere; None where there is none."""
+    """Return the place and the text of the first reference that leads nowhere, or None."""
     index = _Index(schema)
     lost = ((place, ref) for place, base, ref in index.references if index.find(ref, base) is None)
     return next(lost, None)
@@ -137,7 +137,7 @@ class _Index:
 def _joined(base: str, ref: str) -> str:
     try:
         return urljoin(base, ref) if base else ref
-    except ValueError:  # it is no address
+    except ValueError:  # it is not an address
         return ref
 
 
@@ -152,15 +152,15 @@ class _Rewriting:
         self._waiting: list[tuple[str, _Place]] = []
         self._taken: set[str] = set()
 
-    def made(self) -> dict[str, Any]:
+    def copy(self) -> dict[str, Any]:
         """Return the schema with definitions of what it refers to."""
         root = self._index.root
-        made = self._written(root, self._index.base_of(root, ""))
+        written = self._written(root, self._index.base_of(root, ""))
         definitions: dict[str, Any] = {}
         while self._waiting:
             name, place = self._waiting.pop(0)
             definitions[name] = self._definition(place)
-        return {**made, "$defs": definitions} if definitions else made
+        return {**written, "$defs": definitions} if definitions else written
 
     def _definition(self, place: _Place) -> dict[str, Any]:
         if isinstance(place.schema, bool):
@@ -176,13 +176,13 @@ class _Rewriting:
         self._once.add(id(named))
         base = self._index.base_of(named, base)
         kept = {key: value for key, value in named.items() if key not in _RESOLVED}
-        made = rewrite(kept, partial(self._written, base=base))
+        copied = rewrite(kept, partial(self._written, base=base))
         ref = ref_of(named)
         if ref is not None:
-            del made["$ref"]
+            del copied["$ref"]
             found = self._index.find(ref, base)
-            made = made if found is None else {"$ref": f"#/$defs/{self._name_of(found, ref)}", **made}
-        return made
+            copied = copied if found is None else {"$ref": f"#/$defs/{self._name_of(found, ref)}", **copied}
+        return copied
 
     def _name_of(self, place: _Place, ref: str) -> str:
         """Return the name of the definition that a reference leads to; the first reference to it names it."""

@@ -30,27 +30,27 @@ def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         SchemaTooLarge: It is nested too deep to be read; names the tool.
     """
     check_nesting(tool, schema)
-    made = _newer(schema)
-    declared = made.get("$schema")
+    newer = _newer(schema)
+    declared = newer.get("$schema")
     is_old = isinstance(declared, str) and declared.rstrip("#") in _OLD_VERSIONS
-    if is_old or (declared is None and _lists_items(made)):
-        made["$schema"] = _LISTED_ITEMS
-    return made
+    if is_old or (declared is None and _lists_items(newer)):
+        newer["$schema"] = _LISTED_ITEMS
+    return newer
 
 
 def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
-    made = rewrite(part, _newer)
+    newer = rewrite(part, _newer)
     for exclusive, limit in _LIMITS:
-        if isinstance(made.get(exclusive), bool) and made.pop(exclusive) and limit in made:
-            made[exclusive] = made.pop(limit)
-    table = properties_of(made).items()
+        if isinstance(newer.get(exclusive), bool) and newer.pop(exclusive) and limit in newer:
+            newer[exclusive] = newer.pop(limit)
+    table = properties_of(newer).items()
     named = [name for name, inner in table if _flag(inner) is True]
-    rest: Any = made.get("required", [])
+    rest: Any = newer.get("required", [])
     if named and isinstance(rest, list):
-        made["required"] = [*cast("list[Any]", rest), *(name for name in named if name not in rest)]
+        newer["required"] = [*cast("list[Any]", rest), *(name for name in named if name not in rest)]
     if table:
-        made["properties"] = {name: _without_flag(inner) for name, inner in table}
-    return made
+        newer["properties"] = {name: _without_flag(inner) for name, inner in table}
+    return newer
 
 
 def _flag(part: Any) -> Any:
@@ -92,45 +92,45 @@ def _repaired(part: Any, walk: SchemaWalk, *, needed: bool, known: Set[str]) -> 
         return part
     with walk.part():
         source = cast("Mapping[str, Any]", part)
-        made = dict(source)
-        if needed and made.get("enum") == []:
-            del made["enum"]
-        if isinstance(made.get("allOf"), list) and (joined := _joined(made, walk)) is not None:
-            made = joined
-        _declare_required(made, known)
-        table = properties_of(made)
-        required = cast("list[str]", made.get("required", ())) if isinstance(made.get("required"), list) else ()
+        repaired = dict(source)
+        if needed and repaired.get("enum") == []:
+            del repaired["enum"]
+        if isinstance(repaired.get("allOf"), list) and (joined := _joined(repaired, walk)) is not None:
+            repaired = joined
+        _declare_required(repaired, known)
+        table = properties_of(repaired)
+        required = cast("list[str]", repaired.get("required", ())) if isinstance(repaired.get("required"), list) else ()
         inside = known | table.keys()
-        done = {key: made.pop(key) for key in ("properties", *_BRANCHES) if key in made}
-        made = rewrite(made, lambda inner: _repaired(inner, walk, needed=True, known=frozenset()))
+        done = {key: repaired.pop(key) for key in ("properties", *_BRANCHES) if key in repaired}
+        repaired = rewrite(repaired, lambda inner: _repaired(inner, walk, needed=True, known=frozenset()))
         if table:
-            made["properties"] = {
+            repaired["properties"] = {
                 name: _repaired(inner, walk, needed=name in required, known=frozenset())
                 for name, inner in table.items()
             }
         elif "properties" in done:
-            made["properties"] = done["properties"]
+            repaired["properties"] = done["properties"]
         branches = {key: done[key] for key in _BRANCHES if key in done}
-        made |= rewrite(branches, lambda inner: _repaired(inner, walk, needed=needed, known=inside))
-        return {key: made[key] for key in (*source, *made) if key in made}
+        repaired |= rewrite(branches, lambda inner: _repaired(inner, walk, needed=needed, known=inside))
+        return {key: repaired[key] for key in (*source, *repaired) if key in repaired}
 
 
-def _declare_required(made: dict[str, Any], known: Set[str]) -> None:
-    names, table = made.get("required"), properties_of(made)
-    rest: Any = made.get("additionalProperties")
+def _declare_required(schema: dict[str, Any], known: Set[str]) -> None:
+    names, table = schema.get("required"), properties_of(schema)
+    rest: Any = schema.get("additionalProperties")
     if not isinstance(names, list) or not (table or rest is False):
         return
     declared = known | table.keys()
     missing = [name for name in cast("list[Any]", names) if isinstance(name, str) and name not in declared]
     if missing:
         part: Any = cast("Any", rest) if isinstance(rest, Mapping) else {}
-        made["properties"] = {**table, **dict.fromkeys(missing, part)}
+        schema["properties"] = {**table, **dict.fromkeys(missing, part)}
 
 
-def _joined(made: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any] | None:
+def _joined(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any] | None:
     """Return an object with the parts that it has to fit as one, where one of them is closed; None for any other."""
-    parts = conjunction(made["allOf"], walk)
-    outer = {key: value for key, value in made.items() if key != "allOf"}
+    parts = conjunction(schema["allOf"], walk)
+    outer = {key: value for key, value in schema.items() if key != "allOf"}
     if parts is None or not any(part.get("additionalProperties") is False for part in (outer, *parts)):
         return None
     if ref_of(outer) is not None or not all(_is_object(part) for part in (outer, *parts)):

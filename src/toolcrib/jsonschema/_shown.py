@@ -38,17 +38,19 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         SchemaTooLarge: What has to be written out comes to too much.
     """
     walk = SchemaWalk(parameters, tool)
-    made = _root(parameters, walk)
+    shown_schema = _root(parameters, walk)
     definitions = cast("Mapping[str, Any]", parameters.get("$defs") or {})
     shown = _Shown(walk)
-    made, used = shown.of(made), dict[str, Any]()
-    waiting = list(definitions_in(made)) if definitions else []
+    shown_schema, used = shown.of(shown_schema), dict[str, Any]()
+    waiting = list(definitions_in(shown_schema)) if definitions else []
     while waiting:
         name = waiting.pop()
         if name in definitions and name not in used:
             used[name] = shown.of(definitions[name])
             waiting += definitions_in(used[name])
-    return {**made, "$defs": {name: used[name] for name in definitions if name in used}} if used else made
+    return (
+        {**shown_schema, "$defs": {name: used[name] for name in definitions if name in used}} if used else shown_schema
+    )
 
 
 # --- the root
@@ -56,18 +58,20 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     """Return the schema of arguments without a choice at its root."""
-    made: dict[str, Any] = {key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")}
-    if isinstance(made.get("type"), list) and "object" in made["type"]:
-        made["type"] = "object"
-    made = as_one({"type": "object", **made}, walk)
+    shown_schema: dict[str, Any] = {
+        key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")
+    }
+    if isinstance(shown_schema.get("type"), list) and "object" in shown_schema["type"]:
+        shown_schema["type"] = "object"
+    shown_schema = as_one({"type": "object", **shown_schema}, walk)
     words: list[str] = []
     for key in CHOICES:
-        if isinstance(choices := made.pop(key, None), list):
-            made, text = _united(made, cast("list[Any]", choices), walk)
+        if isinstance(choices := shown_schema.pop(key, None), list):
+            shown_schema, text = _united(shown_schema, cast("list[Any]", choices), walk)
             words.append(text)
-    lost = {key: made.pop(key) for key in _AT_ROOT if key in made}
+    lost = {key: shown_schema.pop(key) for key in _AT_ROOT if key in shown_schema}
     words.append(in_prose(lost, ()))
-    return described(made, "; ".join(filter(None, words))[:_MOST_WORDS])
+    return described(shown_schema, "; ".join(filter(None, words))[:_MOST_WORDS])
 
 
 def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> tuple[dict[str, Any], str]:
@@ -93,9 +97,9 @@ def _united(outer: dict[str, Any], choices: Sequence[Any], walk: SchemaWalk) -> 
     required = set[str].intersection(*(set(choice.get("required", ())) for choice in objects))
     names = [name for name in table if name in required or name in outer.get("required", ())]
     closed = all(choice.get("additionalProperties") is False for choice in objects)
-    made = {**outer, "properties": table, **({"required": names} if names else {})}
-    made |= {"additionalProperties": False} if closed else {}
-    return made, _sets(objects, outer)
+    shown_schema = {**outer, "properties": table, **({"required": names} if names else {})}
+    shown_schema |= {"additionalProperties": False} if closed else {}
+    return shown_schema, _sets(objects, outer)
 
 
 def _any_of(parts: Sequence[Any]) -> Any:
@@ -147,61 +151,64 @@ class _Shown:
         with self._walk.part():
             return self._written(dict(cast("Mapping[str, Any]", part)))
 
-    def _written(self, made: dict[str, Any]) -> dict[str, Any]:
-        if "allOf" in made:
-            made = self._one(made)
-        ref = ref_of(made)
-        beside = made.keys() - ABOUT - {"$ref"}
+    def _written(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
+        if "allOf" in shown_schema:
+            shown_schema = self._one(shown_schema)
+        ref = ref_of(shown_schema)
+        beside = shown_schema.keys() - ABOUT - {"$ref"}
         if ref is not None and beside:
             if ref in self._walk.open:  # a type that holds itself cannot be written out
-                words = in_prose({key: made.pop(key) for key in list(made) if key in beside}, ())
-                return described(made, words)
+                words = in_prose({key: shown_schema.pop(key) for key in list(shown_schema) if key in beside}, ())
+                return described(shown_schema, words)
             with self._walk.part(ref):
-                own = {key: value for key, value in made.items() if key != "$ref"}
+                own = {key: value for key, value in shown_schema.items() if key != "$ref"}
                 return self._written(merged(own, self._walk.resolved({"$ref": ref})))
         if ref is not None:
-            return made
-        if isinstance(made.get("items"), list):  # as it was written before 2020
-            made |= {"prefixItems": made.pop("items"), "items": made.pop("additionalItems", True)}
-        _infer_type(made)
-        made = self._patterns(made)
-        self._drop_impossible(made)
-        if made.get("type") == "array" and not made.keys() & {"items", "prefixItems"}:
-            made["items"] = {}
+            return shown_schema
+        if isinstance(shown_schema.get("items"), list):  # as it was written before 2020
+            shown_schema |= {
+                "prefixItems": shown_schema.pop("items"),
+                "items": shown_schema.pop("additionalItems", True),
+            }
+        _infer_type(shown_schema)
+        shown_schema = self._patterns(shown_schema)
+        self._drop_impossible(shown_schema)
+        if shown_schema.get("type") == "array" and not shown_schema.keys() & {"items", "prefixItems"}:
+            shown_schema["items"] = {}
         kept = {
-            key: made.pop(key) for key in ("not", "if") if key in made
+            key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema
         }  # a narrower one would say more than it does
-        return {**rewrite(made, self.of), **kept}
+        return {**rewrite(shown_schema, self.of), **kept}
 
-    def _one(self, made: dict[str, Any]) -> dict[str, Any]:
+    def _one(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
         """Return what has to fit several schemas at once as one schema, where that can be written."""
-        parts: Any = made["allOf"]
+        parts: Any = shown_schema["allOf"]
         ref = ref_of(parts[0]) if len(parts) == 1 else None
-        if ref is not None and len(parts[0]) == 1 and not made.keys() - ABOUT - {"allOf"}:
-            return {**{key: value for key, value in made.items() if key != "allOf"}, "$ref": ref}
-        return as_one(made, self._walk)
+        if ref is not None and len(parts[0]) == 1 and not shown_schema.keys() - ABOUT - {"allOf"}:
+            return {**{key: value for key, value in shown_schema.items() if key != "allOf"}, "$ref": ref}
+        return as_one(shown_schema, self._walk)
 
-    def _patterns(self, made: dict[str, Any]) -> dict[str, Any]:
+    def _patterns(self, shown_schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema whose patterns every provider reads; the others are said in words."""
         words: list[str] = []
-        if "pattern" in made and not is_portable(made["pattern"]):
-            words.append(in_prose({"pattern": made.pop("pattern")}, ()))
-        named = made.get("patternProperties")
+        if "pattern" in shown_schema and not is_portable(shown_schema["pattern"]):
+            words.append(in_prose({"pattern": shown_schema.pop("pattern")}, ()))
+        named = shown_schema.get("patternProperties")
         if isinstance(named, Mapping):
             table = cast("Mapping[str, Any]", named)
             lost = {pattern: part for pattern, part in table.items() if not is_portable(pattern)}
             if lost:
-                made["patternProperties"] = {key: part for key, part in table.items() if key not in lost}
+                shown_schema["patternProperties"] = {key: part for key, part in table.items() if key not in lost}
                 words.append(in_prose({"patternProperties": lost}, ()))
-        return described(made, ", ".join(words))
+        return described(shown_schema, ", ".join(words))
 
-    def _drop_impossible(self, made: dict[str, Any]) -> None:
+    def _drop_impossible(self, shown_schema: dict[str, Any]) -> None:
         """Leave out optional properties that nothing fits."""
-        table = made.get("properties")
+        table = shown_schema.get("properties")
         if isinstance(table, Mapping):
-            required = made.get("required") or ()
+            required = shown_schema.get("required") or ()
             named = cast("Mapping[str, Any]", table)
-            made["properties"] = {
+            shown_schema["properties"] = {
                 name: part for name, part in named.items() if name in required or not _is_impossible(part)
             }
 
@@ -210,16 +217,16 @@ def _is_impossible(part: Any) -> bool:
     return part is False or (isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("enum") == [])
 
 
-def _infer_type(made: dict[str, Any]) -> None:
+def _infer_type(shown_schema: dict[str, Any]) -> None:
     """Add the type to a schema that says something of one type alone."""
-    if made.keys() & set(_TYPED):
+    if shown_schema.keys() & set(_TYPED):
         return
-    values = values_of(made)
+    values = values_of(shown_schema)
     if values is not None:
         kinds = list(dict.fromkeys(map(kind_of, values)))
         if kinds:
-            made["type"] = kinds[0] if len(kinds) == 1 else kinds
+            shown_schema["type"] = kinds[0] if len(kinds) == 1 else kinds
         return
-    kind = next((kind for kind, keywords in _OF_KIND.items() if made.keys() & set(keywords)), None)
+    kind = next((kind for kind, keywords in _OF_KIND.items() if shown_schema.keys() & set(keywords)), None)
     if kind is not None:
-        made["type"] = kind
+        shown_schema["type"] = kind

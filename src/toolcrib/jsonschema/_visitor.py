@@ -1,7 +1,7 @@
 """Visitor of JSON schemas: the keywords that hold other schemas, and what one schema says by itself.
 
 Whatever reads or rewrites schemas finds the schemas inside one here. A keyword that is not in the tables holds values:
-what looks like a schema in a `default`, a `const` or an `enum` is none.
+what looks like a schema in a `default`, a `const` or an `enum` is not a schema.
 """
 
 from __future__ import annotations
@@ -172,5 +172,5 @@ def wrapped(schema: Mapping[str, Any], name: str, **about: Any) -> dict[str, Any
         about: Other keywords of the object.
     """
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    made: dict[str, Any] = {"type": "object", "properties": {name: inner}, "required": [name], **about}
-    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
+    outer: dict[str, Any] = {"type": "object", "properties": {name: inner}, "required": [name], **about}
+    return {**outer, "$defs": schema["$defs"]} if "$defs" in schema else outer

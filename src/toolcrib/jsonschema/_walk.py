@@ -93,10 +93,10 @@ class SchemaWalk:
             seen.add(further)
             chain.append((further, self._lookup(further)))
             further = ref_of(chain[-1][1])
-        made: Mapping[str, Any] = {} if further is None else self._targets.get(further, {})
+        target: Mapping[str, Any] = {} if further is None else self._targets.get(further, {})
         for alias, found in reversed(chain):
             beside = {key: value for key, value in found.items() if key != "$ref"}
-            made = self._targets[alias] = {**made, **beside} if beside or not made else made
+            target = self._targets[alias] = {**target, **beside} if beside or not target else target
         return self._targets[ref]
 
     def _size(self, ref: str) -> int:

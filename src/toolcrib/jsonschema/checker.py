@@ -84,7 +84,7 @@ class Checker:
     A check that takes too long ends with what it has found until then.
 
     Raises:
-        SchemaError: It is no schema.
+        SchemaError: It is not a schema.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -146,7 +146,7 @@ def _resolved(found: list[Any], unfinished: Exception | None) -> list[Any]:
 
 
 def checker_of(schema: Mapping[str, Any]) -> Checker | None:
-    """Return what checks a schema's values; None where it is no schema, and its maker has to look after them."""
+    """Return what checks a schema's values; None where it is not a schema, and its maker has to look after them."""
     try:
         return Checker(schema)
     except (SchemaError, RecursionError):
@@ -154,7 +154,7 @@ def checker_of(schema: Mapping[str, Any]) -> Checker | None:
 
 
 def require_schema(tool: str, schema: object, where: str = "") -> None:
-    """Raise InvalidSchema for what is no JSON schema, with the place where it is none.
+    """Raise InvalidSchema for what is not a JSON schema, with the place that is wrong.
 
     Args:
         tool: The tool that is to be made of it.
@@ -175,7 +175,7 @@ def require_schema(tool: str, schema: object, where: str = "") -> None:
 
 
 def _no_json(schema: object) -> FieldProblem | None:
-    """Return the first place in a schema that is no JSON; None where there is none."""
+    """Return the first place in a schema that is not JSON, or None."""
     waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
     seen = set[int]()
     while waiting:
@@ -191,17 +191,17 @@ def _no_json(schema: object) -> FieldProblem | None:
 
 
 def _no_json_value(part: object) -> str:
-    """Return why one value is no JSON, what is in it left out; empty where it is."""
+    """Return why one value is not JSON, what is in it left out; empty where it is."""
     if isinstance(part, Mapping):
         keys = cast("Mapping[object, object]", part)
         bad = [key for key in keys if not (isinstance(key, str) and _is_unicode(key))]
-        return f"the key {bad[0]!r} is no JSON; write it as a text" if bad else ""
+        return f"the key {bad[0]!r} is not JSON; write it as a text" if bad else ""
     if isinstance(part, str):
         return "" if _is_unicode(part) else "its text has half a character in it; write it anew"
     if isinstance(part, float):
-        return "" if isfinite(part) else f"{part} is no JSON; leave it out, or give a number"
+        return "" if isfinite(part) else f"{part} is not JSON; leave it out, or give a number"
     is_known = part is None or isinstance(part, int | list)
-    return "" if is_known else f"{part!r:.80} is no JSON; give a dict, a list, a text or a number"
+    return "" if is_known else f"{part!r:.80} is not JSON; give a dict, a list, a text or a number"
 
 
 def _is_unicode(text: str) -> bool:
@@ -209,7 +209,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _no_schema(schema: Mapping[str, Any]) -> FieldProblem | None:
-    """Return the place where JSON is no schema, and why."""
+    """Return the place where JSON is not a schema, and why."""
     if not isinstance(schema.get("$schema", ""), str):
         return FieldProblem("$schema", "it names a version of JSON Schema as a text; leave it out")
     try:
@@ -264,7 +264,7 @@ def _repaired_checker(tool: str, schema: Mapping[str, Any]) -> Checker | None:
     """Return what checks arguments against the schema that a model is shown, in which faults are repaired."""
     try:
         return checker_of(satisfiable(tool, schema))
-    except (AttributeError, TypeError, ValueError):  # it is no schema, or too large to be repaired
+    except (AttributeError, TypeError, ValueError):  # it is not a schema, or too large to be repaired
         return checker_of(schema)
 
 
@@ -356,7 +356,7 @@ class _Budget:
             raise _TooLongError
 
     def enter(self) -> None:
-        """Go one keyword deeper; the stack must not run out, since not all that is called here survives that."""
+        """Descend by one keyword; the stack must not run out, since not all that is called here survives that."""
         self.step()
         if self._deep >= _DEEP:
             raise _TooLongError
@@ -419,8 +419,8 @@ _FORMATS.checks("regex")(is_pattern)
 def _fits(pattern: str, text: str) -> bool | None:
     """Return whether a pattern is in a text; None where that cannot be known."""
     _budget.get().step()
-    made = pattern_of(pattern)
-    return None if made is None else all(one.isinstance_python(text) is wanted for one, wanted in made)
+    validators = pattern_of(pattern)
+    return None if validators is None else all(one.isinstance_python(text) is wanted for one, wanted in validators)
 
 
 def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Generator[ValidationError]:

@@ -60,12 +60,12 @@ def _content(server: str, answer: Answer) -> Any:
     name = _file_name(answer.headers.get("content-disposition", ""))
     try:
         return Media(kind, answer.data, name=name)
-    except ValueError:  # what it says is no media type
+    except ValueError:  # what it says is not a media type
         return Media("application/octet-stream", answer.data, name=name)
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _text(answer: Answer, said: str) -> str:

@@ -119,7 +119,7 @@ class Body:
         return pairs
 
     def _parts(self, value: Any) -> list[tuple[str, tuple[str | None, bytes, str]]]:
-        made: list[tuple[str, tuple[str | None, bytes, str]]] = []
+        parts: list[tuple[str, tuple[str | None, bytes, str]]] = []
         for name, part in _properties(value).items():
             given = self.encodings.get(name, {}).get("contentType")
             kind = given if isinstance(given, str) and "*" not in given and "," not in given else None
@@ -128,12 +128,12 @@ class Body:
                     continue
                 if name in self.files:
                     file, data, said = _file_of(name, one)
-                    made.append((name, (file or name, data, header_text("mime_type", kind or said or _BYTES))))
+                    parts.append((name, (file or name, data, header_text("mime_type", kind or said or _BYTES))))
                 elif isinstance(one, dict | list):
-                    made.append((name, (None, json_text(one).encode(), kind or "application/json")))
+                    parts.append((name, (None, json_text(one).encode(), kind or "application/json")))
                 else:
-                    made.append((name, (None, plain_text(one).encode(), kind or "text/plain; charset=utf-8")))
-        return made
+                    parts.append((name, (None, plain_text(one).encode(), kind or "text/plain; charset=utf-8")))
+        return parts
 
 
 def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body | None:
@@ -158,21 +158,21 @@ def body_of(document: Document, said: Any, base: str, schemas: Schemas) -> Body 
         media_type, kind = "application/json", "json"
     files = frozenset[str]()
     if kind == "bytes":
-        made = dict(_FILE)
+        shown = dict(_FILE)
     elif kind == "text":
-        made = {**_TEXT, "description": f"Text of the type {media_type.partition(';')[0]}."}
+        shown = {**_TEXT, "description": f"Text of the type {media_type.partition(';')[0]}."}
     else:
-        made = schemas.converted(schema, place.base)
+        shown = schemas.converted(schema, place.base)
         if kind == "parts":
-            made, files = _with_files(document, schema, place.base, made, schemas)
-    if made.get("additionalProperties") == {"not": {}} and not made.get("properties") and "type" in made:
+            shown, files = _with_files(document, schema, place.base, shown, schemas)
+    if shown.get("additionalProperties") == {"not": {}} and not shown.get("properties") and "type" in shown:
         return None  # an object that may have nothing in it
     return Body(
         media_type,
         kind,
-        made,
+        shown,
         spec.get("required") is True,
-        brief(spec.get("description"), _TEXT_CHARS) or brief(made.get("description"), _TEXT_CHARS),
+        brief(spec.get("description"), _TEXT_CHARS) or brief(shown.get("description"), _TEXT_CHARS),
         files,
         {name: mapping_of(each) for name, each in mapping_of(held.get("encoding")).items()},
     )
@@ -201,7 +201,7 @@ def _has_shape(schema: Mapping[str, Any]) -> bool:
 
 
 def _with_files(
-    document: Document, schema: Any, base: str, made: dict[str, Any], schemas: Schemas
+    document: Document, schema: Any, base: str, shown: dict[str, Any], schemas: Schemas
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """Return the schema of a form in parts with files in the place of bytes, and the names of these."""
     place = document.place(schema, base)
@@ -216,8 +216,8 @@ def _with_files(
         elif is_binary(items.value):
             files[name] = {"type": "array", "items": _FILE, **text}
     if not files:
-        return made, frozenset()
-    whole = made if "properties" in made else schemas.converted(place.value, place.base)
+        return shown, frozenset()
+    whole = shown if "properties" in shown else schemas.converted(place.value, place.base)
     return {**whole, "properties": {**whole.get("properties", {}), **files}}, frozenset(files)
 
 

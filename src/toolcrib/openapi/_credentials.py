@@ -166,8 +166,8 @@ class Signer:
     async def renewed(self, signing: Signing, user: str) -> bool:
         """Renew what the server has refused; return whether there is something else to sign with now."""
         kept = self._kept()
-        made = [await kept[name].renew(user, self._key, used) for name, used in signing.used.items()]
-        return any(made)
+        renewals = [await kept[name].renew(user, self._key, used) for name, used in signing.used.items()]
+        return any(renewals)
 
     @property
     def _key(self) -> str:

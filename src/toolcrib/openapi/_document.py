@@ -96,8 +96,8 @@ class Document:
             found = self._resolver.lookup(f"{address}#{fragment}")
         except (Unresolvable, ValueError, TypeError, KeyError):
             raise self.error(f"refers to {ref!r:.200}, and there is nothing") from None
-        made = self._places[base, ref] = Place(found.contents, address, f"{address}#{fragment}")
-        return made
+        place = self._places[base, ref] = Place(found.contents, address, f"{address}#{fragment}")
+        return place
 
     def error(self, problem: str) -> DocumentError:
         """Return an error about this document."""
@@ -135,7 +135,7 @@ def read_document(source: object, allowed: Collection[str] = ()) -> Document:
         allowed: Addresses, or beginnings of addresses, of other documents that references may lead to.
 
     Raises:
-        DocumentError: It cannot be read, or is no OpenAPI document of a version 3.
+        DocumentError: It cannot be read, or is not an OpenAPI document of a version 3.
     """
     if isinstance(source, Mapping):
         return Document("", cast("Mapping[str, Any]", source), allowed)
@@ -150,7 +150,7 @@ def read_document(source: object, allowed: Collection[str] = ()) -> Document:
 def _required(shown: str, root: object) -> Mapping[str, Any]:
     """Return a document that can be used; raises DocumentError for any other."""
     if not isinstance(root, Mapping):
-        raise DocumentError(shown, "is no OpenAPI document: it is no object")
+        raise DocumentError(shown, "is not an OpenAPI document: it is not an object")
     named = cast("Mapping[str, Any]", root)
     if "swagger" in named:
         mend = "Convert it to OpenAPI 3, as with `npx swagger2openapi FILE`, and give that"

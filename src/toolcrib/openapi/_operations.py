@@ -208,12 +208,12 @@ def _names_in(path: str) -> list[str]:
 
 def secret_parameters(schemes: Mapping[str, Mapping[str, Any]]) -> set[tuple[str, str]]:
     """Return the parameters that carry credentials, by place and name; a model does not give them."""
-    made: set[tuple[str, str]] = set()
+    secrets: set[tuple[str, str]] = set()
     for scheme in schemes.values():
         if scheme.get("type") == "apiKey":
             where, name = str(scheme.get("in")), str(scheme.get("name"))
-            made.add((where, name.lower() if where == "header" else name))
-    return made
+            secrets.add((where, name.lower() if where == "header" else name))
+    return secrets
 
 
 def schemes_of(document: Document) -> dict[str, Mapping[str, Any]]:

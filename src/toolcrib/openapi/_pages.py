@@ -56,7 +56,7 @@ class Paging:
     field: tuple[str, ...] = ()
 
     def following(self, arguments: Mapping[str, Any], answer: Answer, value: Any) -> dict[str, Any] | None:
-        """Return the arguments of the next page; None where there is none, or it cannot be said."""
+        """Return the arguments of the next page; None after the last one, or where they cannot be said."""
         changed = self._linked(answer) if self.argument is None else self._cursor(value)
         if not changed or all(arguments.get(name) == part for name, part in changed.items()):
             return None
@@ -73,16 +73,16 @@ class Paging:
         if target is None:
             return {}
         given = parse_qs(urlsplit(target).query, keep_blank_values=True)
-        made: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
             texts = given.get(parameter.name, []) if parameter.place == "query" else []
             read = _READERS.get(str(parameter.schema.get("type", "string")))
             if len(texts) == 1 and read is not None:
                 try:
-                    made[name] = read(texts[0])
+                    arguments[name] = read(texts[0])
                 except (KeyError, ValueError):
                     return {}
-        return made
+        return arguments
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
@@ -151,5 +151,5 @@ def page_schema(answer: dict[str, Any] | None) -> dict[str, Any]:
     """Return the schema of a page, with the one of its answer."""
     text = "Arguments of this tool for the next page; null on the last one."
     following = {"type": ["object", "null"], "description": text}
-    made = wrapped(answer or {}, "page")
-    return {**made, "properties": {**made["properties"], "next": following}, "required": ["page", "next"]}
+    page = wrapped(answer or {}, "page")
+    return {**page, "properties": {**page["properties"], "next": following}, "required": ["page", "next"]}

@@ -78,9 +78,9 @@ def _path_part(name: str, text: str) -> str:
 
 def _filled(path: str, parts: Mapping[str, str]) -> str:
     """Return a path with its parameters; raises ModelRetry where one would lead to another path."""
-    made = _PART.sub(lambda found: parts.get(found[1], ""), path)
+    filled = _PART.sub(lambda found: parts.get(found[1], ""), path)
     segments: list[str] = []
-    for wanted, segment in zip(path.split("/"), made.split("/"), strict=True):  # a value has no slash of its own
+    for wanted, segment in zip(path.split("/"), filled.split("/"), strict=True):  # a value has no slash of its own
         if segment != wanted and unquote(segment) in (".", ".."):
             name = ", ".join(_PART.findall(wanted))
             raise ModelRetry(f"`{name}` is a part of the address: it cannot be `{unquote(segment)}`.")

@@ -1,6 +1,6 @@
 """Schemas of an OpenAPI document as JSON Schema: each definition once, references among them kept.
 
-What is said only to people or to other programs (examples, XML, titles) is left out, and what is no JSON Schema, too,
+What is said only to people or to other programs (examples, XML, titles) is left out, and what is not JSON Schema, too,
 so that the result always is one. Requests are without the properties that only servers write, answers without those
 that only clients do.
 """
@@ -85,38 +85,38 @@ class Schemas:
         ref = named.get("$ref")
         if not isinstance(ref, str):
             return self._written(named, base, depth)
-        made = {"$ref": f"#/$defs/{self._name(ref, base, is_part=is_part)}"}
+        converted = {"$ref": f"#/$defs/{self._name(ref, base, is_part=is_part)}"}
         if not self._document.is_3_0:
-            return {**made, **self._written(named, base, depth)}
+            return {**converted, **self._written(named, base, depth)}
         text = brief(named.get("description"), _TEXT_CHARS)  # 3.0 ignores what stands beside a reference
-        return {**made, "description": text} if text else made
+        return {**converted, "description": text} if text else converted
 
     def _written(self, schema: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
-        made = {key: value for key, value in schema.items() if (fits := _PLAIN.get(key)) and fits(value)}
+        converted = {key: value for key, value in schema.items() if (fits := _PLAIN.get(key)) and fits(value)}
         text = brief(schema.get("description"), _TEXT_CHARS)
-        made |= {"description": text} if text else {}
+        converted |= {"description": text} if text else {}
         for key in _SCHEMAS:
             if isinstance(schema.get(key), Mapping | bool):
-                made[key] = self._of(schema[key], base, depth + 1)
+                converted[key] = self._of(schema[key], base, depth + 1)
         for key in _LISTS:
             if isinstance(schema.get(key), list) and schema[key]:
-                made[key] = [self._of(part, base, depth + 1, key == "allOf") for part in schema[key]]
+                converted[key] = [self._of(part, base, depth + 1, key == "allOf") for part in schema[key]]
         for key in _TABLES:
             if isinstance(schema.get(key), Mapping):
-                made[key] = self._table(schema[key], base, depth)
-        if "patternProperties" in made:
-            made["patternProperties"] = {
-                key: part for key, part in made["patternProperties"].items() if _is_pattern(key)
+                converted[key] = self._table(schema[key], base, depth)
+        if "patternProperties" in converted:
+            converted["patternProperties"] = {
+                key: part for key, part in converted["patternProperties"].items() if _is_pattern(key)
             }
-        self._drop_hidden(schema, made, base)
-        if "discriminator" in schema and "oneOf" in made:
-            made = _discriminated(schema["discriminator"], made)
-        return _of_3_0(schema, made) if self._document.is_3_0 else made
+        self._drop_hidden(schema, converted, base)
+        if "discriminator" in schema and "oneOf" in converted:
+            converted = _discriminated(schema["discriminator"], converted)
+        return _of_3_0(schema, converted) if self._document.is_3_0 else converted
 
     def _table(self, table: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
         return {str(name): self._of(part, base, depth + 1) for name, part in table.items()}
 
-    def _drop_hidden(self, schema: Mapping[str, Any], made: dict[str, Any], base: str) -> None:
+    def _drop_hidden(self, schema: Mapping[str, Any], converted: dict[str, Any], base: str) -> None:
         """Leave out the properties that the other side writes."""
         parts: Any = schema.get("properties")
         if not isinstance(parts, Mapping):
@@ -124,9 +124,11 @@ class Schemas:
         table = cast("Mapping[str, Any]", parts)
         hidden = {name for name, part in table.items() if self._is_hidden(part, base)}
         if hidden:
-            made["properties"] = {name: part for name, part in made["properties"].items() if name not in hidden}
-            if required := [name for name in made.pop("required", ()) if name not in hidden]:
-                made["required"] = required
+            converted["properties"] = {
+                name: part for name, part in converted["properties"].items() if name not in hidden
+            }
+            if required := [name for name in converted.pop("required", ()) if name not in hidden]:
+                converted["required"] = required
 
     def _is_hidden(self, part: Any, base: str) -> bool:
         if isinstance(part, Mapping) and cast("Any", part).get(self._hidden) is True:
@@ -211,9 +213,9 @@ class Schemas:
         Where it is longer, what is deepest in it becomes any object or list, and as little of it as possible; of one
         that is too wide even so, whole arguments do.
         """
-        made = self._within(schema, most)
-        if made is not None:
-            return made
+        converted = self._within(schema, most)
+        if converted is not None:
+            return converted
         for levels in (6, 5, 4, 3, 2, 1):
             cut = self._cut(schema, levels, most)
             if cut is not None:
@@ -234,8 +236,8 @@ class Schemas:
     def _cut(self, schema: dict[str, Any], levels: int, most: int | None) -> dict[str, Any] | None:
         """Return a schema with what is at most so many levels deep; None where that is longer than `most`."""
         reached: dict[str, int] = {}
-        made = _levels(schema, levels + 1, reached)  # the arguments themselves are the first
-        left = None if most is None else most - len(json.dumps(made))
+        converted = _levels(schema, levels + 1, reached)  # the arguments themselves are the first
+        left = None if most is None else most - len(json.dumps(converted))
         definitions: dict[str, Any] = {}
         waiting = [(-deep, name) for name, deep in reached.items()]
         heapify(waiting)  # the one with most levels left comes first: no other one can add to them
@@ -252,13 +254,13 @@ class Schemas:
                     heappush(waiting, (-further, other))
         if left is not None and left < 0:
             return None
-        return {**made, "$defs": definitions} if definitions else made
+        return {**converted, "$defs": definitions} if definitions else converted
 
     def _cut_definition(self, name: str, levels: int) -> _Cut:
         if (name, levels) not in self._cuts:
             reached: dict[str, int] = {}
-            made = _levels(self.definition(name), levels, reached)
-            self._cuts[name, levels] = _Cut(made, len(json.dumps(made)), reached)
+            converted = _levels(self.definition(name), levels, reached)
+            self._cuts[name, levels] = _Cut(converted, len(json.dumps(converted)), reached)
         return self._cuts[name, levels]
 
 
@@ -332,37 +334,37 @@ _PLAIN: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _of_3_0(schema: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+def _of_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
     """Return what OpenAPI 3.0 says in its own way as JSON Schema: exclusive limits, and null."""
     for exclusive, limit in (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")):
-        if schema.get(exclusive) is True and limit in made:
-            made[exclusive] = made.pop(limit)
+        if schema.get(exclusive) is True and limit in converted:
+            converted[exclusive] = converted.pop(limit)
     if schema.get("nullable") is not True:
-        return made
-    if "enum" in made and None not in made["enum"]:
-        made["enum"] = [*made["enum"], None]
-    if isinstance(made.get("type"), str):
-        made["type"] = [made["type"], "null"]
-    elif "type" not in made:
-        choices = next((key for key in ("anyOf", "oneOf") if key in made), None)
+        return converted
+    if "enum" in converted and None not in converted["enum"]:
+        converted["enum"] = [*converted["enum"], None]
+    if isinstance(converted.get("type"), str):
+        converted["type"] = [converted["type"], "null"]
+    elif "type" not in converted:
+        choices = next((key for key in ("anyOf", "oneOf") if key in converted), None)
         if choices is not None:
-            made[choices] = [*made[choices], {"type": "null"}]
-        elif "allOf" in made:
-            text = {key: made.pop(key) for key in ("description", "default") if key in made}
-            made = {"anyOf": [made, {"type": "null"}], **text}
-    return made
+            converted[choices] = [*converted[choices], {"type": "null"}]
+        elif "allOf" in converted:
+            text = {key: converted.pop(key) for key in ("description", "default") if key in converted}
+            converted = {"anyOf": [converted, {"type": "null"}], **text}
+    return converted
 
 
-def _discriminated(said: Any, made: dict[str, Any]) -> dict[str, Any]:
+def _discriminated(said: Any, converted: dict[str, Any]) -> dict[str, Any]:
     """Return a choice that a property decides: it may look like several of them, and the text says how to choose."""
-    choices = {key: value for key, value in made.items() if key != "oneOf"} | {"anyOf": made["oneOf"]}
+    choices = {key: value for key, value in converted.items() if key != "oneOf"} | {"anyOf": converted["oneOf"]}
     facts: Any = cast("Any", said) if isinstance(said, Mapping) else {}
     name, table = facts.get("propertyName"), facts.get("mapping")
     if not isinstance(name, str):
         return choices
     values = ", ".join(map(str, cast("Mapping[str, Any]", table))) if isinstance(table, Mapping) else ""
     text = f"`{name}` says which{f': {values}' if values else ''}."[:_TEXT_CHARS]
-    return {**choices, "description": " ".join(filter(None, (made.get("description"), text)))}
+    return {**choices, "description": " ".join(filter(None, (converted.get("description"), text)))}
 
 
 # --- cutting
@@ -406,7 +408,7 @@ def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
         return {key: value for key, value in schema.items() if key == "type"}
     needs = {name: _needed({name: part}, definitions, most) for name, part in arguments.items()}
     required, left = schema.get("required", ()), most
-    made, kept = dict[str, Any](), dict[str, Any]()
+    converted, kept = dict[str, Any](), dict[str, Any]()
     for name in sorted(arguments, key=lambda one: (sum(needs[one].values()), one not in required)):
         part, size = arguments[name], sum(needs[name].values())
         if size > left:
@@ -417,11 +419,11 @@ def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:
         else:
             kept |= {one: definitions[one] for one in needs[name] if one in definitions}
         if size <= left or name in required:
-            made[name], left = part, left - size
+            converted[name], left = part, left - size
     whole = {key: value for key, value in schema.items() if key not in ("$defs", "additionalProperties")}
-    if len(made) == len(arguments):
+    if len(converted) == len(arguments):
         whole["additionalProperties"] = False
-    ordered = {name: made[name] for name in arguments if name in made}
+    ordered = {name: converted[name] for name in arguments if name in converted}
     return {**whole, "properties": ordered, **({"$defs": kept} if kept else {})}
 
 

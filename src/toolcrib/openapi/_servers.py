@@ -32,7 +32,7 @@ def server_of(
         variables: Values for variables in the address.
 
     Raises:
-        DocumentError: There is none, it is none on the web, a variable has no such value, or the document leads into a
+        DocumentError: No server of it is on the web, a variable has no such value, or the document leads into a
             private net that it is not from itself.
     """
     if isinstance(server, str):
@@ -45,9 +45,9 @@ def server_of(
         number = 0
     spec = mapping_of(found[number])
     address = _VARIABLE.sub(lambda part: _value(document, spec, part[1], variables), str(spec.get("url", "/")))
-    made = _on_the_web(document, urljoin(document.address, address) if document.address else address)
-    _require_reach(document, made, None if own is None else server_of(document, None, server, variables))
-    return made
+    url = _on_the_web(document, urljoin(document.address, address) if document.address else address)
+    _require_reach(document, url, None if own is None else server_of(document, None, server, variables))
+    return url
 
 
 def _require_reach(document: Document, address: str, home: str | None) -> None:

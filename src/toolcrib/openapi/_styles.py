@@ -73,8 +73,8 @@ class Parameter:
         if self.style == "matrix":
             return self._matrix(value)
         texts = [*self._texts(value)]
-        made = (between if self.explode or self.style == "simple" else ",").join(texts)
-        return mark + made
+        text = (between if self.explode or self.style == "simple" else ",").join(texts)
+        return mark + text
 
     def _matrix(self, value: Any) -> str:
         name = _encoded(self.name)

@@ -39,11 +39,11 @@ def argument_name(name: str, place: str, taken: Mapping[str, object]) -> str:
     """Return the name of an argument, which no other one of the operation has."""
     wanted = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")[:_MOST_NAME] or place
     wanted = f"{place}_{wanted}" if wanted[0].isdigit() else wanted
-    made = wanted if wanted not in taken else f"{wanted}_{place}"
+    free = wanted if wanted not in taken else f"{wanted}_{place}"
     number = 2
-    while made in taken:
-        made, number = f"{wanted}_{place}_{number}", number + 1
-    return made
+    while free in taken:
+        free, number = f"{wanted}_{place}_{number}", number + 1
+    return free
 
 
 def operation_names(operations: Sequence[tuple[str, str, str]], prefix: str) -> list[str]:

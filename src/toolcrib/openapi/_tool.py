@@ -81,7 +81,7 @@ class OperationTool(BaseTool):
             returns=self._returns(),
             check=self._checked,
         )
-        made: Tool[..., Any] = Tool(
+        api_tool: Tool[..., Any] = Tool(
             spec,
             ToolOptions(
                 tags=frozenset({"openapi", *_HINTS[operation.method in SAFE], *operation.tags}),
@@ -93,8 +93,8 @@ class OperationTool(BaseTool):
             ),
             source=self,
         )
-        made.origin = f"{operation.method} {operation.path} of the OpenAPI document `{self._api.document.title}`"
-        return made
+        api_tool.origin = f"{operation.method} {operation.path} of the OpenAPI document `{self._api.document.title}`"
+        return api_tool
 
     def get_definition(self) -> Mapping[str, Any]:
         """Return the request that it makes, and what the document says of it."""
@@ -146,10 +146,10 @@ class OperationTool(BaseTool):
 
     def _returns(self) -> dict[str, Any] | None:
         answer, api = self._endpoint.answer, self._api
-        made: dict[str, Any] | None = None
+        returned: dict[str, Any] | None = None
         if answer is not None:
-            made = api.answers.shown(api.answers.converted(*answer), api.options.max_schema_chars)
-        return made if self._paging is None else page_schema(made)
+            returned = api.answers.shown(api.answers.converted(*answer), api.options.max_schema_chars)
+        return returned if self._paging is None else page_schema(returned)
 
     def _checked(self, arguments: dict[str, Any]) -> None:
         """Hold arguments against all of the document's schema, also where a model was shown a part of it."""

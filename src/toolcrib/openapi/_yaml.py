@@ -36,7 +36,7 @@ def read_json_shapes(text: str) -> Any:
     """Return the value of a text that is JSON or YAML.
 
     Raises:
-        ValueError: It is neither; it holds what is no JSON, leads into itself, or comes to too much.
+        ValueError: It is neither; it holds what is not JSON, leads into itself, or comes to too much.
     """
     try:
         if text.lstrip().startswith(("{", "[")):
@@ -79,7 +79,7 @@ class _Shapes:
         if value is None or isinstance(value, str | bool | int | float):
             return value, 1
         if not isinstance(value, dict | list):
-            raise ValueError(f"{value!r:.60} is no JSON")
+            raise ValueError(f"{value!r:.60} is not JSON")
         key = id(cast("object", value))
         if key in self._open:
             raise ValueError("it has an alias that leads into itself")
@@ -90,19 +90,19 @@ class _Shapes:
         return self._made[key]
 
     def _container(self, value: Any) -> tuple[Any, int]:
-        made: Any
+        container: Any
         if isinstance(value, dict):
             named = cast("dict[Any, Any]", value)
             parts = {_key(name): self._of(part) for name, part in named.items()}
-            made = {name: part for name, (part, _) in parts.items()}
+            container = {name: part for name, (part, _) in parts.items()}
             size = 1 + sum(size for _, size in parts.values())
         else:
             items = [self._of(part) for part in value]
-            made = [part for part, _ in items]
+            container = [part for part, _ in items]
             size = 1 + sum(size for _, size in items)
         if size > _MOST_PARTS:
             raise ValueError("it comes to too much when its aliases are written out")
-        return made, size
+        return container, size
 
 
 def _key(name: Any) -> str:
@@ -110,4 +110,4 @@ def _key(name: Any) -> str:
         return name
     if name is None or isinstance(name, bool | int | float):
         return json.dumps(name)
-    raise ValueError(f"the key {name!r:.60} is no text")
+    raise ValueError(f"the key {name!r:.60} is not text")

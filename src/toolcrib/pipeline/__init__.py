@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from toolcrib._processes import local_user
     from toolcrib.calls import Access
     from toolcrib.pipeline._call import Call, CallState, Executor
-    from toolcrib.pipeline._compiled_tool import RunnableTool
     from toolcrib.pipeline._failures import visible_names
     from toolcrib.pipeline._pipeline import Pipeline, Stored, is_call
     from toolcrib.pipeline._run import Run, RunView, current_run, run_for
@@ -33,7 +32,6 @@ else:
             "toolcrib._processes": "local_user",
             "toolcrib.calls": "Access",
             "._call": "Call CallState Executor",
-            "._compiled_tool": "RunnableTool",
             "._failures": "visible_names",
             "._pipeline": "Pipeline Stored is_call",
             "._run": "Run RunView current_run run_for",
@@ -55,7 +53,6 @@ __all__ = [
     "Requirement",
     "Run",
     "RunView",
-    "RunnableTool",
     "Stored",
     "current_run",
     "is_call",

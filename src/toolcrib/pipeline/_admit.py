@@ -63,9 +63,13 @@ def pass_at_once(call: LiveCall, *, read: bool = False) -> Outcome | None:
     gates = gates_of(call)
     if not gates.is_empty or call.approval.reasons or call.run.durability.store is not None:
         return None
-    if call.plan.wants_ctx or call.run.wants_ctx:
-        call.enter()
-    refused = _read(call, gates, read=read)
+    try:
+        if call.plan.wants_ctx or call.run.wants_ctx:
+            call.enter()
+        refused = _read(call, gates, read=read)
+    except BaseException as error:  # quicker than `with call:`, on the way of every call
+        call.close_cancelled()
+        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
     if refused is not None:
         return call.close(refused)
     call.admit(gated=gates.read_host_arguments)
@@ -83,7 +87,7 @@ async def pass_gates(
         ask: Ask for approval too.
     """
     gates, refused = gates_of(call), None
-    with call:
+    try:
         if call.plan.wants_ctx or call.run.wants_ctx:
             call.enter()
         if gates.before:
@@ -98,25 +102,24 @@ async def pass_gates(
         has_reasons = gates.approve or call.approval.reasons or call.run.durability.store is not None
         if refused is None and ask and has_reasons:
             refused = await approve(call, grant)
+    except BaseException as error:  # as above
+        call.close_cancelled()
+        raise exception_of(error)  # noqa: B904 -- as above
     return _admitted(call, refused)
 
 
 def _read(call: LiveCall, gates: GateList, *, read: bool) -> Outcome | None:
     """Read the arguments of a call and emit its arrival; return the outcome where they do not fit."""
     try:
-        try:
-            if not read:
-                call.read(gated=gates.read_host_arguments)
-        except (InvalidArguments, SchemaError) as error:
-            refused = failure(call.plan, call.id, call.run, error)
-            if call.trace is not None:
-                call.trace.received(_mismatch(call), came=describe_arrival(call))
-            return refused
+        if not read:
+            call.read(gated=gates.read_host_arguments)
+    except (InvalidArguments, SchemaError) as error:
+        refused = failure(call.plan, call.id, call.run, error)
         if call.trace is not None:
-            _note_arrival(call.trace, call)
-    except BaseException as error:  # quicker than `with call:`, on the way of every call
-        call.close_cancelled()
-        raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
+            call.trace.received(_mismatch(call), came=describe_arrival(call))
+        return refused
+    if call.trace is not None:
+        _note_arrival(call.trace, call)
     return None
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.provenance._memory import Memory
     from toolcrib.provenance._policy import Provenance, Rule, ToolLabels, Verdict
     from toolcrib.provenance._question import Origin, Question
-    from toolcrib.provenance._texts import TextIndex, flat
+    from toolcrib.provenance._texts import flat
     from toolcrib.schema import Content, Decides
     from toolcrib.tools import Effect, Labels, Source, Trust, labelled, require_effect, require_source
 else:
@@ -27,7 +27,7 @@ else:
             "._memory": "Memory",
             "._policy": "Provenance Rule ToolLabels Verdict",
             "._question": "Origin Question",
-            "._texts": "TextIndex flat",
+            "._texts": "flat",
             "toolcrib.schema": "Content Decides",
             "toolcrib.tools": "Effect Labels Source Trust labelled require_effect require_source",
         },
@@ -45,7 +45,6 @@ __all__ = [
     "Rule",
     "RunProvenance",
     "Source",
-    "TextIndex",
     "ToolLabels",
     "Trust",
     "Verdict",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from toolcrib.record._activity_filter import ActivityFilter
     from toolcrib.record._activity_trace import (
         ActivityTrace,
         Stepped,
@@ -20,18 +21,17 @@ if TYPE_CHECKING:
     from toolcrib.record._batch_sink import BatchSink, RecordedEvent
     from toolcrib.record._brief_event import brief_event, one_line
     from toolcrib.record._call_trace import Trace
-    from toolcrib.record._event_log import QUIET, ActivityFilter, EventLog, KeptEvent
-    from toolcrib.record._event_tables import EVENT_TABLES, Activity, Rows, write_events
+    from toolcrib.record._event_log import QUIET, Ancestors, EventLog, KeptEvent
+    from toolcrib.record._event_tables import Activity, Rows
     from toolcrib.record._postgres_sink import POSTGRES_EVENT_TABLES, PostgresSink, postgres_events
     from toolcrib.record._prune import prune_events
-    from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, Recording, read_calls
+    from toolcrib.record._recorded_calls import RecordedAttempt, RecordedCall, RecordedCalls, read_calls
     from toolcrib.record._run_log import (
         RunFilter,
         RunSummary,
         TraceNode,
         ids_like,
         list_runs,
-        parent_activity,
         trace_nodes,
     )
     from toolcrib.record._selecting_sink import SelectingSink
@@ -54,16 +54,17 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "._activity_filter": "ActivityFilter",
             "._activity_trace": "ActivityTrace Stepped Within current_activity trace_activity",
             "._batch_sink": "BatchSink RecordedEvent",
             "._brief_event": "brief_event one_line",
             "._call_trace": "Trace",
-            "._event_log": "QUIET ActivityFilter EventLog KeptEvent",
-            "._event_tables": "EVENT_TABLES Activity Rows write_events",
+            "._event_log": "QUIET EventLog KeptEvent Ancestors",
+            "._event_tables": "Activity Rows",
             "._postgres_sink": "POSTGRES_EVENT_TABLES PostgresSink postgres_events",
             "._prune": "prune_events",
-            "._recorded_calls": "RecordedAttempt RecordedCall Recording read_calls",
-            "._run_log": "RunFilter RunSummary TraceNode ids_like list_runs parent_activity trace_nodes",
+            "._recorded_calls": "RecordedAttempt RecordedCall RecordedCalls read_calls",
+            "._run_log": "RunFilter RunSummary TraceNode ids_like list_runs trace_nodes",
             "._selecting_sink": "SelectingSink",
             "._sinks": (
                 "ActivitySink Followed JsonLinesSink ListSink LogSink RecordedRun Sink TracingSink calls_log "
@@ -75,13 +76,13 @@ else:
     )
 
 __all__ = [
-    "EVENT_TABLES",
     "POSTGRES_EVENT_TABLES",
     "QUIET",
     "Activity",
     "ActivityFilter",
     "ActivitySink",
     "ActivityTrace",
+    "Ancestors",
     "BatchSink",
     "EventLog",
     "Followed",
@@ -92,9 +93,9 @@ __all__ = [
     "PostgresSink",
     "RecordedAttempt",
     "RecordedCall",
+    "RecordedCalls",
     "RecordedEvent",
     "RecordedRun",
-    "Recording",
     "Rows",
     "RunFilter",
     "RunSummary",
@@ -114,7 +115,6 @@ __all__ = [
     "list_runs",
     "merged_sinks",
     "one_line",
-    "parent_activity",
     "postgres_events",
     "prune_events",
     "read_calls",
@@ -123,5 +123,4 @@ __all__ = [
     "trace_activity",
     "trace_nodes",
     "wants_activities",
-    "write_events",
 ]

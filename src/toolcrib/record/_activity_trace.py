@@ -57,13 +57,13 @@ class Within:
         self._token = _here.set(self._id)
         for sink in self._sinks:
             try:
-                made = sink.around(self._kind, self._id, self._run_id)
-                made.__enter__()
+                context = sink.around(self._kind, self._id, self._run_id)
+                context.__enter__()
             except BaseException as error:  # a sink is the user's code, and watching must not change what is watched
                 name = type(sink).__name__
                 _log.error("the sink %s failed around %s", name, self._id, exc_info=exception_of(error))
             else:
-                self._entered = [*(self._entered or ()), made]
+                self._entered = [*(self._entered or ()), context]
 
     def __exit__(self, *error: object) -> None:
         while self._entered:
@@ -185,9 +185,9 @@ def trace_activity(
     several = merged_sinks(sinks, run.sinks)
     if not several or not activity_sinks(several):
         return None
-    made = ActivityTrace(kind, name, run, activity_id or f"{kind}_{uuid4().hex}", several)
-    made.opened({**about(), "run_id": run.id, "entry": run.channel.entry})
-    return made
+    trace = ActivityTrace(kind, name, run, activity_id or f"{kind}_{uuid4().hex}", several)
+    trace.opened({**about(), "run_id": run.id, "entry": run.channel.entry})
+    return trace
 
 
 def emit_activity_event(sinks: Iterable[ActivitySink], event: ActivityEvent) -> None:

@@ -91,7 +91,7 @@ class BatchSink:
 
     @property
     def lag(self) -> float:
-        """How many seconds the oldest event that is not written has waited; 0 when there is none."""
+        """How many seconds the oldest event that is not written has waited; 0 without one."""
         with self._changed:
             oldest = next(iter(self._batch or self._waiting), None)
         return 0.0 if oldest is None else max(0.0, (now() - oldest.at).total_seconds())
@@ -153,7 +153,7 @@ class BatchSink:
             return False
 
     def _taken(self) -> list[RecordedEvent]:
-        """Return the next batch; when there is none, those who wait for the last one are woken."""
+        """Return the next batch; without one, those who wait for the last one are woken."""
         with self._changed:
             self._call_listeners(self._taken_events - len(self._waiting))
             batch = self._waiting[:_LARGEST]
@@ -227,7 +227,7 @@ class BatchSink:
         self._leave()
 
     def after_fork(self) -> None:
-        """Go on in the parent of a fork."""
+        """Resume in the parent of a fork."""
         self._writing.release()
 
     def in_child(self) -> None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from datetime import timedelta
-from typing import Any, TypeAlias, get_args
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any, TypeAlias, cast
 
 from toolcrib._numbers import require_number
-from toolcrib.calls import ActivityKind
+from toolcrib.calls import now
 from toolcrib.database import Tables
+from toolcrib.record._activity_filter import (
+    ACTIVITY_COLUMNS,
+    ActivityFilter,
+    latest_of_any,
+    one_of,
+    select_activities,
+)
 from toolcrib.record._event_tables import Activity, Rows
 from toolcrib.record._lost import LostWork
 from toolcrib.record._word_index import WordIndex
 
-__all__ = ["QUIET", "ActivityFilter", "EventLog", "KeptEvent", "event_log"]
+__all__ = ["QUIET", "Ancestors", "EventLog", "KeptEvent", "event_log", "id_batches"]
 
 QUIET = timedelta(seconds=60)
 """A call or activity that has not ended, and of which no event came for so long, is not taken to be alive."""
@@ -44,42 +53,11 @@ class KeptEvent:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityFilter:
-    """Which activities are wanted; an empty field asks nothing.
-
-    Attributes:
-        sources: Kinds: `call`, `agent`, `turn`, `program`, `session`, `request`, `chat`.
-        statuses: Any of these.
-        name: The tool's or run's name, whole.
-        principal: On whose behalf, whole.
-        text: Words that stand in names, ids, arguments, outcomes, programs, each from the beginning of a word on; upper
-            and lower case are the same.
-        run_id: The calls of this run.
-        inner_runs: The activities whose calls belong to any of these runs, also where they made none.
-        parent_id: What goes on inside this run or call.
-        parent_ids: What goes on inside any of these.
-        ids: These calls or runs.
-        top: Only what goes on inside nothing else.
-    """
-
-    sources: tuple[str, ...] = ()
-    statuses: tuple[str, ...] = ()
-    name: str = ""
-    principal: str = ""
-    text: str = ""
-    run_id: str = ""
-    inner_runs: tuple[str, ...] = ()
-    parent_id: str = ""
-    parent_ids: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    top: bool = False
-
+Ancestors: TypeAlias = tuple[Activity, ...]
+"""What a call is part of, from the outside in; empty where nothing of it is recorded."""
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
-_TABLE = "toolcrib_activities"
-_COLUMNS = ", ".join(field.name for field in fields(Activity))
-_SOURCES = (*get_args(ActivityKind), "call")
+_MOST_IDS = 200  # in one statement
 _NAMES = """WITH RECURSIVE found (name) AS (
     SELECT MIN(name) FROM toolcrib_activities
     UNION ALL SELECT (SELECT MIN(name) FROM toolcrib_activities WHERE name > found.name) FROM found
@@ -87,6 +65,7 @@ _NAMES = """WITH RECURSIVE found (name) AS (
     SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"""  # one look into the index for each name
 _DEEPEST = 4  # runs and calls inside one another that are looked at
 _LATEST = 20
+_BATCH = 5_000  # events in one statement
 
 
 class EventLog:
@@ -105,7 +84,7 @@ class EventLog:
         self.rows, self.words = rows, words
 
     def last(self) -> int:
-        """Return the position of the latest event; 0 when there is none."""
+        """Return the position of the latest event; 0 without one."""
         ((position,),) = self.rows("SELECT COALESCE(MAX(position), 0) FROM toolcrib_events", ())
         return int(position)
 
@@ -113,6 +92,12 @@ class EventLog:
         """Return the events after a position, in order, the first `limit` of them."""
         require_number("EventLog", "limit", limit, least=1)
         return self._events("WHERE position > ? ORDER BY position LIMIT ?", position, limit)
+
+    def all(self, after: int = 0) -> Iterator[KeptEvent]:
+        """Yield every event after a position, in order."""
+        while events := self.since(after, _BATCH):
+            yield from events
+            after = events[-1].position
 
     def events(self, activity: Activity, *, after: int = 0, limit: int = 500) -> list[KeptEvent]:
         """Return what happened in one call or run, in order, the first `limit` events after a position."""
@@ -124,33 +109,30 @@ class EventLog:
     def latest(self, activity: Activity, *kinds: str) -> KeptEvent | None:
         """Return the latest event of one call or run that is of one of these kinds."""
         source = "source = 'call'" if activity.source == "call" else "source = 'run'"
-        where = f"WHERE id = ? AND {source} AND run_id = ? AND {_in('kind', kinds)} ORDER BY position DESC LIMIT 1"
+        where = f"WHERE id = ? AND {source} AND run_id = ? AND {one_of('kind', kinds)} ORDER BY position DESC LIMIT 1"
         return next(iter(self._events(where, activity.id, activity.run_id, *kinds)), None)
 
     def activities(
         self, wanted: ActivityFilter | None = None, *, before: int | None = None, limit: int = 100
     ) -> list[Activity]:
         """Return calls and runs, the latest first: the first `limit` that began before a position."""
-        return [Activity(*row) for row in self.rows(*self._select(wanted or ActivityFilter(), before, limit))]
-
-    def _select(self, wanted: ActivityFilter, before: int | None, limit: int) -> tuple[str, tuple[Any, ...]]:
-        """Return the statement that reads what is wanted, and its values."""
         require_number("EventLog", "limit", limit, least=1)
-        query = "" if self.words is None else self.words.query(wanted.text.lower())
-        if self.words is not None and query:
-            conditions, values = _conditions(wanted, before)
-            words = self.words
-            return _latest(words.source, [words.condition, *conditions], [query, *values], limit, words.order)
-        return _any_of([_conditions(one, before) for one in _parts(wanted)], limit)
+        return [
+            Activity(*row)
+            for row in self.rows(*select_activities(wanted or ActivityFilter(), self.words, before, limit))
+        ]
 
     def changed(self, position: int, limit: int = 500) -> list[Activity]:
         """Return the calls and runs that have an event after a position, by their latest event."""
         where = "WHERE last_position > ? ORDER BY last_position LIMIT ?"
-        return [Activity(*row) for row in self.rows(f"SELECT {_COLUMNS} FROM {_TABLE} {where}", (position, limit))]
+        return [
+            Activity(*row)
+            for row in self.rows(f"SELECT {ACTIVITY_COLUMNS} FROM toolcrib_activities {where}", (position, limit))
+        ]
 
     def activity(self, source: str, id: str, run_id: str | None = None) -> Activity | None:
         """Return how one call or run stands: of several calls with that id the latest, unless its run is given."""
-        found = self.activities(replace(ActivityFilter(sources=(source,), ids=(id,)), run_id=run_id or ""), limit=1)
+        found = self.activities(ActivityFilter(sources=(source,), ids=(id,), run_id=run_id or ""), limit=1)
         return found[0] if found else None
 
     def last_event_at(self, activity: Activity) -> str:
@@ -163,7 +145,7 @@ class EventLog:
             seen |= inside
             found = [
                 Activity(*row)
-                for row in self.rows(*_any_of([(["parent_id = ?"], [one]) for one in sorted(inside)], _LATEST))
+                for row in self.rows(*latest_of_any([(["parent_id = ?"], [one]) for one in sorted(inside)], _LATEST))
             ]
             latest = max(latest, *(one.last_position for one in found), 0)
             inside = {one.id for one in found if one.ended_at is None} - seen
@@ -171,6 +153,110 @@ class EventLog:
                 break
         ((at,),) = self.rows("SELECT at FROM toolcrib_events WHERE position = ?", (latest,))
         return str(at)
+
+    def by_id(self, ids: Iterable[str], **wanted: Any) -> list[Activity]:
+        """Return the calls and runs with these ids, however many.
+
+        Args:
+            ids: The ids.
+            wanted: Further fields of `ActivityFilter`.
+        """
+        filters = (ActivityFilter(ids=batch, **wanted) for batch in id_batches(ids))
+        return [activity for one in filters for activity in self.activities(one, limit=5 * _MOST_IDS)]
+
+    def parent_of(self, activity: Activity) -> Activity | None:
+        """Return the run or call that an activity is part of."""
+        if activity.parent_id is None:
+            return None
+        return _parent_among(activity, self.activities(ActivityFilter(ids=(activity.parent_id,)), limit=5))
+
+    def around(self, ids: Iterable[str], *, depth: int | None = None, calls: bool = True) -> list[Activity]:
+        """Return the activities with these ids, those that they are part of, and so on.
+
+        Args:
+            ids: The ids.
+            depth: How many levels are read, the first among them; all of them when None.
+            calls: Whether calls are returned; else what is around a call is not read, either.
+        """
+        found: dict[tuple[str, str, str], Activity] = {}
+        missing, seen = set(ids), set[str]()
+        while missing and depth != 0:
+            depth = None if depth is None else depth - 1
+            level = [activity for activity in self.by_id(missing) if calls or activity.source != "call"]
+            found.update((activity.key, activity) for activity in level)
+            seen |= missing
+            missing = {activity.parent_id for activity in level if activity.parent_id is not None} - seen
+        return list(found.values())
+
+    def ancestors(self, calls: Iterable[tuple[str, str]], *, depth: int = 5) -> dict[tuple[str, str], Ancestors]:
+        """Return what each of several calls is part of, by the call's id and run.
+
+        Args:
+            calls: The calls, each by its id and run.
+            depth: How many activities around one another are read.
+        """
+        wanted = list(calls)
+        by_id: dict[str, list[Activity]] = {}
+        for activity in self.around((id for id, _ in wanted), depth=depth):
+            by_id.setdefault(activity.id, []).append(activity)
+        return {(id, run_id): _ancestors(id, run_id, by_id, depth) for id, run_id in wanted}
+
+    def inside(self, outer: Iterable[Activity], *, limit: int, depth: int | None = None) -> tuple[list[Activity], bool]:
+        """Return what goes on inside activities, and inside that, level by level; and whether that is not all.
+
+        Args:
+            outer: The activities, which are not returned.
+            limit: At most this many: of a level that has more, the latest.
+            depth: How many levels are read; all of them when None.
+        """
+        seen = {activity.key for activity in outer}
+        ids, known, found, more = {id for _, id, _ in seen}, len(seen), list[Activity](), False
+        while ids and depth != 0 and len(found) < limit:
+            depth, left = None if depth is None else depth - 1, limit - len(found)
+            filters = (ActivityFilter(parent_ids=batch) for batch in id_batches(ids))
+            read = [one for wanted in filters for one in self.activities(wanted, limit=left + 1 + known)]
+            level = [activity for activity in read if activity.key not in seen]
+            level.sort(key=attrgetter("first_position"), reverse=True)
+            more, level = more or len(level) > left, level[:left]
+            seen |= {activity.key for activity in level}
+            found += level
+            ids = {activity.id for activity in level}
+        return found, more
+
+    def usage(
+        self, activities: Iterable[Activity], *kinds: str, besides: Iterable[Mapping[str, Any]] = ()
+    ) -> Mapping[str, Any] | None:
+        """Return the sum of the models' usage in the latest event of each activity; None where there is no usage.
+
+        Args:
+            activities: The activities.
+            kinds: The kinds of events that say it.
+            besides: Further usages that are counted. The cost is None where one of all has none.
+        """
+        events = (self.latest(activity, *kinds) for activity in activities)
+        usages = [event.data["data"].get("usage") for event in events if event is not None]
+        usages = [*(cast("Mapping[str, Any]", one) for one in usages if isinstance(one, Mapping)), *besides]
+        if not usages:
+            return None
+        counts = {name: sum(int(usage.get(name) or 0) for usage in usages) for name in usages[0] if name != "cost"}
+        costs = [usage.get("cost") for usage in usages]
+        return {**counts, "cost": None if None in costs else str(sum(Decimal(str(cost)) for cost in costs))}
+
+    def quiet_since(self, activity: Activity, quiet: timedelta = QUIET) -> str | None:
+        """Return the time of the last event of an activity that has had none for so long, as ISO text."""
+        last = self.last_event_at(activity)
+        return last if now() - datetime.fromisoformat(last) >= quiet else None
+
+    def state(self, activity: Activity) -> tuple[str, str | None]:
+        """Return the status of an activity, and since when it is quiet, as ISO text, if it is.
+
+        One that is quiet may be running or dead: it is `lost` when the activity around it has ended.
+        """
+        last = self.quiet_since(activity) if activity.status == "running" else None
+        if last is None:
+            return activity.status, None
+        parent = self.parent_of(activity)
+        return "lost" if parent is not None and parent.ended_at else "running", last
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many there are, by source and status."""
@@ -204,82 +290,28 @@ def event_log(tables: Tables, words: WordIndex | None) -> EventLog:
     return EventLog(rows, words)
 
 
-_Part: TypeAlias = tuple[list[str], list[Any]]
+def id_batches(ids: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return ids in order, as many at a time as one statement has."""
+    ordered = sorted(set(ids))
+    return [tuple(ordered[at : at + _MOST_IDS]) for at in range(0, len(ordered), _MOST_IDS)]
 
 
-def _latest(
-    source: str, conditions: Sequence[str], values: Sequence[Any], limit: int, order: str
-) -> tuple[str, tuple[Any, ...]]:
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {_COLUMNS} FROM {source}{where} ORDER BY {order} DESC LIMIT ?", (*values, limit)
-
-
-def _any_of(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, ...]]:
-    """Return what reads the latest of several parts: of each part, as its index has them, no more than `limit`."""
-    read = [_latest(_TABLE, *part, limit, "first_position") for part in parts]
-    if len(read) == 1:
-        return read[0]
-    several = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part_{number}" for number, (sql, _) in enumerate(read))
-    values = [value for _, given in read for value in given]
-    return f"SELECT * FROM ({several}) AS parts ORDER BY first_position DESC LIMIT ?", (*values, limit)
-
-
-def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
-    """Return filters for one source and status each, where nothing else that is asked for has an index of its own."""
-    narrow = (
-        wanted.text
-        or wanted.name
-        or wanted.principal
-        or wanted.run_id
-        or wanted.inner_runs
-        or wanted.parent_id
-        or wanted.ids
-        or wanted.parent_ids
-    )
-    if narrow or not (wanted.statuses or wanted.sources):
-        return [wanted]
-    statuses = [(one,) for one in wanted.statuses] or [()]
-    return [
-        replace(wanted, sources=(source,), statuses=status)
-        for source in wanted.sources or _SOURCES
-        for status in statuses
+def _parent_among(activity: Activity, several: Iterable[Activity]) -> Activity | None:
+    """Return which of several the activity is part of: a run before a call of the same id."""
+    above = [
+        one
+        for one in several
+        if one.id == activity.parent_id and (one.source, one.id) != (activity.source, activity.id)
     ]
+    return next((one for one in above if one.source != "call"), above[0] if above else None)
 
 
-def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
-    conditions: list[str] = []
-    values: list[Any] = []
-    for column, several in (
-        ("source", wanted.sources),
-        ("status", wanted.statuses),
-        ("id", wanted.ids),
-        ("parent_id", wanted.parent_ids),
-    ):
-        if several:  # of few ids SQLite would read the index of all sources, for its order
-            conditions.append(_in(f"{column} || ''" if wanted.ids and column != "id" else column, several))
-            values.extend(several)
-    for column, one in (
-        ("name", wanted.name),
-        ("principal", wanted.principal),
-        ("run_id", wanted.run_id),
-        ("parent_id", wanted.parent_id),
-    ):
-        if one:
-            conditions.append(f"{column} = ?")
-            values.append(one)
-    if wanted.inner_runs:
-        conditions.append(f"inner_run <> '' AND {_in('inner_run', wanted.inner_runs)}")  # as the index has it
-        values.extend(wanted.inner_runs)
-    if wanted.top:
-        conditions.append("parent_id IS NULL")
-    for word in wanted.text.lower().split():
-        conditions.append("toolcrib_activities.words LIKE ? ESCAPE '!'")
-        values.append("%" + word.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%")
-    if before is not None:
-        conditions.append("first_position < ?")
-        values.append(before)
-    return conditions, values
-
-
-def _in(column: str, several: Sequence[str]) -> str:
-    return f"{column} IN ({', '.join('?' * len(several))})"
+def _ancestors(id: str, run_id: str, by_id: Mapping[str, Sequence[Activity]], depth: int) -> Ancestors:
+    same = by_id.get(id, ())
+    call = next((one for one in same if one.source == "call" and one.run_id == run_id), None)
+    at = call or next((one for one in same if one.source != "call"), None)
+    around: list[Activity] = [] if at is None or at is call else [at]
+    while at is not None and at.parent_id is not None and len(around) < depth:
+        at = _parent_among(at, by_id.get(at.parent_id, ()))
+        around += [] if at is None else [at]
+    return tuple(reversed(around))

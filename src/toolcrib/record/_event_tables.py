@@ -103,6 +103,11 @@ class Activity:
     duration_ms: float | None
     inner_run: str = ""
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from all others, since a call and a run may have one id: its source, id and run."""
+        return self.source, self.id, self.run_id
+
 
 _COLUMNS = (*(field.name for field in fields(Activity)), "words", "process")
 _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})

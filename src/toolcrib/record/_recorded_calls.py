@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,9 +10,7 @@ from typing import Any
 from toolcrib._numbers import require_number
 from toolcrib.record._event_log import EventLog, KeptEvent
 
-__all__ = ["RecordedAttempt", "RecordedCall", "Recording", "read_calls"]
-
-_BATCH = 5_000
+__all__ = ["RecordedAttempt", "RecordedCall", "RecordedCalls", "read_calls"]
 
 
 @dataclass(slots=True)
@@ -60,7 +58,7 @@ class RecordedCall:
 
 
 @dataclass(slots=True)
-class Recording:
+class RecordedCalls:
     """Recorded calls, and what happened when.
 
     Attributes:
@@ -77,7 +75,7 @@ class Recording:
     programs: set[str] = field(default_factory=set[str])
 
 
-def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | None = None) -> Recording:
+def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | None = None) -> RecordedCalls:
     """Return the calls of a log, whole runs at a time: what a call may do depends on those before it.
 
     Args:
@@ -87,13 +85,13 @@ def read_calls(log: EventLog, *, since: datetime | None = None, limit: int | Non
     """
     require_number("read_calls", "limit", limit, least=1)
     runs, first = _wanted(log, since, limit)
-    made, latest = Recording(), dict[tuple[str, str], RecordedCall]()
-    for event in _events(log, first):
+    recording, latest = RecordedCalls(), dict[tuple[str, str], RecordedCall]()
+    for event in log.all(first):
         if event.source == "run":
-            _take_activity(made, event, runs)
+            _take_activity(recording, event, runs)
         elif runs is None or event.run_id in runs:
-            _take(made, latest, event)
-    return made
+            _take(recording, latest, event)
+    return recording
 
 
 def _wanted(log: EventLog, since: datetime | None, limit: int | None) -> tuple[set[str] | None, int]:
@@ -112,25 +110,19 @@ def _wanted(log: EventLog, since: datetime | None, limit: int | None) -> tuple[s
     return runs, max(0, first - 1)
 
 
-def _events(log: EventLog, after: int) -> Iterator[KeptEvent]:
-    while events := log.since(after, _BATCH):
-        yield from events
-        after = events[-1].position
-
-
-def _take_activity(made: Recording, event: KeptEvent, runs: Iterable[str] | None) -> None:
+def _take_activity(recording: RecordedCalls, event: KeptEvent, runs: Iterable[str] | None) -> None:
     data: Mapping[str, Any] = event.data["data"]
-    made.parents[event.id] = event.data["parent_id"]
+    recording.parents[event.id] = event.data["parent_id"]
     source = data.get("source")
     if event.data["activity"] == "program":
-        made.programs.add(event.id)
+        recording.programs.add(event.id)
     if event.kind == "opened" and event.data["activity"] == "program" and isinstance(source, str):
         run_id = str(data.get("run_id") or "")
         if runs is None or run_id in runs:
-            made.steps.append(("program", run_id, source))
+            recording.steps.append(("program", run_id, source))
 
 
-def _take(made: Recording, latest: dict[tuple[str, str], RecordedCall], event: KeptEvent) -> None:
+def _take(recording: RecordedCalls, latest: dict[tuple[str, str], RecordedCall], event: KeptEvent) -> None:
     """Merge one event of a call; an id that came before, and was not taken up, is of another call."""
     data: Mapping[str, Any] = event.data["data"]
     call = latest.get((event.run_id, event.id))
@@ -139,13 +131,13 @@ def _take(made: Recording, latest: dict[tuple[str, str], RecordedCall], event: K
         call = latest[event.run_id, event.id] = RecordedCall(
             event.id, event.name, event.run_id, event.data["entry"], event.data["parent_id"], event.at
         )
-        made.calls.append(call)
+        recording.calls.append(call)
     if event.kind == "received" or not call.attempts or call.attempts[-1].outcome is not None:
         call.attempts.append(RecordedAttempt(resumed="resumed" in data))
-        made.steps.append(("came", call, call.attempts[-1]))
+        recording.steps.append(("came", call, call.attempts[-1]))
     _fill(call, call.attempts[-1], event, data)
     if event.kind == "ended":
-        made.steps.append(("ended", call, call.attempts[-1]))
+        recording.steps.append(("ended", call, call.attempts[-1]))
 
 
 def _fill(call: RecordedCall, attempt: RecordedAttempt, event: KeptEvent, data: Mapping[str, Any]) -> None:

@@ -6,18 +6,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, cast
 
 from toolcrib._numbers import require_number
+from toolcrib.record._activity_filter import ActivityFilter
 from toolcrib.record._brief_event import brief_event
-from toolcrib.record._event_log import ActivityFilter, EventLog
+from toolcrib.record._event_log import EventLog, id_batches
 from toolcrib.record._event_tables import Activity
 
-__all__ = ["RunFilter", "RunSummary", "TraceNode", "ids_like", "list_runs", "parent_activity", "trace_nodes"]
+__all__ = ["RunFilter", "RunSummary", "TraceNode", "ids_like", "list_runs", "trace_nodes"]
 
-_MOST_IDS = 200  # in one statement
 _MOST_NODES = 5_000  # of one tree
 _MOST_EVENTS = 500  # of one node
 _RECENT = 1_000  # ids among which the nearest to a misspelt one is looked for
@@ -104,16 +103,6 @@ class TraceNode:
         return {**own, "events": [dict(one) for one in self.events], "inside": [one.to_dict() for one in self.inside]}
 
 
-def parent_activity(log: EventLog, activity: Activity) -> Activity | None:
-    """Return the run or call that an activity is part of."""
-    if activity.parent_id is None:
-        return None
-    found = log.activities(ActivityFilter(ids=(activity.parent_id,)), limit=5)
-    found = [one for one in found if (one.source, one.id) != (activity.source, activity.id)]
-    runs = [one for one in found if one.source != "call"] or found
-    return runs[0] if runs else None
-
-
 # --- runs
 
 
@@ -140,7 +129,7 @@ def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary
         (*(value for _, value in asked), *values, limit),
     )
     ids = [str(run_id) for (run_id,) in rows]
-    return [one for some in _batches(ids) for one in _summaries(log, some)]
+    return [one for some in id_batches(ids) for one in _summaries(log, some)]
 
 
 def _columns(wanted: RunFilter) -> tuple[tuple[str, str], ...]:
@@ -165,7 +154,7 @@ def _summaries(log: EventLog, ids: Sequence[str]) -> list[RunSummary]:
         f"SELECT DISTINCT run_id, parent_id FROM toolcrib_activities WHERE {among} AND parent_id IS NOT NULL",
         tuple(ids),
     )
-    parents = {one.id: one for one in _by_id(log, {str(parent) for _, parent in makers}) if one.source != "call"}
+    parents = {one.id: one for one in log.by_id(str(parent) for _, parent in makers) if one.source != "call"}
     agents = log.activities(ActivityFilter(sources=("agent",), inner_runs=tuple(ids)), limit=_MOST_NODES)
     asked = _requests(log, ids)
     found: list[RunSummary] = []
@@ -220,7 +209,7 @@ def _summary(
         _milliseconds(started, ended),
         {str(row[1]): int(row[2]) for row in sorted(rows, key=lambda row: str(row[1]))},
         tuple({"tool": name, "id": id} for name, id in waiting),
-        _usage(log, makers, requests),
+        log.usage(makers, "closed", "changed", besides=requests),
         min([*(int(row[3]) for row in rows), *(one.first_position for one in makers)]),
     )
 
@@ -237,11 +226,11 @@ def _without_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSumm
         of_runs.setdefault(one.inner_run or one.id, []).append(one)
     called = {
         str(run_id)
-        for some in _batches(list(of_runs))
+        for some in id_batches(of_runs)
         for (run_id,) in log.rows(
             "SELECT DISTINCT run_id FROM toolcrib_activities WHERE source = 'call' "
             f"AND run_id IN ({', '.join('?' * len(some))})",
-            tuple(some),
+            some,
         )
     }
     return [
@@ -264,20 +253,6 @@ def _requests_alone(log: EventLog, principal: str, limit: int) -> list[Activity]
     return log.activities(wanted, limit=_MOST_NODES) if parents else []
 
 
-def _usage(
-    log: EventLog, makers: Iterable[Activity], requests: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Any] | None:
-    """Return what the models of a run took: the sum of what each of its activities and requests said last."""
-    closing = (log.latest(one, "closed", "changed") for one in makers)
-    found = [event.data["data"].get("usage") for event in closing if event is not None]
-    said = [*(cast("Mapping[str, Any]", usage) for usage in found if isinstance(usage, Mapping)), *requests]
-    if not said:
-        return None
-    counts = {name: sum(int(usage.get(name) or 0) for usage in said) for name in said[0] if name != "cost"}
-    costs = [usage.get("cost") for usage in said]
-    return {**counts, "cost": None if None in costs else str(sum(Decimal(str(cost)) for cost in costs))}
-
-
 def _iso(at: datetime) -> str:
     return at.isoformat()
 
@@ -288,23 +263,11 @@ def _milliseconds(started: str, ended: str | None) -> float | None:
     return round((datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds() * 1000, 3)
 
 
-def _by_id(log: EventLog, ids: Iterable[str]) -> list[Activity]:
-    return [
-        one
-        for some in _batches(sorted(ids))
-        for one in log.activities(ActivityFilter(ids=tuple(some)), limit=5 * _MOST_IDS)
-    ]
-
-
-def _batches(ids: Sequence[str]) -> list[Sequence[str]]:
-    return [ids[at : at + _MOST_IDS] for at in range(0, len(ids), _MOST_IDS)]
-
-
 # --- one run or call
 
 
 def ids_like(log: EventLog, start: str, *, limit: int = 6) -> tuple[list[str], list[str]]:
-    """Return the ids of runs and calls that are this or begin so, and the nearest to it where there is none."""
+    """Return the ids of runs and calls that are this or begin so, or else the nearest to it."""
     exact = _ids(log, "= ?", start, limit)
     if start in exact:
         return [start], []
@@ -323,7 +286,7 @@ def _ids(log: EventLog, where: str, value: str, limit: int) -> set[str]:
 
 
 def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
-    """Return the tree of a run, activity or call; None for an id that is none."""
+    """Return the tree of a run, activity or call; None for an unknown id."""
     runs = log.activities(ActivityFilter(sources=("call",), run_id=id), limit=_MOST_NODES)
     own = [one for one in log.activities(ActivityFilter(ids=(id,)), limit=20) if one.id == id]
     if not own:
@@ -332,7 +295,8 @@ def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
         return None
     if not runs and len(own) == 1:
         return _node(log, own[0], _inside(log, own))
-    makers = _makers(log, [*own, *runs])
+    around = {one.parent_id for one in (*own, *runs) if one.parent_id} - {one.id for one in (*own, *runs)}
+    makers = log.around(around, calls=False)
     known = _inside(log, [*makers, *own, *runs])
     at = {one.id for one in (*makers, *own, *runs)}
     roots = [one for one in _once([*makers, *own, *runs]) if one.parent_id not in at or one.parent_id == one.id]
@@ -357,42 +321,17 @@ def trace_nodes(log: EventLog, id: str) -> TraceNode | None:
     )
 
 
-def _makers(log: EventLog, calls: Sequence[Activity]) -> list[Activity]:
-    """Return the activities that made calls, and those around them."""
-    found: dict[str, Activity] = {}
-    wanted = {one.parent_id for one in calls if one.parent_id} - {one.id for one in calls}
-    while wanted:
-        fresh = [one for one in _by_id(log, {one for one in wanted if one}) if one.source != "call"]
-        found.update({one.id: one for one in fresh})
-        wanted = {one.parent_id for one in fresh if one.parent_id} - found.keys()
-    return list(found.values())
-
-
 def _inside(log: EventLog, outer: Sequence[Activity]) -> Mapping[str, list[Activity]]:
-    """Return what goes on inside each of these, and inside that, by the id of what it goes on in."""
-    found: dict[str, list[Activity]] = {}
-    seen = {(one.source, one.run_id, one.id) for one in outer}
-    for one in outer:
-        if one.parent_id is not None:
-            found.setdefault(one.parent_id, []).append(one)
-    wanted, count = {one.id for one in outer}, 0
-    while wanted and count < _MOST_NODES:
-        fresh = [
-            one
-            for some in _batches(sorted(wanted))
-            for one in log.activities(ActivityFilter(parent_ids=tuple(some)), limit=_MOST_NODES)
-            if (one.source, one.run_id, one.id) not in seen
-        ]
-        seen |= {(one.source, one.run_id, one.id) for one in fresh}
-        count += len(fresh)
-        for one in fresh:
-            found.setdefault(str(one.parent_id), []).append(one)
-        wanted = {one.id for one in fresh}
-    return found
+    """Return these and what goes on inside them, by the id of what each goes on in."""
+    by_parent: dict[str, list[Activity]] = {}
+    for activity in (*outer, *log.inside(outer, limit=_MOST_NODES)[0]):
+        if activity.parent_id is not None:
+            by_parent.setdefault(activity.parent_id, []).append(activity)
+    return by_parent
 
 
 def _once(several: Iterable[Activity]) -> list[Activity]:
-    return list({(one.source, one.run_id, one.id): one for one in several}.values())
+    return list({one.key: one for one in several}.values())
 
 
 def _node(log: EventLog, activity: Activity, inside: Mapping[str, Sequence[Activity]]) -> TraceNode:

@@ -110,7 +110,7 @@ def wants_activities(*several: tuple[Sink, ...]) -> bool:
 
 def tracing_sinks(sinks: Sequence[object]) -> tuple[TracingSink, ...]:
     """Return those that are entered around what they follow; each class is looked at once."""
-    for sink in sinks:  # asked for every call that is followed, and mostly there is none
+    for sink in sinks:  # asked for every call that is followed, and mostly without a sink
         if _traces.get(type(sink)) is not False:
             break
     else:
@@ -198,7 +198,7 @@ class JsonLinesSink:
     def __init__(self, path: str | Path, *, events: bool = False) -> None:
         self._events = events
         self._lock = threading.Lock()  # programs and agents may run in several threads
-        # half a surrogate pair, which is no UTF-8, becomes the escape that JSON has for it; close() closes the file
+        # half a surrogate pair, which is not UTF-8, becomes the escape that JSON has for it; close() closes the file
         self._file: IO[str] = Path(path).open("a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
 
     def emit(self, event: CallEvent) -> None:

@@ -30,7 +30,7 @@ class SqliteSink(BatchSink):
         process: The process whose end is the end of the calls and runs; this one when None, empty for durable work.
 
     Raises:
-        ValueError: The path is no file.
+        ValueError: The path is not a file.
         OSError: The file cannot be made.
     """
 
@@ -75,7 +75,7 @@ def sqlite_events(path: str | Path) -> EventLog:
     """Return what the sinks of all processes kept in a file; it is made when missing.
 
     Raises:
-        ValueError: The path is no file.
+        ValueError: The path is not a file.
         OSError: The file cannot be made.
     """
     return event_log(SqliteTables(path, *sqlite_event_tables()), SQLITE_WORDS if _has_fts5() else None)

@@ -11,14 +11,14 @@ from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from toolcrib.replay._replay import Replay, replay
-    from toolcrib.replay._verdict import Difference, Verdict
+    from toolcrib.replay._verdict import Difference, ReplayVerdict
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "._replay": "Replay replay",
-            "._verdict": "Difference Verdict",
+            "._verdict": "Difference ReplayVerdict",
         },
     )
 
-__all__ = ["Difference", "Replay", "Verdict", "replay"]
+__all__ = ["Difference", "Replay", "ReplayVerdict", "replay"]

@@ -22,12 +22,12 @@ class Rehearsed:
     """What the gates gave for a call.
 
     Attributes:
-        made: The admitted call, or the outcome that a gate gave.
+        result: The admitted call, or the outcome that a gate gave.
         notes: What decision hooks and the policy decided, in order.
         arguments: The final arguments, secrets hidden, of an admitted call; else None.
     """
 
-    made: Call | Outcome
+    result: Call | Outcome
     notes: tuple[DecisionNote, ...]
     arguments: Mapping[str, Any] | None
 
@@ -55,12 +55,12 @@ class Rehearsal:
         """Pass a call, or one that was suspended, through every gate before the tool; as `Pipeline.admit`."""
         received = self._pipeline.receive(call, run) if isinstance(call, ToolCall) else call
         if is_call(received):
-            made = await self._pipeline.admit(received, run, hooks=hooks)
+            result = await self._pipeline.admit(received, run, hooks=hooks)
             notes = received.notes
         else:
-            made = await self._pipeline.admit(call, run, hooks=hooks)
-            notes = made.notes if is_call(made) else ()
-        return Rehearsed(made, notes, made.shown_arguments if is_call(made) else None)
+            result = await self._pipeline.admit(call, run, hooks=hooks)
+            notes = result.notes if is_call(result) else ()
+        return Rehearsed(result, notes, result.shown_arguments if is_call(result) else None)
 
     def stand_in(self, call: Call, value: Any = None, error: Exception | None = None) -> Outcome:
         """Close an admitted call with what came of it when it was made: it counts, and the run reads its result.

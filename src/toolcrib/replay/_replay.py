@@ -14,11 +14,21 @@ from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Access, Call, Channel, Run, is_call
 from toolcrib.provenance import Provenance, provenance_of
-from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, Recording, read_calls
+from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, RecordedCalls, read_calls
 from toolcrib.replay._answers import RecordedAnswers
 from toolcrib.replay._host import host_hooks
 from toolcrib.replay._rehearsal import Rehearsal, Rehearsed
-from toolcrib.replay._verdict import APPROVED, RETRIES, RUNS, WAITS, Difference, Verdict, differ, predicted, recorded
+from toolcrib.replay._verdict import (
+    APPROVED,
+    RETRIES,
+    RUNS,
+    WAITS,
+    Difference,
+    ReplayVerdict,
+    differ,
+    predicted,
+    recorded,
+)
 from toolcrib.schema import hidden_paths
 from toolcrib.toolsets import ToolsetLike
 
@@ -121,13 +131,13 @@ class _Progress:
     """How far a call came in the replay.
 
     Attributes:
-        made: The admitted call, or what a gate gave.
+        admitted: The admitted call, or what a gate gave.
         asked: Whether a person was asked.
         undecided: Why it is undecided what would become of it.
         unread: What its run had read that is not in the record, when it came.
     """
 
-    made: Call | Outcome | None = None
+    admitted: Call | Outcome | None = None
     asked: bool = False
     undecided: str = ""
     unread: str = ""
@@ -137,14 +147,14 @@ class _Progress:
 
     def take(self, found: Rehearsed, *, asked: bool) -> None:
         """Collect what the gates gave."""
-        self.made, self.arguments = found.made, found.arguments
-        self.asked = self.asked or asked or isinstance(found.made, Suspended)
+        self.admitted, self.arguments = found.result, found.arguments
+        self.asked = self.asked or asked or isinstance(found.result, Suspended)
         self.by = next((note.hook for note in reversed(found.notes) if note.decision != "run"), self.by)
 
 
 @dataclass(slots=True)
 class _Replay:
-    recording: Recording
+    recording: RecordedCalls
     rehearsal: Rehearsal
     policy: Provenance | None
     deps: Any
@@ -203,8 +213,8 @@ class _Replay:
         if before is None:
             progress = self.progress[id(call)] = _Progress(unread=own.unread)
             await self._admit(call, attempt, own, progress)
-        elif isinstance(before.made, Suspended):
-            found = await self.rehearsal.admit(before.made, self._view(call, call.attempts[0], own))
+        elif isinstance(before.admitted, Suspended):
+            found = await self.rehearsal.admit(before.admitted, self._view(call, call.attempts[0], own))
             before.take(found, asked=own.answers.asked)
         key = (call.run_id, call.id)
         if self._stops(call):
@@ -223,9 +233,9 @@ class _Replay:
         run = self._view(call, attempt, own)
         found = await self.rehearsal.admit(self._request(call, attempt), run, hooks=hooks)
         progress.take(found, asked=own.answers.asked)
-        made = found.made
-        if isinstance(made, Failed) and made.code == "hook_error" and not _was(call, "hook_error"):
-            progress.undecided = made.message
+        admitted = found.result
+        if isinstance(admitted, Failed) and admitted.code == "hook_error" and not _was(call, "hook_error"):
+            progress.undecided = admitted.message
 
     def _lacks(self, call: RecordedCall, attempt: RecordedAttempt) -> str:
         """Return what the record lacks of a call, that the gates would have to see; empty for nothing."""
@@ -277,36 +287,38 @@ class _Replay:
 
     def _ended(self, call: RecordedCall, attempt: RecordedAttempt) -> None:
         progress, own = self.progress[id(call)], self._run(call.run_id)
-        made = progress.made
+        admitted = progress.admitted
         if attempt is not call.attempts[-1]:
             return
         began = any(each.final is not None for each in call.attempts)
-        if (made is None and progress.undecided != _NOT_MADE) or (made is not None and is_call(made) and not began):
+        if (admitted is None and progress.undecided != _NOT_MADE) or (
+            admitted is not None and is_call(admitted) and not began
+        ):
             own.unread = own.unread or _ELSEWHERE
-        if made is None or not is_call(made) or made.state != "admitted" or not began:
+        if admitted is None or not is_call(admitted) or admitted.state != "admitted" or not began:
             return
         outcome = attempt.outcome or {}
         value, error = outcome.get("value"), _error_of(outcome)
         if isinstance(value, str) and len(value) > _CUT:
             own.unread = own.unread or _ELSEWHERE
         if outcome.get("kind") in ("completed", "failed"):
-            progress.concluded = self.rehearsal.stand_in(made, value, error)
+            progress.concluded = self.rehearsal.stand_in(admitted, value, error)
 
     # --- what differs
 
     def _stops(self, call: RecordedCall) -> bool:
         """Return whether a call would not run now."""
         progress = self.progress[id(call)]
-        return progress.undecided == _NOT_MADE or (progress.made is not None and not is_call(progress.made))
+        return progress.undecided == _NOT_MADE or (progress.admitted is not None and not is_call(progress.admitted))
 
     def _difference(self, call: RecordedCall) -> Difference | None:
         progress, was = self.progress[id(call)], recorded(call)
         if was is None:
-            return Difference(call, Verdict("not known"), None, _OPEN)
+            return Difference(call, ReplayVerdict("not known"), None, _OPEN)
         if was.kind == "rejected" and (call.attempts[-1].outcome or {}).get("source") == "limit":
             return None
         if progress.undecided == _NOT_MADE:
-            return Difference(call, was, Verdict("not made", _NOT_MADE), _NOT_MADE)
+            return Difference(call, was, ReplayVerdict("not made", _NOT_MADE), _NOT_MADE)
         if progress.undecided:
             return Difference(call, was, None, progress.undecided)
         now = self._now(call, progress)
@@ -319,19 +331,19 @@ class _Replay:
         unsure = self._unsure(call, was, now)
         return Difference(call, was, None, unsure) if unsure else Difference(call, was, now, why)
 
-    def _now(self, call: RecordedCall, progress: _Progress) -> Verdict:
-        made = progress.made
-        if made is None:
+    def _now(self, call: RecordedCall, progress: _Progress) -> ReplayVerdict:
+        admitted = progress.admitted
+        if admitted is None:
             raise RuntimeError("an undecided call has no verdict")
-        if not is_call(made):
-            return predicted(made, progress.by)
+        if not is_call(admitted):
+            return predicted(admitted, progress.by)
         ended = progress.concluded
         if isinstance(ended, Failed) and ended.code in RETRIES:
-            return Verdict(ended.code, ended.message, arguments=progress.arguments)
-        return Verdict(APPROVED if progress.asked else RUNS, arguments=progress.arguments)
+            return ReplayVerdict(ended.code, ended.message, arguments=progress.arguments)
+        return ReplayVerdict(APPROVED if progress.asked else RUNS, arguments=progress.arguments)
 
-    def _unsure(self, call: RecordedCall, was: Verdict, now: Verdict) -> str:
-        """Return why a difference is none that can be relied on; empty for one that can."""
+    def _unsure(self, call: RecordedCall, was: ReplayVerdict, now: ReplayVerdict) -> str:
+        """Return why a difference cannot be relied on; empty for one that can."""
         unread = self.progress[id(call)].unread
         weighs = self.policy is not None and "provenance" in (was.by, now.by)
         if unread and weighs:
@@ -357,7 +369,7 @@ def _was(call: RecordedCall, code: str) -> bool:
     return any((each.outcome or {}).get("code") == code for each in call.attempts)
 
 
-def _is_hosts(call: RecordedCall, was: Verdict) -> bool:
+def _is_hosts(call: RecordedCall, was: ReplayVerdict) -> bool:
     """Return whether what became of a call was for its principal to say, or for who knows whether it was done."""
     request = call.attempts[-1].request or {}
     return bool(request.get("consent") or request.get("in_doubt")) or was.kind == "approval_error"

@@ -10,14 +10,14 @@ from typing import Any
 from toolcrib.calls import Completed, Failed, Outcome, Rejected, Suspended, equal_json
 from toolcrib.record import RecordedCall
 
-__all__ = ["APPROVED", "RETRIES", "RUNS", "WAITS", "Difference", "Verdict", "differ", "predicted", "recorded"]
+__all__ = ["APPROVED", "RETRIES", "RUNS", "WAITS", "Difference", "ReplayVerdict", "differ", "predicted", "recorded"]
 
 RUNS, APPROVED, WAITS = "runs", "runs once approved", "waits for approval"
 RETRIES = ("model_retry", "retries_exhausted")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReplayVerdict:
     """What became of a call at its gates.
 
     Attributes:
@@ -51,8 +51,8 @@ class Difference:
     """
 
     call: RecordedCall
-    was: Verdict
-    now: Verdict | None
+    was: ReplayVerdict
+    now: ReplayVerdict | None
     why: str
 
     @property
@@ -75,7 +75,7 @@ class Difference:
         return {**named, "change": self.change, "was": self.was.to_dict(), "now": now, "why": self.why}
 
 
-def recorded(call: RecordedCall) -> Verdict | None:
+def recorded(call: RecordedCall) -> ReplayVerdict | None:
     """Return what became of a recorded call; None for one whose tool did not begin, and which no gate ended."""
     began = next((each for each in call.attempts if each.final is not None), None)
     last = call.attempts[-1]
@@ -87,39 +87,39 @@ def recorded(call: RecordedCall) -> Verdict | None:
     if began is not None:
         retry = _retry(last.outcome)
         if retry:
-            return Verdict(retry, str((last.outcome or {}).get("message") or ""), arguments=began.final)
-        return Verdict(APPROVED if asked else RUNS, arguments=began.final)
+            return ReplayVerdict(retry, str((last.outcome or {}).get("message") or ""), arguments=began.final)
+        return ReplayVerdict(APPROVED if asked else RUNS, arguments=began.final)
     if last.outcome is None:
         return None
     by = next((str(note["hook"]) for note in reversed(last.notes) if note["decision"] != "run"), "")
     return _of(last.outcome, by, str((last.request or {}).get("reason") or ""))
 
 
-def predicted(outcome: Outcome, by: str) -> Verdict:
+def predicted(outcome: Outcome, by: str) -> ReplayVerdict:
     """Return the verdict of an outcome that a gate gave; `by` is the hook that decided, if one did."""
     match outcome:
         case Suspended():
-            return Verdict(WAITS, outcome.request.reason, by)
+            return ReplayVerdict(WAITS, outcome.request.reason, by)
         case Rejected():
             denied = outcome.source == "user"
-            return Verdict("denied" if denied else "rejected", outcome.reason, "" if denied else by)
+            return ReplayVerdict("denied" if denied else "rejected", outcome.reason, "" if denied else by)
         case Failed():
-            return Verdict(outcome.code, outcome.message)
+            return ReplayVerdict(outcome.code, outcome.message)
         case _:
-            return Verdict("completed by a hook", "", by)
+            return ReplayVerdict("completed by a hook", "", by)
 
 
-def _of(outcome: Mapping[str, Any], by: str, reason: str) -> Verdict | None:
+def _of(outcome: Mapping[str, Any], by: str, reason: str) -> ReplayVerdict | None:
     match outcome["kind"]:
         case Suspended.kind:
-            return Verdict(WAITS, reason, by)
+            return ReplayVerdict(WAITS, reason, by)
         case Rejected.kind:
             denied = outcome["source"] == "user"
-            return Verdict("denied" if denied else "rejected", str(outcome["reason"]), "" if denied else by)
+            return ReplayVerdict("denied" if denied else "rejected", str(outcome["reason"]), "" if denied else by)
         case Failed.kind:
-            return Verdict(str(outcome["code"]), str(outcome["message"]))
+            return ReplayVerdict(str(outcome["code"]), str(outcome["message"]))
         case Completed.kind:
-            return Verdict("completed by a hook", "", by)
+            return ReplayVerdict("completed by a hook", "", by)
         case _:  # cancelled: which gates it had passed by then is not known
             return None
 
@@ -130,7 +130,7 @@ def _retry(outcome: Mapping[str, Any] | None) -> str:
     return code if code in RETRIES else ""
 
 
-def differ(was: Verdict, now: Verdict) -> str:
+def differ(was: ReplayVerdict, now: ReplayVerdict) -> str:
     """Return what differs between two verdicts; empty for the same."""
     if was.kind != now.kind:
         by = f"{now.by}: " if now.by else ""

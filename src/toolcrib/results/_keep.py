@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 from toolcrib._arrow import is_shown_whole, is_table, table_summary
-from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, json_text, words_of
+from toolcrib.calls import KeptResult, Media, ResultReader, has_blocks, json_text, result_words
 from toolcrib.errors import MissingExtraError, ResultNotSerializable
 from toolcrib.results._pieces import Piece, pieces_of, table_rows_in
 from toolcrib.results._shape import beginning, weight_of
@@ -38,7 +38,7 @@ async def keep_result(
 
     in_blocks = has_blocks(value, blocks)
     try:
-        kept = words_of(value, owner.tool, blocks) if in_blocks else value
+        kept = result_words(value, owner.tool, blocks) if in_blocks else value
         if not _is_longer(kept, most, owner.tool, for_program=reader.value_chars is not None):
             return None
         return await asyncio.to_thread(_keep, store, kept, owner, reader, tool, in_blocks)

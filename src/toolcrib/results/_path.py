@@ -27,7 +27,7 @@ def parse_path(path: str) -> tuple[Step, ...]:
     """Return the steps of a path.
 
     Raises:
-        ModelRetry: It is none that can be read.
+        ModelRetry: It cannot be read.
     """
     if len(path) > _MOST_CHARS:
         raise ModelRetry(f"the path has {len(path)} characters, and may have {_MOST_CHARS}")
@@ -56,7 +56,7 @@ def _step(found: re.Match[str]) -> Step:
             try:
                 return slice(*(int(text) if text else None for text in (found["start"], found["stop"])))
             except ValueError:  # a minus by itself
-                raise ModelRetry(f"`{found[0]}` is no slice: {_FORMS}") from None
+                raise ModelRetry(f"`{found[0]}` is not a slice: {_FORMS}") from None
 
 
 def selects_several(steps: Sequence[Step]) -> bool:

@@ -17,7 +17,7 @@ Form: TypeAlias = Literal["text", "rows", "table", "members", "glue", "more"]
 
 - `text`: characters of a text, or all of a value that is neither a list nor an object.
 - `rows`: whole items of a list.
-- `table`: rows of a table, as an Arrow IPC stream in place of text; other pieces beside these there are none.
+- `table`: rows of a table, as an Arrow IPC stream in place of text; a result has no other pieces.
 - `members`: whole members of an object.
 - `glue`: brackets, and the name of a member whose rows follow.
 - `more`: the rest of the piece before, which was too long.

@@ -153,25 +153,32 @@ class ResultStore:
                     return None
             name = "\0".join((principal, owner.tool, owner.call_id, digest.hexdigest()))
             identity = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-            made = StoredResult(handle, owner.tool, shape.chars, shape.size, form or "text", shape.counts, str(shape))
-            return self._finish(made, identity)
+            stored = StoredResult(handle, owner.tool, shape.chars, shape.size, form or "text", shape.counts, str(shape))
+            return self._finish(stored, identity)
         except BaseException:
             self._remove(handle)
             raise
 
-    def _finish(self, made: StoredResult, identity: str) -> StoredResult | None:
+    def _finish(self, stored: StoredResult, identity: str) -> StoredResult | None:
         """Make a result readable; return the one that was kept of the same call before, if there is one."""
         with self._transaction(write=True) as execute:
             same = execute(f"SELECT {_COLUMNS} FROM {_RESULTS} WHERE identity = ?", (identity,)).fetchone()
             if same is not None:
-                _delete(execute, made.handle)
+                _delete(execute, stored.handle)
                 expires = time.time() + self.expires.total_seconds()
                 execute(f"UPDATE {_RESULTS} SET expires = ? WHERE identity = ?", (expires, identity))
                 return _result_of(same)
-            values = (identity, made.chars, made.form, json.dumps(list(made.counts.items())), made.shape, made.handle)
+            values = (
+                identity,
+                stored.chars,
+                stored.form,
+                json.dumps(list(stored.counts.items())),
+                stored.shape,
+                stored.handle,
+            )
             changes = "identity = ?, chars = ?, form = ?, counts = ?, shape = ?"
             done = execute(f"UPDATE {_RESULTS} SET {changes} WHERE handle = ?", values)
-            return made if done.rowcount else None  # another process needed its room
+            return stored if done.rowcount else None  # another process needed its room
 
     def _make_room(self, execute: Execute, principal: str, handle: str) -> bool:
         """Remove the oldest results until the others fit; return whether this one is still there."""

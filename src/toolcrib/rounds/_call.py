@@ -188,7 +188,7 @@ class DecodedCall(Generic[I]):
         """Return the result that answers this call with what went wrong; post hooks may still mend it.
 
         Raises:
-            TypeError: It is no exception.
+            TypeError: It is not an exception.
         """
         if not isinstance(cast("object", error), Exception):
             raise TypeError(f"`fail` takes an exception, as in call.fail(ValueError({error!r:.60}))")
@@ -307,7 +307,7 @@ Answer: TypeAlias = ToolResult | HandledTool[Any] | RejectedTool[Any]
 
 
 def answered_call(answer: object) -> DecodedCall[Any]:
-    """Return the call that a hook's answer or a refusal is of; TypeError for what is no answer at all."""
+    """Return the call that a hook's answer or a refusal is of; TypeError for what is not an answer at all."""
     if isinstance(answer, HandledTool | RejectedTool):
         return cast("HandledTool[Any] | RejectedTool[Any]", answer).call
     raise TypeError(

@@ -126,8 +126,8 @@ class CallWatcher:
         self._current.pop(piece.place, None)
         if not (piece.id or piece.name):
             return None
-        made = self._current[piece.place] = _ArrivingCall(piece.kind, piece.namespace)
-        return made
+        arriving = self._current[piece.place] = _ArrivingCall(piece.kind, piece.namespace)
+        return arriving
 
     def _report_rest(self, call: _ArrivingCall, reader: ToolCalls) -> None:
         """Report what came of a call since its last report, when it seems to be over; once for each call."""
@@ -190,7 +190,7 @@ class _ArrivingCall:
         self._length += sum(map(_size, came))
 
     def read(self) -> str | Mapping[str, Any] | None:
-        """Return the arguments as far as they came, a free text as it is; None where they are no JSON object."""
+        """Return the arguments as far as they came, a free text as it is; None where they are not a JSON object."""
         self._read = self._length
         self._texts = ["".join(self._texts)]
         text = self._texts[0]

@@ -38,7 +38,7 @@ class ChatRequest:
         system: The instructions.
         tools: What the provider's `tools` parameter takes, the provider's own tools last; empty when none are offered.
         tool_choice: What its parameter for the choice of a tool takes; None when no tools of the session's are offered.
-        output: The JSON schema of the answer, an object; None for text. Where the type that was asked for is no object,
+        output: The JSON schema of the answer, an object; None for text. Where the type asked for is not an object,
             the answer stands in one, under `value`; a reply without that object is read, too.
         parallel: Whether the model may make several calls in its answer.
         container: The id of the provider's sandbox to go on in; empty for none. Anthropic's parameter `container`.

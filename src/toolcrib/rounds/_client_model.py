@@ -53,14 +53,14 @@ def client_model(
     formats = next((known for known in found if known), dict[WireFormat, ProviderClient]())
     if not formats:
         mend = f"give a client of {_packages()}, a ChatModel, or a name such as 'openai:gpt-5'"
-        raise TypeError(f"a {type(client).__qualname__} is no model: {mend}")
+        raise TypeError(f"a {type(client).__qualname__} is not a model: {mend}")
     if not model:
         raise ValueError(f"{type(client).__name__}() says no model: give its name, Session(client, model_name='...')")
     chosen = format or next(iter(formats))
     if chosen not in formats:
         known = " or ".join(map(repr, formats))
-        made = f"{type(client).__name__}() has no format {chosen!r}, and a stored session keeps its own"
-        raise ValueError(f"{made}: give a client of that format, or for a new session format={known}")
+        parameters = f"{type(client).__name__}() has no format {chosen!r}, and a stored session keeps its own"
+        raise ValueError(f"{parameters}: give a client of that format, or for a new session format={known}")
     if stream and not _is_async(client):
         raise ValueError(f"an answer comes in pieces from an async client: give Async{type(client).__name__}()")
     known = formats[chosen]
@@ -69,8 +69,8 @@ def client_model(
     always = {*PROVIDERS[chosen].request((), "", None), "tools", "tool_choice"}
     if replaced := [key for key in settings if key in always]:
         raise TypeError(_conflict(replaced[0], known))
-    made = {**known.settings, **(known.streaming if stream else {}), **settings}
-    asked = ClientModel(client, model, chosen, known, settings=made, provider_tools=provider_tools)
+    parameters = {**known.settings, **(known.streaming if stream else {}), **settings}
+    asked = ClientModel(client, model, chosen, known, settings=parameters, provider_tools=provider_tools)
     asked.owner = owner
     return asked
 
@@ -114,36 +114,36 @@ class ClientModel:
         sent = {"model": self.model, **self._parameters(request)}
         if not self._is_async:
             return await asyncio.to_thread(self._create, **sent)
-        made = self._create(**sent)
-        return await made if isawaitable(made) else made  # a stream may come without being awaited
+        reply = self._create(**sent)
+        return await reply if isawaitable(reply) else reply  # a stream may come without being awaited
 
     def _parameters(self, request: ChatRequest) -> Item:
         rules = PROVIDERS[self.format]
         system = rules.cached_system if request.cache else str
         try:
-            made = rules.request(request.messages, system(request.system), request.output)
+            parameters = rules.request(request.messages, system(request.system), request.output)
         except FormatError:  # the provider cannot be held to this schema: the model is shown it
             text = f"{request.system}\n\n{request.output_text()}".strip()
-            made = rules.request(request.messages, system(text), None)
+            parameters = rules.request(request.messages, system(text), None)
         if tools := joined_tools(request.tools, self._provider_tools):
-            made |= {"tools": [*tools]}
+            parameters |= {"tools": [*tools]}
         if (choice := request.tool_choice) is not None:
-            made |= rules.choice_parameters(choice) if request.parallel else rules.one_call(choice)
-        sent = {**made, **self._settings}
-        for key in made.keys() & self._settings.keys():
-            sent[key] = _joined(made[key], self._settings[key])
+            parameters |= rules.choice_parameters(choice) if request.parallel else rules.one_call(choice)
+        sent = {**parameters, **self._settings}
+        for key in parameters.keys() & self._settings.keys():
+            sent[key] = _joined(parameters[key], self._settings[key])
             if sent[key] is None:
                 raise ValueError(_conflict(key, self._known))
         return {"container": request.container, **sent} if request.container else sent
 
 
-def _joined(made: Any, setting: Any) -> Any:
+def _joined(value: Any, setting: Any) -> Any:
     """Return a parameter that a session makes with the parts that a setting adds; None where they contradict."""
-    if made == setting:
-        return made
-    if not (isinstance(made, Mapping) and isinstance(setting, Mapping)):
+    if value == setting:
+        return value
+    if not (isinstance(value, Mapping) and isinstance(setting, Mapping)):
         return None
-    parts, added = cast("Item", made), cast("Item", setting)
+    parts, added = cast("Item", value), cast("Item", setting)
     return None if any(added[key] != parts[key] for key in parts.keys() & added.keys()) else {**parts, **added}
 
 
@@ -178,10 +178,10 @@ def _named(name: str, model: str) -> tuple[Any, Any, str]:
     provider, colon, rest = name.partition(":")
     known = next(iter(_formats_of(provider).values()), None)
     if not (colon and rest) or model:
-        raise ValueError(f"{name!r} is no name of a model: write 'openai:...' or 'anthropic:...'")
+        raise ValueError(f"{name!r} is not the name of a model: write 'openai:...' or 'anthropic:...'")
     if known is None:
         mend = f"for others, Session(toolcrib.adapters.pydantic_ai.chat_model({name!r}))"
-        raise ValueError(f"{provider!r} is no provider with a client here: {_packages()}; {mend}")
+        raise ValueError(f"{provider!r} is not a provider with a client here: {_packages()}; {mend}")
     try:
         module = import_module(known.module or provider)
     except ImportError as error:

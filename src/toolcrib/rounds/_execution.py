@@ -52,7 +52,7 @@ def _within(limit: Semaphore) -> Callable[[DecodedCall[Any]], Coroutine[Any, Any
 
 @coroutine
 def _resumed(work: Coroutine[Any, Any, None], context: Context, waits_for: Any) -> Generator[Any, Any, None]:
-    """Go on with a coroutine that was started in a context and waits, in the task of the caller."""
+    """Resume a coroutine that was started in a context and waits, in the task of the caller."""
     step: Callable[[Any], Any]
     while True:
         try:

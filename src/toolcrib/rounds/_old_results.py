@@ -71,6 +71,6 @@ class OldResults(ReadItems):
             [answer] = rules.answer([replace(result, call=call, content=line)])
             [after] = rules.raw_results(answer)
             raw.append(after if len(str(after)) < len(str(before)) else before)
-        made = rules.pack(raw, rules.rest_of(shape))
-        is_valid = len(made) == 1 and rules.result_keys(made[0]) == rules.result_keys(shape)
-        return made[0] if is_valid and made[0] != shape else item
+        shortened = rules.pack(raw, rules.rest_of(shape))
+        is_valid = len(shortened) == 1 and rules.result_keys(shortened[0]) == rules.result_keys(shape)
+        return shortened[0] if is_valid and shortened[0] != shape else item

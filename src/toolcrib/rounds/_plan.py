@@ -93,7 +93,7 @@ class ToolRoundPlan(StoredRound):
     def issues(self) -> list[ToolCallIssue]:
         """The calls that cannot be made, or that a broken gate stopped; commit adds their results."""
         found = ((call.metadata, call.outcome) for call in self._state.calls)
-        return [ToolCallIssue(metadata, made) for metadata, made in found if isinstance(made, Failed)]
+        return [ToolCallIssue(metadata, outcome) for metadata, outcome in found if isinstance(outcome, Failed)]
 
     def _standing(self) -> Iterator[Standing[Any]]:
         return map(standing_of, self._state.calls)
@@ -107,7 +107,7 @@ class ToolRoundPlan(StoredRound):
 
     @property
     def unhandled(self) -> list[Unhandled]:
-        """What waits for an answer and is no call of a tool; commit takes what its `answer` or `refuse` returns."""
+        """What waits for an answer and is not a call of a tool; commit takes what its `answer` or `refuse` returns."""
         return unhandled_in(self._state.others, self._state.reply, self._state.format)
 
     @property

@@ -74,12 +74,12 @@ class ToolRound(StoredRound):
 
     @property
     def unhandled(self) -> list[Unhandled]:
-        """What waits for an answer and is no call of a tool: a shell command, a request for approval."""
+        """What waits for an answer and is not a call of a tool: a shell command, a request for approval."""
         return unhandled_in(self._state.others, self._state.reply, self._state.format)
 
     @property
     def waits(self) -> bool:
-        """Whether something waits for an answer and is no call of a tool.
+        """Whether something waits for an answer and is not a call of a tool.
 
         It may be something that did not come whole in a reply that was finished: the commit refuses it, it is not in
         `unhandled`, and the model has not answered either.
@@ -92,14 +92,14 @@ class ToolRound(StoredRound):
         return suggestion(self.recoverable_issues)
 
     def expect_one(self) -> DecodedCall[Any]:
-        """Return the only call; RoundError when there is none, several, or one that could not be read."""
+        """Return the only call; RoundError without one, several, or one that could not be read."""
         call = self._only("one")
         if call is None:
             raise RoundError(("the model made no call, and one was expected",))
         return call
 
     def expect_at_most_one(self) -> DecodedCall[Any] | None:
-        """Return the only call, or None when there is none; RoundError for several, or one that could not be read."""
+        """Return the only call, or None without one; RoundError for several, or one that could not be read."""
         return self._only("at most one")
 
     def _only(self, expected: str) -> DecodedCall[Any] | None:
@@ -188,16 +188,16 @@ async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
 
 async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult | HandledTool[Any] | RejectedTool[Any]:
     """Return the answer that the host's own code gives to a call."""
-    made = dispatch(call)
-    if isawaitable(made):
-        made = await made
-    if isinstance(made, ToolResult | HandledTool | RejectedTool):
-        return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", made)
-    return call.complete(made)
+    result = dispatch(call)
+    if isawaitable(result):
+        result = await result
+    if isinstance(result, ToolResult | HandledTool | RejectedTool):
+        return cast("ToolResult | HandledTool[Any] | RejectedTool[Any]", result)
+    return call.complete(result)
 
 
 def _others(state: RoundState) -> tuple[WireCall, ...]:
-    """Return what in a reply waits for an answer, or may, and is no call of a tool."""
+    """Return what in a reply waits for an answer, or may, and is not a call of a tool."""
     return (*state.others, *state.reply.unknown)
 
 

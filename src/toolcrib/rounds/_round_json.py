@@ -62,10 +62,10 @@ class StoredRound:
             tools: The toolset, or a pipeline of it; of tools that have changed, calls may become issues.
             text: What `to_json` returned.
             run: The run that goes on; what was counted in it before is added. One of the same id when None.
-            format: What the round was decoded with, where that is no provider's name.
+            format: What the round was decoded with, where that is not a provider's name.
 
         Raises:
-            ValueError: The text is no round, of another version, or in a format that is not known.
+            ValueError: The text is not a round, of another version, or in a format that is not known.
         """
         return cls(await _loaded(tools, read_stored(text), run, format))
 
@@ -102,7 +102,7 @@ async def _loaded(
         raise ValueError(f"a saved round has the version {_OLDEST} or a later one, and this has {data.version}")
     rules = cast("Mapping[str, ProviderFormat]", PROVIDERS).get(data["format"], format)
     if rules is None:
-        raise ValueError(f"the round is in the format {data['format']!r}, which is no provider's: give `format=`")
+        raise ValueError(f"the round is in the format {data['format']!r}, which is not a provider's: give `format=`")
     sent = StoredFields("WireReply", data["reply"])
     reply = WireReply(
         items=tuple(sent["items"]),
@@ -174,12 +174,12 @@ async def _loaded_call(wire: WireCall, pipeline: Pipeline, run: Run, data: Mappi
         return DecodedCall(wire, pipeline, run, outcome=ended or restored)
     if ended is not None:
         return DecodedCall(wire, pipeline, run, restored, ended)
-    made = await pipeline.recover(restored, run)
-    if not is_call(made):
-        return DecodedCall(wire, pipeline, run, restored, made)
-    if made.state == "executed" and made.error is None:
-        pipeline.executed(made, _as_declared(made))
-    return DecodedCall(wire, pipeline, run, made)
+    recovered = await pipeline.recover(restored, run)
+    if not is_call(recovered):
+        return DecodedCall(wire, pipeline, run, restored, recovered)
+    if recovered.state == "executed" and recovered.error is None:
+        pipeline.executed(recovered, _as_declared(recovered))
+    return DecodedCall(wire, pipeline, run, recovered)
 
 
 def _as_declared(call: Call) -> Any:

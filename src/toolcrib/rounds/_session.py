@@ -77,7 +77,7 @@ class Session(SessionState):
         usage: The requests, tokens and cost so far.
 
     Raises:
-        TypeError: The model is none, there is no such option, or the store keeps no sessions.
+        TypeError: The model is not a model, an option is unknown, or the store keeps no sessions.
         ValueError: A client without the model's name, or a name of no known provider; one of store and id is missing;
             or the run has an approval store that is another one.
         MissingExtraError: The provider's package is not installed.
@@ -217,7 +217,7 @@ class Session(SessionState):
             self._activity.close("failed", f"the reply ended without an answer: {round.stop_kind}")
             return Stopped(round, self.transcript, self._took)
         try:
-            made = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
+            answer = Finished(round, typed_answer(round.text, asked.get("output")), self.transcript, self._took)
         except InvalidOutput as error:
             self._activity.broken_off(error)
             raise
@@ -225,10 +225,10 @@ class Session(SessionState):
         self._unanswered.clear()
         self._unkept.turns.clear()
         if asked.get("commit", True):
-            await made.commit()
+            await answer.commit()
         else:
             self._staged = round
-        return made
+        return answer
 
     @overload
     async def run(
@@ -274,7 +274,7 @@ class Session(SessionState):
             The answer, a `Finished`, whose `result` it is; a `Stopped`, when a reply ended without one; or a `Waiting`,
             the plan of a round that waits for the host: calls are suspended until a person answers, or something is
             `unhandled`. Where a gate suspended them or something is unhandled, nothing of the round was executed. Run
-            again when there is an answer. Each of them has `result`, which says what to do where there is none, and
+            again when there is an answer. Each of them has `result`, which says what to do without one, and
             `waits_for`.
 
         Raises:
@@ -303,24 +303,24 @@ class Session(SessionState):
             raise RoundError(("nothing was said in this session: call `session.say(...)` first",))
         require_number("Session.run", "max_rounds", max_rounds, least=1)
         for _ in range(max_rounds):
-            made = await self._step(keywords)
+            step = await self._step(keywords)
             await self._save()
             took += self._took
-            if isinstance(made, Finished | Stopped):
-                made.usage = took
-                return made
-            if isinstance(made, Continue):
+            if isinstance(step, Finished | Stopped):
+                step.usage = took
+                return step
+            if isinstance(step, Continue):
                 continue
-            plan = await self.follow(made.round.run(self, dispatch, hooks=hooks))
-            if not made.round.settled:
+            plan = await self.follow(step.round.run(self, dispatch, hooks=hooks))
+            if not step.round.settled:
                 return Waiting.of(plan)
             await self._save()
-        made = await self._step(keywords)
-        if isinstance(made, Finished | Stopped):
-            made.usage = took + self._took
-            return made
-        if isinstance(made, NeedsTools):
-            made.round.discard()
+        step = await self._step(keywords)
+        if isinstance(step, Finished | Stopped):
+            step.usage = took + self._took
+            return step
+        if isinstance(step, NeedsTools):
+            step.round.discard()
         await self._save()
         error = RoundError((f"the model still asks for tools, or to go on, after {max_rounds} rounds",))
         self._activity.broken_off(error)
@@ -380,7 +380,7 @@ class Session(SessionState):
     def copy(self) -> Session:
         """Return another session that goes on from here: in the same run, with a transcript of its own."""
         self._require_settled()
-        made = Session(
+        copied = Session(
             self.model,
             format=self.format,
             system=self.system,
@@ -388,9 +388,9 @@ class Session(SessionState):
             run=self.host_run,
             **self.defaults,
         )
-        made._container, made.usage = self._container, self.usage
-        made._unkept = UnkeptTurns(self._unkept.turns)
-        return made
+        copied._container, copied.usage = self._container, self.usage
+        copied._unkept = UnkeptTurns(self._unkept.turns)
+        return copied
 
     # --- another process
 
@@ -415,7 +415,7 @@ class Session(SessionState):
             defaults: As for `Session`; the tools have to be among them when a round is open.
 
         Raises:
-            ValueError: The text is no session, the client is not of its format, or a round is open without tools.
+            ValueError: The text is not a session, the client is not of its format, or a round is open without tools.
         """
         data = StoredFields(cls, read_stored(text))
         run = run_from(data["run"], run, "session")

@@ -21,7 +21,7 @@ class ModelRequest:
 
     Attributes:
         usage: What it took.
-        round: The reply; None where there is none.
+        round: The reply, or None.
     """
 
     def __init__(self) -> None:
@@ -31,17 +31,17 @@ class ModelRequest:
 
     def data(self) -> dict[str, Any]:
         """Return what the event says that closes it."""
-        made: dict[str, Any] = {"usage": self.usage.to_dict(), "model": self.answered_by}
+        data: dict[str, Any] = {"usage": self.usage.to_dict(), "model": self.answered_by}
         if self.round is not None:
-            made |= {"stop": self.round.stop, "stop_kind": self.round.stop_kind}
-        return made
+            data |= {"stop": self.round.stop, "stop_kind": self.round.stop_kind}
+        return data
 
 
 class SessionActivity:
     """What a session does from a question to its answer: one activity of the kind `agent`, requests and calls inside.
 
     It is opened by the step that needs it, and closed by the one that has the answer. Where no sink wants to know,
-    there is none.
+    no activity is opened.
 
     Attributes:
         run: The run that the calls belong to, as a part of the activity.
@@ -84,23 +84,23 @@ class SessionActivity:
     @contextmanager
     def request(self, *, json: bool) -> Generator[ModelRequest]:
         """Emit that the model is asked in the body, and what came of it; what the body raises ends the activity."""
-        made, trace = ModelRequest(), None
+        model_request, trace = ModelRequest(), None
         if self._trace is not None:
             told = {**self._about, "output": "json" if json else "text", "has_span": self._is_instrumented}
             name = self._about["model"] or "model"
             trace = trace_activity("chat", name, self.run, self._sinks, about=lambda: told)
         try:
             with nullcontext() if trace is None else trace.within():
-                yield made
+                yield model_request
         except BaseException as error:
             if trace is not None:
-                trace.broken_off(error, **made.data())
+                trace.broken_off(error, **model_request.data())
             self.broken_off(error)
             raise
         finally:
-            self._took += made.usage
+            self._took += model_request.usage
         if trace is not None:
-            trace.closed("completed", **made.data())
+            trace.closed("completed", **model_request.data())
 
     @contextmanager
     def within(self) -> Generator[None]:

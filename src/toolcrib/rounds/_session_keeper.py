@@ -46,7 +46,7 @@ class SessionKeeper:
             await asyncio.shield(asyncio.ensure_future(self.store.release(key, ended=False)))
 
     async def load(self) -> SavedSession | None:
-        """Return the session as it was saved last; None where there is none, or it was loaded before.
+        """Return the session as it was saved last, or None; None, too, if it was loaded before.
 
         Raises:
             RoundError: Another process went on with the session after it was loaded here, or deleted it.

@@ -84,7 +84,7 @@ class SessionState:
 
     @property
     def open_round(self) -> ToolRound | None:
-        """The round that was neither committed nor discarded; None when there is none."""
+        """The round that was neither committed nor discarded, or None."""
         staged = self._staged
         return staged if staged is not None and not staged.settled and asks(staged) else None
 
@@ -118,7 +118,7 @@ class SessionState:
         return stored(versioned("Session", data))
 
     async def _take_up(self, data: StoredFields) -> None:
-        """Go on from what `to_json` described."""
+        """Restore the session from what `to_json` described."""
         if data["format"] != self.format:
             raise ValueError(f"the session is in the format {data['format']!r}, and its model's is {self.format!r}")
         self.transcript = Transcript(data["transcript"], self.format)
@@ -274,7 +274,7 @@ class SessionState:
             raise RoundError(("the session was not loaded from its store: `await session.load()` first",))
 
     def _go_on_with(self, model: ChatModel, format: WireFormat, transcript: Transcript) -> None:
-        """Go on with another model, from a transcript in its format."""
+        """Switch to another model, from a transcript in its format."""
         self.model, self.format, self.transcript = model, format, transcript
         self._activity = SessionActivity(model, format, self.host_run)
         self._sent, self._old_results = SentItems(), OldResults(PROVIDERS[format])

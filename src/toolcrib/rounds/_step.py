@@ -96,7 +96,7 @@ class SessionResult(ABC, Generic[T]):
         """The answer: the text, or a value of the type that was asked for.
 
         Raises:
-            NoResult: There is none; it says why, and what to do.
+            NoResult: The result is missing; the error says why, and what to do.
         """
 
     @property
@@ -212,7 +212,7 @@ class Waiting(ToolRoundPlan, SessionResult[Never]):
 
 
 def require_known(keywords: Mapping[str, Any]) -> None:
-    """Raise TypeError for what is no keyword of a step; it would have no effect."""
+    """Raise TypeError for what is not a keyword of a step; it would have no effect."""
     unknown = next((key for key in keywords if key not in StepKeywords.__optional_keys__), None)
     if unknown is not None:
         raise TypeError(f"a step takes no `{unknown}`. {closest(unknown, sorted(StepKeywords.__optional_keys__))}")

@@ -98,10 +98,10 @@ class SentItems(ReadItems):
             self.items.append(item)
         if not self.objects:
             return tuple(transcript)
-        made = [*transcript]
+        items = [*transcript]
         for at in self.objects:
-            made[at] = dict(json_shape(made[at]))
-        return tuple(made)
+            items[at] = dict(json_shape(items[at]))
+        return tuple(items)
 
 
 class Recalled(ReadItems):
@@ -158,7 +158,7 @@ class Transcript(list[Any]):
         return sorted(found, key=lambda problem: problem.index)
 
     def repair(self) -> list[str]:
-        """Mend the list where it is, and return what was done, a sentence each; see `ProviderFormat.repair`.
+        """Repair the list where it is, and return what was done, a sentence each; see `ProviderFormat.repair`.
 
         Raises:
             ValueError: There are calls or results in another provider's format in it; it is as it was.
@@ -187,8 +187,8 @@ class Transcript(list[Any]):
         Raises:
             ValueError: `check` finds something, or there is a part that the format does not take: it is named.
         """
-        made = switched(self, PROVIDERS[self.format], PROVIDERS[format], drop=drop)
-        return Transcript(made.items, format), made.dropped
+        result = switched(self, PROVIDERS[self.format], PROVIDERS[format], drop=drop)
+        return Transcript(result.items, format), result.dropped
 
     def copy(self) -> Transcript:
         """Return another list of the same items."""
@@ -196,14 +196,14 @@ class Transcript(list[Any]):
 
 
 def known_of(transcript: object) -> Known:
-    """Return what is known of a message list; nothing of one that is no Transcript."""
+    """Return what is known of a message list; nothing of one that is not a Transcript."""
     if not isinstance(transcript, Transcript):
         return Known()
     return transcript._known  # pyright: ignore[reportPrivateUsage] -- this module's own; a host has no use for it
 
 
 def recalled_of(transcript: object) -> Recalled:
-    """Return how much of a message list a run's memory has read; nothing of one that is no Transcript."""
+    """Return how much of a message list a run's memory has read; nothing of one that is not a Transcript."""
     if not isinstance(transcript, Transcript):
         return Recalled()
     return transcript._recalled  # pyright: ignore[reportPrivateUsage] -- as above

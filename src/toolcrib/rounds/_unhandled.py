@@ -1,4 +1,4 @@
-"""Unhandled: something in a reply that waits for the client, and is no call of a tool in the toolset."""
+"""Unhandled: something in a reply that waits for the client, and is not a call of a tool in the toolset."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Unhandled:
 
     Attributes:
         kind: The provider's word for it: `shell_call`, `mcp_approval_request`, `custom`, ...
-        name: The name of the tool; the kind again where there is none.
+        name: The name of the tool; the kind again without one.
         id: What its answer names.
         item: As it came.
         is_known: Whether the format knows how it is answered.
@@ -98,7 +98,7 @@ def answers_to_unhandled(
     """Return the answers to what is unhandled in a reply by id, and the other results.
 
     Raises:
-        CommitError: There is none for one of them.
+        CommitError: One of them has no answer.
     """
     calls = {call.id: call for call in (*others, *reply.unknown)}
     if not calls:

@@ -1,4 +1,4 @@
-"""Turns of the user that are sent and not kept: each has a place in the transcript, and is no item of it."""
+"""Turns of the user that are sent and not kept: each has a place in the transcript, and is not an item of it."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ class UnkeptTurns:
         """Return the messages of a request with the turns in their places, as the provider takes them there."""
         if not self.turns:
             return messages
-        made, start = list[Any](), 0
+        sent_items, start = list[Any](), 0
         for place, text in self.turns:
-            _append(rules, made, messages[start:place])
-            rules.add_user(made, text)
+            _append(rules, sent_items, messages[start:place])
+            rules.add_user(sent_items, text)
             start = place
-        _append(rules, made, messages[start:])
-        return tuple(made)
+        _append(rules, sent_items, messages[start:])
+        return tuple(sent_items)
 
 
-def _append(rules: ProviderFormat, made: list[Any], items: Sequence[Item]) -> None:
+def _append(rules: ProviderFormat, sent_items: list[Any], items: Sequence[Item]) -> None:
     """Append items of a transcript, of which the first may have to be joined with a turn before it."""
-    if made and items:
-        rules.add_item(made, items[0])
+    if sent_items and items:
+        rules.add_item(sent_items, items[0])
         items = items[1:]
-    made += items
+    sent_items += items

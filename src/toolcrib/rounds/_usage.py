@@ -63,8 +63,8 @@ class Usage:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Usage:
         """Return the usage that `to_dict` described."""
-        made = cls(**data)
-        return replace(made, cost=None if made.cost is None else Decimal(made.cost))
+        usage = cls(**data)
+        return replace(usage, cost=None if usage.cost is None else Decimal(usage.cost))
 
 
 class UsageCounter:

@@ -66,12 +66,12 @@ class CanonicalArguments:
 
     def digest(self, tool: str) -> str:
         """Return the digest that binds a grant to these arguments of the tool of this name; made once."""
-        made = self._digests.get(tool)
-        if made is None:
+        found = self._digests.get(tool)
+        if found is None:
             unnamed = [list(self.without_form)] if self.without_form else []
             text = _ENCODER.encode([tool, self.values, *unnamed])
-            made = self._digests[tool] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return made
+            found = self._digests[tool] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return found
 
 
 class Writer:
@@ -160,10 +160,10 @@ class Writer:
 
 def _writing(inputs: InputModel, schema: Any) -> tuple[dict[str, str], _Write]:
     """Return the key of each argument, and what writes arguments by parameter name, those not declared too."""
-    made = _each_alone(inputs, schema)
-    fields = made["schema"]["fields"] if made["type"] == "definitions" else made["fields"]
+    core_schema = _each_alone(inputs, schema)
+    fields = core_schema["schema"]["fields"] if core_schema["type"] == "definitions" else core_schema["fields"]
     keys = {argument: field["serialization_alias"] for argument, field in fields.items()}
-    return keys, partial(serializer_of(made).to_python, mode="json", by_alias=True, round_trip=True)
+    return keys, partial(serializer_of(core_schema).to_python, mode="json", by_alias=True, round_trip=True)
 
 
 def _each_alone(inputs: InputModel, schema: Any) -> Any:
@@ -175,8 +175,17 @@ def _each_alone(inputs: InputModel, schema: Any) -> Any:
         fields[argument] = {"serialization_alias": argument, **field, "type": "typed-dict-field", "required": False}
         if inputs.is_root:
             fields[argument]["schema"] = _value_of_root(top, field["schema"])
-    made: Any = {"type": "typed-dict", "fields": fields, "extra_behavior": "allow", "extras_schema": top.extras or ANY}
-    return {"type": "definitions", "schema": made, "definitions": top.definitions} if top.definitions else made
+    core_schema: Any = {
+        "type": "typed-dict",
+        "fields": fields,
+        "extra_behavior": "allow",
+        "extras_schema": top.extras or ANY,
+    }
+    return (
+        {"type": "definitions", "schema": core_schema, "definitions": top.definitions}
+        if top.definitions
+        else core_schema
+    )
 
 
 def _value_of_root(top: Fields, schema: Any) -> Any:

@@ -1,6 +1,6 @@
 """Core schemas of pydantic that read and write the JSON form of an input.
 
-Pydantic's own write some values so that they cannot be read back: bytes that are no text, secrets, sets in any order,
+Pydantic's own write some values so that they cannot be read back: bytes that are not text, secrets, sets in any order,
 iterables that can be read only once. Rewritten, they write each value so that an equal one is read from it in every
 process, and take only numbers that are finite, unless the type or the default says otherwise.
 """
@@ -71,8 +71,8 @@ def _write_set(value: Any, handler: Callable[[Any], Any]) -> Any:
 
 def _write_mapping(value: Any, handler: Callable[[Any], Any], info: Any) -> Any:
     """Return a mapping in its JSON form; one with the keys 1 and "1", which are one key there, has none."""
-    made = handler(value)
-    return made if len(made) == len(value) else json_form(value, info.context)
+    written = handler(value)
+    return written if len(written) == len(value) else json_form(value, info.context)
 
 
 def _write_secret(shown: Callable[[Any, Any], Any], value: Any, info: Any) -> Any:
@@ -183,9 +183,9 @@ class _Rewriter:
         """Return a part of a schema, rewritten."""
         if isinstance(node, list | tuple):
             parts = cast("list[Any] | tuple[Any, ...]", node)
-            made = [self.of(part, around) for part in parts]
-            changed = any(new is not old for new, old in zip(made, parts, strict=True))
-            return parts if not changed else made if isinstance(parts, list) else tuple(made)
+            nodes = [self.of(part, around) for part in parts]
+            changed = any(new is not old for new, old in zip(nodes, parts, strict=True))
+            return parts if not changed else nodes if isinstance(parts, list) else tuple(nodes)
         if not isinstance(node, dict):
             return node
         schema = cast("_Node", node)
@@ -202,8 +202,8 @@ class _Rewriter:
 
     def _inside(self, schema: _Node, around: _Around, skipped: Set[str] | tuple[()]) -> _Node:
         parts = {key: part for key, part in schema.items() if type(part) in _BRANCHES and key not in skipped}
-        made = {key: self.of(part, around) for key, part in parts.items()}
-        return {**schema, **made} if any(made[key] is not schema[key] for key in made) else schema
+        node = {key: self.of(part, around) for key, part in parts.items()}
+        return {**schema, **node} if any(node[key] is not schema[key] for key in node) else schema
 
     def _styled(self, schema: _Node, around: _Around) -> _Node:
         """Return a part with its own way of being written, as far as that is kept."""
@@ -290,9 +290,9 @@ class _Rewriter:
     def octets(self, schema: _Node, around: _Around) -> _Node:
         if around.config.get("val_json_bytes", "utf8") != "utf8":
             return schema
-        made = _written(schema, _PLAIN(_write_bytes))
-        from_json = _read("function-before", _read_bytes, {**made, "strict": False})
-        return _apart(from_json, _read("function-before", _read_bytes, made))
+        node = _written(schema, _PLAIN(_write_bytes))
+        from_json = _read("function-before", _read_bytes, {**node, "strict": False})
+        return _apart(from_json, _read("function-before", _read_bytes, node))
 
     def members(self, schema: _Node, around: _Around) -> _Node:
         """Read an enum or a Literal by the JSON form of its values, where these are not JSON themselves.
@@ -311,12 +311,12 @@ class _Rewriter:
     def choices(self, schema: _Node, around: _Around) -> _Node:
         """Read an instance of a member of the union as that member, though another member be its base class."""
         classes = [self._class_of(choice) for choice in schema["choices"]]
-        made: list[Any] = []
+        node: list[Any] = []
         for choice, own in zip(schema["choices"], classes, strict=True):
             below = tuple(other for other in classes if own and other and other is not own and issubclass(other, own))
-            made.append(_without_instances(choice, below) if below else choice)
-        changed = any(new is not old for new, old in zip(made, schema["choices"], strict=True))
-        return {**schema, "choices": made} if changed else schema
+            node.append(_without_instances(choice, below) if below else choice)
+        changed = any(new is not old for new, old in zip(node, schema["choices"], strict=True))
+        return {**schema, "choices": node} if changed else schema
 
     def _class_of(self, choice: Any) -> type | None:
         schema: _Node = cast("tuple[_Node, str]", choice)[0] if isinstance(choice, tuple) else choice
@@ -355,8 +355,8 @@ class _Rewriter:
         if "val_json_bytes" in config:
             config["ser_json_bytes"] = config["val_json_bytes"]
         again = "always" if all(map(_can_be_given, _fields_inside(schema))) else "never"
-        made = {**schema, "config": config, "revalidate_instances": again}
-        return self.finite(made, around) if schema.get("custom_init") else made  # it reads its fields by itself
+        node = {**schema, "config": config, "revalidate_instances": again}
+        return self.finite(node, around) if schema.get("custom_init") else node  # it reads its fields by itself
 
 
 def _paths(field: _Node) -> list[list[Any]]:
@@ -416,14 +416,14 @@ def _written(schema: _Node, writing: Any) -> _Node:
     if "serialization" not in schema:
         return {**schema, "serialization": writing}
     inner = {**_without(schema, "ref"), "serialization": writing}
-    made = {"type": "chain", "steps": [inner], "serialization": schema["serialization"]}
-    return {**made, "ref": schema["ref"]} if "ref" in schema else made
+    node = {"type": "chain", "steps": [inner], "serialization": schema["serialization"]}
+    return {**node, "ref": schema["ref"]} if "ref" in schema else node
 
 
 def _read(kind: str, function: Callable[[Any], Any], schema: _Node) -> _Node:
     """Return a schema with a function that sees values before or after it."""
-    made = {"type": kind, "function": {"type": "no-info", "function": function}, "schema": _without(schema, "ref")}
-    return {**made, "ref": schema["ref"]} if "ref" in schema else made
+    node = {"type": kind, "function": {"type": "no-info", "function": function}, "schema": _without(schema, "ref")}
+    return {**node, "ref": schema["ref"]} if "ref" in schema else node
 
 
 def _apart(from_json: _Node, from_python: _Node) -> _Node:

@@ -35,8 +35,8 @@ class RunContext(Generic[D]):
             on, although it is not offered by default.
         report: Says to sinks how far the call has come, with any value; None where there are no sinks.
         ask: Has a person answer something else than the call itself, as the run's approver does; None without one.
-        run: The `Run` itself; None where there is none.
-        trace: Takes what the tool asks and logs, for sinks; None where there are none.
+        run: The `Run` itself, or None.
+        trace: Takes what the tool asks and logs, for sinks, or None.
     """
 
     deps: D
@@ -113,7 +113,7 @@ class RunContext(Generic[D]):
         return () if self.run is None else await self._client("folders").roots()
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Say how far the call has come, to sinks, to a live view, and to an MCP client that asks for it.
+        """Report how far the call has come, to sinks, to a live view, and to an MCP client that asks for it.
 
         It is for the code of a tool in a thread, too. Of many reports in a row, sinks receive some ten in a second, and
         the one with `done == total`.

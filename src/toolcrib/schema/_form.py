@@ -66,7 +66,7 @@ class Form:
         return {**defaults, **fields}
 
     def problem(self, fields: Mapping[str, Any]) -> str:
-        """Return why these fields are no answer; empty where they are."""
+        """Return why these fields are not an answer; empty where they are."""
         try:
             self.read(fields)
         except ClientAnswerError as error:
@@ -107,10 +107,10 @@ class _FormSchema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        made = super().default_schema(schema)
-        if made.get("default", ...) is None:
-            del made["default"]
-        return made
+        json_schema = super().default_schema(schema)
+        if json_schema.get("default", ...) is None:
+            del json_schema["default"]
+        return json_schema
 
 
 def _is_plain(part: Mapping[str, Any]) -> bool:

@@ -80,7 +80,7 @@ class Function:
         return frozenset(p.name for p in self.written if p.annotation is inspect.Parameter.empty)
 
     def returns(self) -> Any:
-        """Return the return annotation; `inspect.Signature.empty` where there is none or it cannot be resolved."""
+        """Return the return annotation; `inspect.Signature.empty` without one, or if it cannot be resolved."""
         written = self.written_return
         if written is inspect.Signature.empty:
             return written

@@ -141,16 +141,16 @@ class InputSpec:
                 return self._input
             function = self._function
             if function is not None:
-                made = input_of_function(self.name, function.module, self._shown, function.names())
-                self._watched = made.open and bool(self.fixed or self.injected)
+                model = input_of_function(self.name, function.module, self._shown, function.names())
+                self._watched = model.open and bool(self.fixed or self.injected)
             else:
-                made = input_of_model(self.name, self._given_model or BaseModel)
+                model = input_of_model(self.name, self._given_model or BaseModel)
                 given: tuple[Resolved, ...] = vars(self).get(
                     "_resolved", ()
                 )  # by a schema; a model has no such parameters
-                self._watched = made.lenient or any(p.injected is not None for p in given)
-            self._input = made
-            return made
+                self._watched = model.lenient or any(p.injected is not None for p in given)
+            self._input = model
+            return model
 
     @property
     def input_model(self) -> type[BaseModel]:
@@ -158,7 +158,7 @@ class InputSpec:
         return (self._input or self._input_model()).model
 
     def validate_json(self, raw: str | bytes, convert: bool = False) -> BaseModel:
-        """Return the input that JSON text describes; empty text and null are no arguments, where the tool takes none.
+        """Return the input that JSON text describes; empty text and null are not arguments, where the tool takes none.
 
         Args:
             raw: The text, which fits as the schema says that a model is shown: no text is a number there.
@@ -189,7 +189,7 @@ class InputSpec:
     def _read_again(
         self, inputs: InputModel, raw: str | bytes, error: ValidationError | None
     ) -> tuple[BaseModel | None, InvalidArguments | None]:
-        """Return the input that JSON text describes after all, or why it does not; neither where it is no arguments."""
+        """Return the input that JSON text describes after all, or why it does not, or neither."""
         given = parsed(raw)
         try:
             model = inputs.validate_json(raw)
@@ -304,8 +304,8 @@ class InputSpec:
         return writer.canonical(arguments)
 
     def _make_writer(self) -> Writer:
-        made = self._writer = Writer(self._input or self._input_model())
-        return made
+        writer = self._writer = Writer(self._input or self._input_model())
+        return writer
 
     def read_some(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that JSON shapes by parameter name are read as; the others need not be there.

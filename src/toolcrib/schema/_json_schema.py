@@ -33,10 +33,10 @@ class SchemaGenerator(GenerateJsonSchema):
 
     def generate(self, schema: CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
         """Return the schema of the whole."""
-        made = super().generate(schema, mode)
+        json_schema = super().generate(schema, mode)
         if mode == "validation":
-            _require_tags(made, made.get("$defs", {}))
-        return made
+            _require_tags(json_schema, json_schema.get("$defs", {}))
+        return json_schema
 
     def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
         """Return the schema, having kept the definitions to look references up in."""
@@ -55,10 +55,10 @@ class SchemaGenerator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         """Return a default in its JSON form; pydantic warns of one that has none, and leaves it out."""
         notes = Notes([], [])
-        made = json_form(dft, {"redact": True, "notes": notes})
+        form = json_form(dft, {"redact": True, "notes": notes})
         if notes.without_form or not is_finite(dft):
-            raise PydanticSerializationError(f"{made} has no JSON form")
-        return made
+            raise PydanticSerializationError(f"{form} has no JSON form")
+        return form
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """Return the schema with its default, unless the default is secret."""

@@ -34,7 +34,7 @@ InjectedKind: TypeAlias = Literal["context", "injectable", "injected"]
 class Injectable:
     """Base class of what the run itself supplies: a parameter typed with a subclass is hidden from the model.
 
-    The pipeline looks the subclass up in what the run provides; `X | None` gets None where there is none.
+    The pipeline looks the subclass up in what the run provides; `X | None` gets None without one.
     """
 
     __slots__ = ()

@@ -71,7 +71,7 @@ class InputModel:
 
     Attributes:
         renamed: Parameter name by field name, for names that a pydantic field cannot have.
-        omitted: Fields that are no argument when they were not given.
+        omitted: Fields that are not an argument when they were not given.
         open: It takes arguments that it does not declare.
         lenient: Its author left it to pydantic to ignore unknown keys; they are a problem of the call all the same.
         plain: The instance's `__dict__` is the arguments as they are.
@@ -339,8 +339,8 @@ def _misnamed(values: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Init
 def with_properties_as_dicts(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema whose properties are all dicts: `true` takes anything, and `false` takes nothing."""
     properties: Mapping[str, Any] = schema.get("properties", {})
-    made = {name: _BOOLEANS[part] if isinstance(part, bool) else part for name, part in properties.items()}
-    return {**schema, "properties": made} if made != properties else schema
+    parts = {name: _BOOLEANS[part] if isinstance(part, bool) else part for name, part in properties.items()}
+    return {**schema, "properties": parts} if parts != properties else schema
 
 
 def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
@@ -355,7 +355,7 @@ def parameters_of_schema(schema: Mapping[str, Any]) -> tuple[Resolved, ...]:
     return tuple(Resolved(name, Any, EMPTY, kinds[name], omitted=name not in required) for name in ordered)
 
 
-# --- RootModels: an input that is no object by itself is the one argument `root`, under the name of the model's field
+# --- RootModels: an input that is not an object is the one argument `root`, under the name of the model's field
 
 
 def is_root(model: type[BaseModel]) -> bool:
@@ -388,13 +388,13 @@ def with_root(schema: Mapping[str, Any], model: type[BaseModel]) -> dict[str, An
     part = {key: value for key, value in schema.items() if key not in ("$defs", "description")}
     if info.description:
         part["description"] = info.description
-    made: dict[str, Any] = {"type": "object", "properties": {ROOT: part}}
+    outer: dict[str, Any] = {"type": "object", "properties": {ROOT: part}}
     if info.is_required():
-        made["required"] = [ROOT]
-    made["additionalProperties"] = False
+        outer["required"] = [ROOT]
+    outer["additionalProperties"] = False
     if "$defs" in schema:
-        made["$defs"] = schema["$defs"]
-    return made
+        outer["$defs"] = schema["$defs"]
+    return outer
 
 
 # --- the JSON schema

@@ -46,7 +46,7 @@ class Resolved(NamedTuple):
     """One parameter whose annotation is known.
 
     Attributes:
-        annotation: The type, `Any` where there is none; of `*args` and `**kwargs` that of one item.
+        annotation: The type, `Any` without one; of `*args` and `**kwargs` that of one item.
         kind: One of `inspect.Parameter`'s kinds.
         problem: Why the annotation cannot be resolved, as the end of a sentence; empty when it can.
         injected: Set when the run fills the parameter.

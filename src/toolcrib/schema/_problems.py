@@ -68,7 +68,7 @@ class Asked(NamedTuple):
     """What a tool asks for, as far as explaining a misfit needs it.
 
     Attributes:
-        schema: The JSON schema of the arguments; empty when there is none.
+        schema: The JSON schema of the arguments; empty without one.
         secret: Arguments whose values are never quoted; `*` for those that are not declared.
         hidden: Arguments that only the host sets.
     """
@@ -130,9 +130,9 @@ def parsed(raw: str | bytes) -> Any:
 
 
 def wrong_kinds(error: ValidationError, given: Any, read: BaseModel) -> ValidationError | None:
-    """Return the errors about values of another kind of JSON than their type is shown as; None where there is none.
+    """Return the errors about values of another kind of JSON than their type is shown as, or None.
 
-    A truth value is no number, a number or a text is no truth value, and a text is no number. Pydantic would convert
+    A truth value is not a number, and neither of them is text. Pydantic would convert
     them: what is taken would then be neither what a model is shown, nor what a check by a JSON schema takes.
 
     Args:

@@ -116,7 +116,7 @@ def signature_text(
     Args:
         secrets: Parameters whose default is not shown.
         untyped: Parameters without an annotation of their own.
-        returns: The return annotation; `inspect.Signature.empty` where there is none.
+        returns: The return annotation; `inspect.Signature.empty` without one.
     """
     texts: list[tuple[Resolved, str]] = []
     unnamed: dict[str, str] = {}

@@ -52,8 +52,8 @@ def _function_name(name: str) -> str:
     """Return the name of a tool as Python takes it: `get_user` for `get-user`."""
     if is_parameter_name(name):
         return name
-    made = normalize("NFKC", "".join(letter if f"_{letter}".isidentifier() else "_" for letter in name))
-    return f"{made}_" if made.isidentifier() else f"_{made}"
+    identifier = normalize("NFKC", "".join(letter if f"_{letter}".isidentifier() else "_" for letter in name))
+    return f"{identifier}_" if identifier.isidentifier() else f"_{identifier}"
 
 
 def stub_signature(source: StubSource) -> str:

@@ -62,12 +62,12 @@ def _equal(cls: Any) -> Any:
     except BaseException:
         del _made[cls]
         raise
-    made = _typed_dict(cls.__name__, fields)
-    made.__module__, made.__qualname__, made.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
+    typed_dict = _typed_dict(cls.__name__, fields)
+    typed_dict.__module__, typed_dict.__qualname__, typed_dict.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
     if hasattr(cls, "__pydantic_config__"):
-        made.__pydantic_config__ = cls.__pydantic_config__
-    _made[cls] = made
-    return made
+        typed_dict.__pydantic_config__ = cls.__pydantic_config__
+    _made[cls] = typed_dict
+    return typed_dict
 
 
 def _wrapped(hint: Any, required: bool) -> Any:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.serving._original_results import OriginalResults
     from toolcrib.serving._pending_limit import ListsRequests, PendingApprovals, check_countable
     from toolcrib.serving._principals import Principal, Principals, acting_as
-    from toolcrib.serving._server_states import SERVER_STATE_TABLES, ServerStates
+    from toolcrib.serving._server_states import ServerStates
     from toolcrib.serving._single_flight import Flight, SingleFlight
 else:
     __getattr__, __dir__ = lazy_names(
@@ -46,13 +46,12 @@ else:
             "._original_results": "OriginalResults",
             "._pending_limit": "ListsRequests PendingApprovals check_countable",
             "._principals": "Principal Principals acting_as",
-            "._server_states": "SERVER_STATE_TABLES ServerStates",
+            "._server_states": "ServerStates",
             "._single_flight": "Flight SingleFlight",
         },
     )
 
 __all__ = [
-    "SERVER_STATE_TABLES",
     "ApprovalAsked",
     "CallEnded",
     "CallShown",

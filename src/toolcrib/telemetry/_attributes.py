@@ -74,7 +74,7 @@ def text_of(value: Any) -> str:
 
 def of_call(event: CallEvent) -> dict[str, AttributeValue]:
     """Return what is known of a call when it begins."""
-    made: dict[str, AttributeValue] = {
+    attributes: dict[str, AttributeValue] = {
         OPERATION: "execute_tool",
         TOOL_NAME: cut(event.tool, _MOST),
         "gen_ai.tool.call.id": event.call_id,
@@ -83,38 +83,38 @@ def of_call(event: CallEvent) -> dict[str, AttributeValue]:
         ENTRY: event.entry,
     }
     if event.description:
-        made["gen_ai.tool.description"] = cut(event.description, _MOST)
-    return made
+        attributes["gen_ai.tool.description"] = cut(event.description, _MOST)
+    return attributes
 
 
 def of_run(event: ActivityEvent) -> dict[str, AttributeValue]:
     """Return what is known of a run when it begins."""
-    made: dict[str, AttributeValue] = {_IDS.get(event.activity, "toolcrib.session.id"): event.activity_id}
+    attributes: dict[str, AttributeValue] = {_IDS.get(event.activity, "toolcrib.session.id"): event.activity_id}
     if event.activity in ("agent", "chat"):
-        made |= _of_model(event.data)
+        attributes |= _of_model(event.data)
     if event.activity == "agent":
-        made |= {OPERATION: "invoke_agent", AGENT_NAME: event.name}
+        attributes |= {OPERATION: "invoke_agent", AGENT_NAME: event.name}
         if event.data.get("description"):
-            made["gen_ai.agent.description"] = text_of(event.data["description"])
+            attributes["gen_ai.agent.description"] = text_of(event.data["description"])
     elif event.activity == "turn":
-        made[TOOL_NAME] = str(event.data.get("tool", event.name))
+        attributes[TOOL_NAME] = str(event.data.get("tool", event.name))
     elif "sandbox" in event.data:
-        made["toolcrib.sandbox"] = str(event.data["sandbox"])
+        attributes["toolcrib.sandbox"] = str(event.data["sandbox"])
     if "run_id" in event.data:
-        made["toolcrib.run.id"] = str(event.data["run_id"])
-    return made
+        attributes["toolcrib.run.id"] = str(event.data["run_id"])
+    return attributes
 
 
 def _of_model(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
-    made: dict[str, AttributeValue] = {OPERATION: "chat"}
+    attributes: dict[str, AttributeValue] = {OPERATION: "chat"}
     for name, key in (
         ("model", MODEL),
         ("conversation_id", "gen_ai.conversation.id"),
         ("output", "gen_ai.output.type"),
     ):
         if data.get(name):
-            made[key] = text_of(data[name])
-    return made | ({PROVIDER: provider_of(data)} if "provider" in data else {})
+            attributes[key] = text_of(data[name])
+    return attributes | ({PROVIDER: provider_of(data)} if "provider" in data else {})
 
 
 def provider_of(data: Mapping[str, Any]) -> str:
@@ -127,29 +127,29 @@ def of_usage(usage: Mapping[str, Any]) -> dict[str, AttributeValue]:
     """Return the tokens and the cost of requests; nothing where no reply said any."""
     if not usage.get("requests") or not (usage["input_tokens"] or usage["output_tokens"]):
         return {}
-    made: dict[str, AttributeValue] = {
+    attributes: dict[str, AttributeValue] = {
         "gen_ai.usage.input_tokens": usage["input_tokens"],
         "gen_ai.usage.output_tokens": usage["output_tokens"],
     }
     if usage["cached_tokens"]:
-        made["gen_ai.usage.cache_read.input_tokens"] = usage["cached_tokens"]
+        attributes["gen_ai.usage.cache_read.input_tokens"] = usage["cached_tokens"]
     if usage["cache_written_tokens"]:
-        made["gen_ai.usage.cache_creation.input_tokens"] = usage["cache_written_tokens"]
+        attributes["gen_ai.usage.cache_creation.input_tokens"] = usage["cache_written_tokens"]
     if usage["reasoning_tokens"]:
-        made["gen_ai.usage.reasoning.output_tokens"] = usage["reasoning_tokens"]
+        attributes["gen_ai.usage.reasoning.output_tokens"] = usage["reasoning_tokens"]
     if usage["cost"] is not None:
-        made["toolcrib.usage.cost"] = float(usage["cost"])
-    return made
+        attributes["toolcrib.usage.cost"] = float(usage["cost"])
+    return attributes
 
 
 def of_answer(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
     """Return what a reply of a model says besides its usage."""
-    made: dict[str, AttributeValue] = {}
+    attributes: dict[str, AttributeValue] = {}
     if data.get("model"):
-        made["gen_ai.response.model"] = text_of(data["model"])
+        attributes["gen_ai.response.model"] = text_of(data["model"])
     if data.get("stop"):
-        made["gen_ai.response.finish_reasons"] = [text_of(data["stop"])]
-    return made
+        attributes["gen_ai.response.finish_reasons"] = [text_of(data["stop"])]
+    return attributes
 
 
 def of_request(data: Mapping[str, Any]) -> dict[str, AttributeValue]:
@@ -175,7 +175,7 @@ def tool_of(event: CallEvent) -> str:
 
 
 def error_type(outcome: Mapping[str, Any]) -> str | None:
-    """Return what kind of failure an outcome is; None when it is none."""
+    """Return what kind of failure an outcome is; None for one that is not a failure."""
     return str(outcome.get("error_type") or outcome.get("code")) if outcome["kind"] == "failed" else None
 
 
@@ -189,10 +189,10 @@ def decision(data: Mapping[str, Any], reasons: bool) -> tuple[str, dict[str, Att
     answer = data.get("approval")
     if answer is None:
         names = ("hook", "decision", *(("reason",) if reasons and data.get("reason") else ()))
-        made: dict[str, AttributeValue] = {f"toolcrib.decision.{name}": text_of(data[name]) for name in names}
+        attributes: dict[str, AttributeValue] = {f"toolcrib.decision.{name}": text_of(data[name]) for name in names}
         if data.get("origins"):  # without the values, which are arguments
-            made["toolcrib.decision.origins"] = [cut(_origin(each), _SHORT) for each in data["origins"]]
-        return "toolcrib.decision", made
+            attributes["toolcrib.decision.origins"] = [cut(_origin(each), _SHORT) for each in data["origins"]]
+        return "toolcrib.decision", attributes
     names = {"kind": "answer", "approver": "approver", "at": "at", "request_id": "request.id", "digest": "digest"}
     return "toolcrib.approval", {
         f"toolcrib.approval.{to}": str(answer[key]) for key, to in names.items() if key in answer
@@ -206,16 +206,16 @@ def note(data: Mapping[str, Any], texts: bool) -> dict[str, AttributeValue]:
         data: The data of the event.
         texts: Whether to include the words of questions and log lines.
     """
-    made: dict[str, AttributeValue]
+    attributes: dict[str, AttributeValue]
     if "progress" in data:
-        made = {f"toolcrib.{key}": float(data[key]) for key in ("progress", "total") if data[key] is not None}
-        return made | ({"toolcrib.message": text_of(data["message"])} if texts and data["message"] else {})
+        attributes = {f"toolcrib.{key}": float(data[key]) for key in ("progress", "total") if data[key] is not None}
+        return attributes | ({"toolcrib.message": text_of(data["message"])} if texts and data["message"] else {})
     names = {"what": "what", "of": "of", "outcome": "outcome", "by": "by", "error": "error", "level": "level"}
     names |= {"text": "text", "page": "page", "data": "line"} if texts else {}
-    made = {f"toolcrib.asked.{to}": text_of(data[key]) for key, to in names.items() if key in data}
+    attributes = {f"toolcrib.asked.{to}": text_of(data[key]) for key, to in names.items() if key in data}
     if "duration_ms" in data:
-        made["toolcrib.asked.seconds"] = data["duration_ms"] / 1000
-    return made
+        attributes["toolcrib.asked.seconds"] = data["duration_ms"] / 1000
+    return attributes
 
 
 def _origin(origin: Mapping[str, str]) -> str:

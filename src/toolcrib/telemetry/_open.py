@@ -76,7 +76,7 @@ class Bounded(Generic[K, V]):
             return self._items.popitem(last=False)[1] if len(self._items) > self._most else None
 
     def get(self, key: K) -> V | None:
-        """Return a value, None when there is none."""
+        """Return a value, None without one."""
         return self._items.get(key)
 
     def pop(self, key: K) -> V | None:

@@ -37,7 +37,7 @@ class RecordingSink(ListSink):
 
     @property
     def record(self) -> CallRecord:
-        """The record of the one call that ended; raises ValueError when there are none or several."""
+        """The record of the one call that ended; raises ValueError unless it is exactly one."""
         if len(self.records) != 1:
             raise ValueError(f"{len(self.records)} calls ended, not one")
         return self.records[0]
@@ -82,18 +82,18 @@ class FakeSandbox:
         self.programs.append(program)
         if self._output:
             host.output(self._output, "stdout")
-        value, error, made = self._value, None, 0
+        value, error, calls_made = self._value, None, 0
         for name, arguments in self._calls:
             reply = await host.call(name, [], dict(arguments))
             self.replies.append(reply)
-            made += 1
+            calls_made += 1
             if not isinstance(reply, Value):
                 error = _ended_by(reply)
                 break
             value = reply.value if self._value is None else self._value
         value = None if error is not None else value
         state: dict[str, Any] | None = {} if error is not None and error.kind == "paused" else None
-        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), made, state)
+        return SandboxResult(value, self._output, "", error, ("none: it runs no code",), calls_made, state)
 
 
 def _ended_by(reply: Raised | SuspendedReply) -> ProgramError:

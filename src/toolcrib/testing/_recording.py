@@ -76,20 +76,20 @@ class Recording:
         made are left out.
         """
         own = {record["call_id"] for record in self.records}
-        made: list[list[ToolCall]] = []
+        rounds: list[list[ToolCall]] = []
         until: datetime | None = None
         for record in self.records:
             parent = record["parent_id"] or ""
             if parent in own or parent.startswith("program_"):
                 continue
             if until is None or _started(record) >= until:
-                made.append([])
+                rounds.append([])
                 until = None
             ended = datetime.fromisoformat(record["ended_at"])
             until = ended if until is None else max(until, ended)
             asked = record["arguments"] if record["requested"] is None else record["requested"]
-            made[-1].append(ToolCall(record["tool"], asked, record["call_id"]))
-        return made
+            rounds[-1].append(ToolCall(record["tool"], asked, record["call_id"]))
+        return rounds
 
     def model(self, *more: Step) -> ScriptedModel:
         """Return a model that makes the recorded calls again, and then plays these steps, such as its last words."""
@@ -99,7 +99,7 @@ class Recording:
         """Return a pipeline of the tools that takes their results from the record, and runs none of them.
 
         All gates are asked as ever. A call that gets as far as its tool takes the result of the first recorded call
-        of the same tool and arguments that is left. Where there is none, the test fails, and the message names both.
+        of the same tool and arguments that is left. Without one, the test fails, and the message names both.
         """
         recorded = _RecordedResults(self.records)
         return Pipeline(tools, sinks=[recorded], executor=recorded)
@@ -116,10 +116,9 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _kept(log: EventLog) -> Iterator[Mapping[str, Any]]:
     """Yield the records in a database."""
-    position = 0
-    while events := log.since(position):
-        position = events[-1].position
-        yield from (event.data["record"] for event in events if event.source == "call" and event.data.get("record"))
+    for event in log.all():
+        if event.source == "call" and event.data.get("record"):
+            yield event.data["record"]
 
 
 def _started(record: Mapping[str, Any]) -> datetime:

@@ -100,8 +100,8 @@ def _bedrock(calls: list[ToolCall], text: str) -> dict[str, Any]:
         {"toolUse": {"toolUseId": call.id, "name": call.name, "input": _object_of(call.arguments)}} for call in calls
     ]
     usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
-    made = {"output": {"message": {"role": "assistant", "content": content}}, "usage": usage}
-    return {**made, "stopReason": "tool_use" if calls else "end_turn", "metrics": {"latencyMs": 0}}
+    reply = {"output": {"message": {"role": "assistant", "content": content}}, "usage": usage}
+    return {**reply, "stopReason": "tool_use" if calls else "end_turn", "metrics": {"latencyMs": 0}}
 
 
 def _ollama(calls: list[ToolCall], text: str) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def _ollama(calls: list[ToolCall], text: str) -> dict[str, Any]:
         message["tool_calls"] = [
             {"id": call.id, "function": {"name": call.name, "arguments": _object_of(call.arguments)}} for call in calls
         ]
-    made = {"model": "scripted", "created_at": "2026-01-01T00:00:00Z", "message": message}
-    return {**made, "done": True, "done_reason": "stop"}
+    reply = {"model": "scripted", "created_at": "2026-01-01T00:00:00Z", "message": message}
+    return {**reply, "done": True, "done_reason": "stop"}
 
 
 def _cohere(calls: list[ToolCall], text: str) -> dict[str, Any]:
@@ -131,6 +131,6 @@ def _interaction(calls: list[ToolCall], text: str) -> dict[str, Any]:
         step = {"type": "function_call", "id": call.id, "name": call.name, "arguments": _object_of(call.arguments)}
         steps.append(step)
     usage = {"total_input_tokens": 0, "total_output_tokens": 0, "total_tokens": 0}
-    made = {"id": "r", "object": "interaction", "model": "scripted", "usage": usage, "steps": steps}
+    reply = {"id": "r", "object": "interaction", "model": "scripted", "usage": usage, "steps": steps}
     times = {"created": "2026-01-01T00:00:00Z", "updated": "2026-01-01T00:00:00Z"}
-    return {**made, **times, "status": "requires_action" if calls else "completed"}
+    return {**reply, **times, "status": "requires_action" if calls else "completed"}

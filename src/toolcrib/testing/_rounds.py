@@ -85,8 +85,8 @@ class SessionWay(OpenAIRoundWay):
 
     async def _begin(self, request: WayRequest, run: Run, watch: RecordingSink) -> Begun:
         session = Session(ScriptedModel(request.new), run=run, tools=request.pipeline).say("go")
-        made = await session.step()
-        if not isinstance(made, NeedsTools):
+        step = await session.step()
+        if not isinstance(step, NeedsTools):
             raise AssertionError("the session took a reply with a call for an answer")
         return await self._opened(request, session, watch)
 

@@ -30,7 +30,7 @@ class ScriptedModel:
         self.requests: list[ChatRequest] = []
 
     async def reply(self, request: ChatRequest) -> object:
-        """Play the next step; AssertionError when there is none."""
+        """Play the next step; AssertionError without one."""
         self.requests.append(request)
         if len(self.requests) > len(self._steps):
             raise AssertionError(f"the script has {len(self._steps)} steps, and this is request {len(self.requests)}")

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         can_ask_person,
         person_answer,
     )
-    from toolcrib.tools._tool import Tool, ToolRegistry, register_tool
+    from toolcrib.tools._tool import Tool, ToolRegistry
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -62,7 +62,7 @@ else:
             ),
             "._options": "Cost LockOption ToolKeywords ToolOptions ToolType",
             "._outputs": "checked_output output_schema require_arguments",
-            "._tool": "Tool ToolRegistry register_tool",
+            "._tool": "Tool ToolRegistry",
         },
     )
 
@@ -111,7 +111,6 @@ __all__ = [
     "output_schema",
     "person_answer",
     "prompt",
-    "register_tool",
     "require_arguments",
     "require_effect",
     "require_source",

@@ -319,8 +319,8 @@ class Body:
         return source, deadline
 
     def _source(self, values: dict[str, Any], thread: StreamThread | None) -> AsyncIterator[Any]:
-        made = self.fn(**values) if self._spec.plain else self._split(values)()
-        return _from_sync(made, thread) if self._spec.is_sync_generator else made
+        source = self.fn(**values) if self._spec.plain else self._split(values)()
+        return _from_sync(source, thread) if self._spec.is_sync_generator else source
 
 
 class Stream:
@@ -364,7 +364,7 @@ async def _from_sync(source: Iterator[Any], thread: StreamThread | None) -> Asyn
 
 
 def _is_question(error: Exception) -> bool:
-    """Return whether a tool asks for approval of its own call, which is no error."""
+    """Return whether a tool asks for approval of its own call, which is not an error."""
     return isinstance(error, ApprovalRequired) and not error.tool
 
 

@@ -60,7 +60,7 @@ class LinkedClient:
 
     Args:
         ctx: The call.
-        link: The client that made it; None where there is none.
+        link: The client that made it, or None.
         sample: The host's own model.
         read: Has the features of the run read an answer; None where it has none.
     """

@@ -196,7 +196,7 @@ class Deadline:
 
 
 def current_deadline() -> Deadline | None:
-    """Return the innermost deadline around the current code; None where there is none."""
+    """Return the innermost deadline around the current code, or None."""
     return _innermost.get()
 
 

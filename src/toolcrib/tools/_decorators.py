@@ -65,10 +65,10 @@ def tool(
     def make(target: Callable[P, R]) -> Tool[P, R]:
         own, given = _stood_for(target)
         options, merged = split_keywords(target, {**given, **keywords}, fixed)
-        made = make_tool(own, options, merged)
+        made_tool = make_tool(own, options, merged)
         if register:
-            register_tool(made, replace=replace)
-        return made
+            register_tool(made_tool, replace=replace)
+        return made_tool
 
     return make if fn is None else make(fn)
 
@@ -123,7 +123,7 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
         if not isinstance(model, type) or not issubclass(model, BaseModel):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
             given = getattr(model, "__name__", model)
             raise TypeError(
-                f"@tool_input takes a pydantic model, and {given} is none; make it one with a RootModel: "
+                f"@tool_input takes a pydantic model, and {given} is not a model; make it one with a RootModel: "
                 f"`class Input(RootModel[{given}])`"
             )
         title = name or _snake_name(model)
@@ -138,28 +138,28 @@ def _snake_name(model: type) -> str:
     return type(model.__name__, (BaseTool,), {}).name
 
 
-def stand_for(fn: Callable[..., Any], made: Tool[..., Any]) -> None:
+def stand_for(fn: Callable[..., Any], made_tool: Tool[..., Any]) -> None:
     """Register a function to stand for this tool where a tool is wanted, instead of one that is made of it.
 
     A tool that is made of it with options of its own runs this one's function, too, and keeps those of its options that
     `_KEPT` names.
     """
-    setattr(fn, _MARK, made)
+    setattr(fn, _MARK, made_tool)
 
 
 def _stood_for(fn: Callable[P, R]) -> tuple[Callable[P, R], dict[str, Any]]:
     """Return the function that a tool made of this one runs, and options that it has unless others are given."""
-    made = _declared(fn)
-    if not isinstance(fn, FunctionType) or made is None or made.fn is None:
+    made_tool = _declared(fn)
+    if not isinstance(fn, FunctionType) or made_tool is None or made_tool.fn is None:
         return fn, {}
-    return cast("Callable[P, R]", made.fn), {name: getattr(made.options, name) for name in _KEPT}
+    return cast("Callable[P, R]", made_tool.fn), {name: getattr(made_tool.options, name) for name in _KEPT}
 
 
 def _declared(item: object) -> Tool[..., Any] | None:
     """Return the tool that a function or a declared input stands for; a function that wraps one does not."""
     own: Mapping[str, Any] = getattr(item, "__dict__", {}) if isinstance(item, type | FunctionType) else {}
-    made = None if "__wrapped__" in own else own.get(_MARK)
-    return cast("Tool[..., Any]", made) if isinstance(made, Tool) else None
+    made_tool = None if "__wrapped__" in own else own.get(_MARK)
+    return cast("Tool[..., Any]", made_tool) if isinstance(made_tool, Tool) else None
 
 
 def as_tool(item: object) -> Tool[..., Any]:
@@ -168,7 +168,7 @@ def as_tool(item: object) -> Tool[..., Any]:
     It may be a tool, a `BaseTool` class or object, a declared input, or a function.
 
     Raises:
-        TypeError: It is none of these, or the class cannot be made without arguments.
+        TypeError: It is not one of these, or the class cannot be made without arguments.
     """
     if isinstance(item, Tool):
         return cast("Tool[..., Any]", item)
@@ -195,9 +195,9 @@ def _instance(cls: type[BaseTool]) -> BaseTool:
 
 
 def _base_tool(item: BaseTool) -> Tool[..., Any]:
-    made = item.__dict__.get(_MARK)
-    if isinstance(made, Tool):
-        return cast("Tool[..., Any]", made)
+    made_tool = item.__dict__.get(_MARK)
+    if isinstance(made_tool, Tool):
+        return cast("Tool[..., Any]", made_tool)
     cls = type(item)
     if not callable(getattr(item, "call", None)):
         raise TypeError(f"{cls.__name__} has no method `call`; write `async def call(self, ctx, ...)`")
@@ -233,10 +233,10 @@ def object_tools(
     `keywords` are options for all of them, and `fixed` their fixed arguments.
 
     Methods are found on the class, so that no property is read; names with a leading underscore are private, and those
-    that a class of Toolcrib's own defines are the host's: an agent's `approve` is no tool.
+    that a class of Toolcrib's own defines are the host's: an agent's `approve` is not a tool.
 
     Raises:
-        TypeError: It is a class or a module, whose functions are no methods of an object.
+        TypeError: It is a class or a module, whose functions are not methods of an object.
     """
     if isinstance(item, type):
         raise TypeError(f"{item.__name__} is a class; give an object of it: {item.__name__}(...)")
@@ -254,6 +254,6 @@ def object_tools(
                 seen.add(name)
                 method = getattr(item, name)
                 options, merged = split_keywords(method, {**keywords, "name": prefix + name}, fixed)
-                made = _function_tool(method, options, merged)
-                made.identity = {"class": cls.__qualname__}
-                yield made
+                made_tool = _function_tool(method, options, merged)
+                made_tool.identity = {"class": cls.__qualname__}
+                yield made_tool

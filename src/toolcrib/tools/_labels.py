@@ -28,7 +28,7 @@ Trust: TypeAlias = Literal["trusted", "name", "untrusted"]
 
 `trusted` is the host's or the user's own, `untrusted` may be a stranger's. A `name` is one that people choose, such as
 that of a channel: it is trusted as long as it is short, since a longer one may be an instruction, and as long as it is
-made of at most four words and three digits, and so is no address, link, path, host, number or option of a command.
+made of at most four words and three digits, and so is not an address, link, path, host, number or option of a command.
 """
 
 Labels: TypeAlias = Trust | Mapping[str, Trust]
@@ -52,13 +52,13 @@ _TRUSTS: Final = frozenset(get_args(Trust))
 
 
 def require_effect(who: str, effect: Any) -> None:
-    """Raise ValueError when `effect` is none that a tool may have."""
+    """Raise ValueError when `effect` is not an effect that a tool may have."""
     if effect is not None and effect not in get_args(Effect):
         raise ValueError(f"{who}: effect is {', '.join(map(repr, get_args(Effect)))} or None, and not {effect!r}")
 
 
 def require_source(who: str, source: Any) -> None:
-    """Raise ValueError when `source` is none: neither a trust, nor a mapping of field names to trusts, nor callable."""
+    """Raise ValueError when `source` is not a trust, a mapping of field names to trusts, or callable."""
     if callable(source):
         return
     given = list(cast("Mapping[str, Any]", source).values()) if isinstance(source, Mapping) else [source]
@@ -66,7 +66,7 @@ def require_source(who: str, source: Any) -> None:
         if each not in _TRUSTS:
             known = ", ".join(map(repr, get_args(Trust)))
             raise ValueError(
-                f"{who}: source is {known}, or these by field name, or a function; {each!r} is none of them"
+                f"{who}: source is {known}, or these by field name, or a function; {each!r} is not one of them"
             )
 
 

@@ -63,7 +63,7 @@ class Gate:
 
     @property
     def lock(self) -> asyncio.Lock | None:
-        """The lock of the running event loop; None when there is none, or one for each key."""
+        """The lock of the running event loop; None without a lock, and with one for each key."""
         if self._table is None or self._of is not None:
             return None
         try:

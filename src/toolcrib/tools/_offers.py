@@ -198,22 +198,22 @@ def resource(
 
     Raises:
         TypeError: The variables are not the function's parameters, or there is no such option.
-        ValueError: `uri` is none.
+        ValueError: `uri` is not a URI.
     """
     if "://" not in uri:
         raise ValueError(f"@resource takes a URI, as in @resource('trips://today'), and not {uri!r}")
     offer = ResourceOffer(uri, mime_type, options.get("listing"), meta)
 
     def make(fn: Callable[P, R]) -> Tool[P, R]:
-        made = _made(fn, "@resource", offer, complete, {"effect": "none", "tags": ["read_only"], **options})
+        offered = _made(fn, "@resource", offer, complete, {"effect": "none", "tags": ["read_only"], **options})
         wanted = offer.variables
-        names = frozenset(cast("dict[str, Any]", made.spec.parameters.get("properties", {})))
+        names = frozenset(cast("dict[str, Any]", offered.spec.parameters.get("properties", {})))
         if wanted != names:
             differing = ", ".join(f"`{name}`" for name in sorted(wanted ^ names))
             raise TypeError(
-                f"the variables of {uri} and the parameters of `{made.name}` have to be the same: {differing}"
+                f"the variables of {uri} and the parameters of `{offered.name}` have to be the same: {differing}"
             )
-        return made
+        return offered
 
     return make
 
@@ -258,12 +258,12 @@ def resource_changed(tool: Tool[..., Any], **variables: str) -> None:
         variables: The values of the variables in its URI.
 
     Raises:
-        TypeError: It is no resource that `@resource` made, or a variable is missing.
+        TypeError: It is not a resource that `@resource` made, or a variable is missing.
     """
     source = tool.source
     offer = source.get_offer() if isinstance(source, _FunctionOffering) else None
     if not isinstance(source, _FunctionOffering) or not isinstance(offer, ResourceOffer):
-        raise TypeError(f"`{tool.name}` is no resource that @resource made")
+        raise TypeError(f"`{tool.name}` is not a resource that @resource made")
     missing = offer.variables ^ variables.keys()
     if missing:
         raise TypeError(f"resource_changed(`{tool.name}`) takes the variables of {offer.uri}: {', '.join(missing)}")
@@ -287,7 +287,7 @@ def _made(
     )
     unknown = (complete or {}).keys() - cast("dict[str, Any]", spec.parameters.get("properties", {})).keys()
     if unknown:
-        raise TypeError(f"{maker} of `{spec.name}` completes `{min(unknown)}`, which is none of its arguments")
+        raise TypeError(f"{maker} of `{spec.name}` completes `{min(unknown)}`, which is not one of its arguments")
     values = {**_choices(spec), **(complete or {})}
     return Tool(spec, options, bare=True, source=_FunctionOffering(offer, values))
 

@@ -202,7 +202,7 @@ def _options_of(keywords: Mapping[str, Any]) -> ToolOptions:
 
 
 def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
-    """Return the options that `keywords` are; a TypeError that names `maker` for one that is no option."""
+    """Return the options that `keywords` are; a TypeError that names `maker` for one that is not an option."""
     unknown = next((key for key in keywords if key not in _NAMES), None)
     if unknown is not None:
         raise TypeError(f"{maker} has no option `{unknown}`. {option_hint(unknown)}")
@@ -226,7 +226,7 @@ def require_name(name: object) -> None:
 
 
 def option_hint(name: str) -> str:
-    """Return a sentence that helps with what is no option: the nearest one, or all of them."""
+    """Return a sentence that helps with what is not an option: the nearest one, or all of them."""
     near = near_option(name, ToolKeywords.__annotations__)
     return f"Did you mean `{near}`?" if near else f"Options are: {', '.join(ToolKeywords.__annotations__)}."
 

@@ -68,5 +68,5 @@ def output_schema(tool: Tool[..., Any]) -> dict[str, Any] | None:
     if schema is None or not tool.is_streaming:
         return schema
     items = {key: value for key, value in schema.items() if key != "$defs"}
-    made: dict[str, Any] = {"type": "array", "items": items}
-    return {**made, "$defs": schema["$defs"]} if "$defs" in schema else made
+    array: dict[str, Any] = {"type": "array", "items": items}
+    return {**array, "$defs": schema["$defs"]} if "$defs" in schema else array

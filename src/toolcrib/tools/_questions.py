@@ -94,7 +94,7 @@ class PersonAnswer:
     Attributes:
         action: As of `Elicited`.
         fields: What they filled in, with the defaults that they left.
-        problem: Why the fields are no answer, where they said yes each time and filled in what does not fit.
+        problem: Why the fields are not an answer, where they said yes each time and filled in what does not fit.
         by: Who answered.
     """
 
@@ -123,7 +123,7 @@ async def ask_person(
         asked: The question.
         ctx: The call.
         asked_by: The tool or server that asks.
-        problem_of: Returns why fields are no answer; empty where they are.
+        problem_of: Returns why fields are not an answer; empty where they are.
         seconds: How long the question waits in the store.
         waiting: Called now and then while it waits there.
     """

@@ -31,7 +31,7 @@ class ResultCheck:
         self.seen: set[type[Any]] = set()
 
     def note(self, value: Any) -> None:
-        """Look at a result of a type that is not in `seen`."""
+        """Check a result of a type that is not in `seen`."""
         if len(self.seen) >= _MOST:
             self.seen.clear()
         self.seen.add(cast("type[Any]", type(value)))

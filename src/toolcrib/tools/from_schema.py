@@ -45,7 +45,7 @@ def schema_tool(
         keywords: Options of `@tool`.
 
     Raises:
-        InvalidSchema: The name is no text, a schema is no JSON schema, or that of the arguments is not an object's. The
+        InvalidSchema: The name is not text, a schema is not valid, or that of the arguments is not an object's. The
             error names the tool, the place and what would be right.
         TypeError: The function does not take an argument that the schema describes.
         SchemaTooLarge: A schema is nested too deep to be read.
@@ -69,5 +69,5 @@ def schema_tool(
 def _require_name(name: object) -> None:
     """Raise InvalidSchema for what cannot be a name: not text, empty, or with half a character in it."""
     if not isinstance(name, str) or not name or name.encode("utf-8", "replace").decode() != name:
-        problem = f"{name!r:.80} is no name of a tool; give it a text, as in schema_tool('search', ...)"
+        problem = f"{name!r:.80} is not the name of a tool; give it a text, as in schema_tool('search', ...)"
         raise InvalidSchema(str(name).encode("utf-8", "replace").decode(), FieldProblem("name", problem))

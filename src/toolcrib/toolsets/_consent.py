@@ -71,7 +71,7 @@ class _Consents:
                 if answer is None:
                     return call.suspend(request)
                 await _used(call, request, answer, stored=stored)
-                return await self.check(call)  # a yes of somebody's is no consent: another request says so
+                return await self.check(call)  # a yes of somebody's is not a consent: another request says so
             if lacking is not None:
                 return lacking
             return await _used(call, request, answer or request.grant(_BY_CONSENT), stored=stored)

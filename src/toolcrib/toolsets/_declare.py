@@ -36,8 +36,8 @@ class Member(Generic[X]):
     def __get__(self, toolset: object, owner: type) -> Selector[X]:
         if isinstance(self.item, ToolSource):
             raise AttributeError("its tools are known only when a run opens; select them by name")
-        made = as_tool(self.item)
-        return Selector(made.name, made, self.item)
+        member = as_tool(self.item)
+        return Selector(member.name, member, self.item)
 
 
 class NestedMember:

@@ -66,7 +66,7 @@ def listed(tools: object) -> Iterable[Any]:
     if isinstance(tools, Iterable) and not isinstance(tools, str | type):
         return cast("Iterable[Any]", tools)
     mend = "write [tool] for one" if callable(tools) else "give tools, functions or toolsets"
-    raise TypeError(f"{tools!r} is no list of tools; {mend}")
+    raise TypeError(f"{tools!r} is not a list of tools; {mend}")
 
 
 def define(entry: ToolEntry, description: str | None = None) -> Definition:

@@ -21,7 +21,7 @@ def read_scopes(scopes: Mapping[str, str | Sequence[str]]) -> dict[str, frozense
         several = (given,) if isinstance(given, str) else tuple(given)
         wrong = next((scope for scope in several if not re.fullmatch(_SCOPE, scope)), None)
         if wrong is not None or not several:
-            what = "there is none" if wrong is None else f"{wrong!r} is none"
+            what = "no scope is given" if wrong is None else f"{wrong!r} is not a scope"
             raise ValueError(f"the scopes of `{name}` are words without spaces and quotes, and {what}")
         read[name] = frozenset(several)
     return read

@@ -41,7 +41,7 @@ class Selector(Generic[X]):
     Attributes:
         name: What models call the tool.
         tool: The tool itself.
-        declared: What the member was declared with; the tool where it is no member of a class.
+        declared: What the member was declared with; the tool where it is not a member of a class.
     """
 
     name: str
@@ -136,7 +136,7 @@ class ToolRequirement:
         """Allow the model to call tools or to answer.
 
         Args:
-            among: The tools that it may call; all of them when there is none. The definitions stay what they are, so
+            among: The tools that it may call; all of them without one. The definitions stay what they are, so
                 that a provider's cache of them stays, too. OpenAI and Gemini have this.
             parallel: Whether it may make several calls in one reply.
             validated: Have Gemini hold it to the schemas; `strict=True` of the definitions does it elsewhere.
@@ -185,6 +185,6 @@ class ToolRequirement:
         Raises:
             ValueError: The provider cannot be asked for it; the message says what to do.
         """
-        made = formats.PROVIDERS[format]
+        provider = formats.PROVIDERS[format]
         choice = self.tool_choice(format)
-        return made.choice_parameters(choice) if self.parallel else made.one_call(choice)
+        return provider.choice_parameters(choice) if self.parallel else provider.one_call(choice)

@@ -351,8 +351,8 @@ class Toolset:
             source = entry.tool.source
             if source is None or not await is_available(entry, ctx):
                 continue
-            made = source.get_instruction(ctx)
-            text = await made if isawaitable(made) else made
+            instruction = source.get_instruction(ctx)
+            text = await instruction if isawaitable(instruction) else instruction
             if text is not None:
                 one = text if isinstance(text, Instruction) else Instruction(entry.name, text)
                 found.setdefault(one.group, one)
@@ -475,7 +475,7 @@ class Toolset:
 
         Raises:
             UnknownTool: No tool has such a name.
-            ValueError: A scope is none.
+            ValueError: A scope is not a valid scope.
         """
         needed = read_scopes(scopes)
         unknown = [] if self._sources else [key for key in needed if not any(fits(name, key) for name in self._entries)]
@@ -538,15 +538,15 @@ class Toolset:
         self._sources = tuple((source, (*steps, step)) for source, steps in self._sources)
 
     def _copy(self) -> Toolset:
-        made = Toolset(toolset_id=self.toolset_id)
-        made._entries = dict(self._entries)
-        return made
+        view = Toolset(toolset_id=self.toolset_id)
+        view._entries = dict(self._entries)
+        return view
 
     def _view(self, change: Change, names: Iterable[str] = ()) -> Toolset:
-        made = self._copy()
-        made._sources = self._sources
-        made._apply(change, names)
-        return made
+        view = self._copy()
+        view._sources = self._sources
+        view._apply(change, names)
+        return view
 
     def __repr__(self) -> str:
         title = f" {self.toolset_id}" if self.toolset_id else ""

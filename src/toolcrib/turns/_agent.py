@@ -183,7 +183,7 @@ class Agent(Observed):
         """Enqueue a turn behind the others; it may be put at any time, also while the agent runs.
 
         Raises:
-            TypeError: It is no turn.
+            TypeError: It is not a turn.
             UnknownTool: The turn's tool is not one of the agent's, or only another of its name is.
         """
         if not isinstance(turn, Turn):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
@@ -203,7 +203,7 @@ class Agent(Observed):
             await self._fire(AgentHook.AFTER_PUT, turn)
 
     async def send(self, agent_name: str, turn: Turn[Any]) -> None:
-        """Put a turn on another agent; raises UnregisteredAgentError when there is none of that name."""
+        """Put a turn on another agent; raises UnregisteredAgentError without one of that name."""
         if self._backend is None:
             await AgentRegistry.get(agent_name).put(turn)
         else:
@@ -231,7 +231,7 @@ class Agent(Observed):
             await self._fire(AgentHook.ON_RESUME)
 
     def approve(self, request: ApprovalRequest | str, approver: str | Identity = "host", **options: Any) -> None:
-        """Say yes to a request, or to the one with that id: its turn is the next to be run.
+        """Approve a request, or the one with that id: its turn is the next to be run.
 
         Args:
             approver: Who says yes, for the record.
@@ -248,7 +248,7 @@ class Agent(Observed):
         self._queue.answer(asked, grant)
 
     def deny(self, request: ApprovalRequest | str, message: str = "", approver: str | Identity = "host") -> None:
-        """Say no to a request, or to the one with that id: its turn ends as an ERROR, and its tool never runs.
+        """Deny a request, or the one with that id: its turn ends as an ERROR, and its tool never runs.
 
         Raises:
             ApprovalError: No turn waits for it.
@@ -310,18 +310,18 @@ class Agent(Observed):
 
         It has copies of the context, no turns yet, and is not registered. This agent stays what it is.
         """
-        made = copy(self)
-        made._backend, made._queue, made._run = backend, TurnQueue(), None
-        made._is_paused = made._is_running = False
-        made._context_pool, made._context_queue = self._context_pool.branch(), self._context_queue.branch()
-        return made
+        agent = copy(self)
+        agent._backend, agent._queue, agent._run = backend, TurnQueue(), None
+        agent._is_paused = agent._is_running = False
+        agent._context_pool, agent._context_queue = self._context_pool.branch(), self._context_queue.branch()
+        return agent
 
     def branch(self, name: str, description: str | None = None) -> Agent:
         """Return an agent of another name with the same tools, hooks and tags, and copies of context and waiting turns.
 
         From then on the two go their own ways. It is registered if this one is.
         """
-        made = type(self)(
+        agent = type(self)(
             name,
             self._description if description is None else description,
             self.toolset,
@@ -331,9 +331,9 @@ class Agent(Observed):
             self._approver,
             **_given(self._pipeline.sinks, AgentRegistry.holds(self._name, self)),
         )
-        made._observers.adopt(self._observers)
-        made._queue.waiting.extend(turn.copy() for turn in self._queue.waiting)
-        return made
+        agent._observers.adopt(self._observers)
+        agent._queue.waiting.extend(turn.copy() for turn in self._queue.waiting)
+        return agent
 
     # --- writing it down
 
@@ -397,7 +397,7 @@ class Agent(Observed):
         if register and data["name"] in AgentRegistry:
             AgentRegistry.unregister(data["name"])
         pool, queue = data.get("context_pool"), data.get("context_queue")
-        made = cls(
+        agent = cls(
             data["name"],
             data["description"],
             toolset,
@@ -407,9 +407,9 @@ class Agent(Observed):
             approver,
             **_given(tuple(sinks), register),
         )
-        made._queue.restore(data, toolset.tools())
-        made._is_paused = data.get("is_paused", False)
-        return made
+        agent._queue.restore(data, toolset.tools())
+        agent._is_paused = data.get("is_paused", False)
+        return agent
 
     # --- inside
 

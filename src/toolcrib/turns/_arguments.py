@@ -40,8 +40,8 @@ async def evaluated(value: Any) -> Any:
     """Return what a callable without parameters returns, and anything else, a tool too, as it is."""
     if isinstance(value, Tool) or not is_thunk(value):
         return cast("Any", value)
-    made = value()
-    return await made if iscoroutine(made) else made
+    result = value()
+    return await result if iscoroutine(result) else result
 
 
 # --- as JSON

@@ -56,13 +56,13 @@ class _Unbounded:
     __slots__ = ()
 
     def begin(self) -> None:
-        """Say that a step begins."""
+        """Record that a step begins."""
 
     def rest(self) -> None:
-        """Say that a step is over."""
+        """Record that a step is over."""
 
     def close(self) -> None:
-        """Say that no step comes any more."""
+        """Record that no step comes any more."""
 
     def __enter__(self) -> _Unbounded:
         return self
@@ -241,10 +241,10 @@ def _without_hooks(tags: frozenset[str]) -> Observers:
 
 
 def _merge(tags: frozenset[str], *several: Observers) -> Observers:
-    made = Observers(tags)
+    merged = Observers(tags)
     for observers in several:
-        made.adopt(observers)
-    return made
+        merged.adopt(observers)
+    return merged
 
 
 @lru_cache(maxsize=256)

@@ -98,10 +98,10 @@ class _Store(Injectable, Observed):
         Args:
             limit: The copy's own limit; this one's when None.
         """
-        made = type(self)(self._limit if limit is None else limit, self.tags)
-        made._observers.adopt(self._observers)
-        made.replace(self.items)
-        return made
+        context = type(self)(self._limit if limit is None else limit, self.tags)
+        context._observers.adopt(self._observers)
+        context.replace(self.items)
+        return context
 
     def to_dict(self) -> dict[str, Any]:
         """Return limit, tags and items as JSON shapes; hooks are left out."""
@@ -111,9 +111,9 @@ class _Store(Injectable, Observed):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return what `to_dict` described."""
-        made = cls(data.get("limit"), data.get("tags"))
-        made.replace(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
-        return made
+        context = cls(data.get("limit"), data.get("tags"))
+        context.replace(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
+        return context
 
     def _latest(self, items: Iterable[ContextItem[Any]]) -> Iterable[ContextItem[Any]]:
         return items if self._limit is None else list(items)[-self._limit :]
@@ -230,7 +230,7 @@ class ContextPool(_Store):
             raise KeyError(f"the pool has no item `{id}`. {closest(id, self._items)}") from None
 
     async def remove(self, id: str) -> None:
-        """Forget the item with this id; KeyError when there is none."""
+        """Forget the item with this id; KeyError without one."""
         item = self.get(id)
         await self._fire(ContextPoolHook.BEFORE_REMOVE, item)
         self._items.pop(id, None)

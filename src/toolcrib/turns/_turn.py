@@ -59,7 +59,7 @@ V = TypeVar("V", default=T)
 """The value of a turn's outcome: of a streaming tool the list of its values."""
 S = TypeVar("S")
 _NO_TAGS: frozenset[str] = frozenset()
-_numbers = Random()  # seeded by the system; an id is no secret
+_numbers = Random()  # seeded by the system; an id is not a secret
 if hasattr(os, "register_at_fork"):  # a forked child must not hand out its parent's ids
     os.register_at_fork(after_in_child=_numbers.seed)
 
@@ -423,10 +423,10 @@ class Turn(Observed, Generic[T, V]):
 
     def copy(self) -> Turn[T, V]:
         """Return a turn of its own with the same tool, arguments, tags, metadata and hooks, not run yet."""
-        made: Turn[Any] = Turn(self._tool, self._timeout, None, self._kwargs, self.tags, dict(self._metadata or {}))
+        turn: Turn[Any] = Turn(self._tool, self._timeout, None, self._kwargs, self.tags, dict(self._metadata or {}))
         if self._observers is not None:
-            made.observers.adopt(self._observers)
-        return made
+            turn.observers.adopt(self._observers)
+        return turn
 
     def to_dict(self) -> dict[str, Any]:
         """Return the turn as JSON shapes, the real arguments included: for safe keeping. Hooks are left out.
@@ -466,13 +466,13 @@ class Turn(Observed, Generic[T, V]):
         name = data["tool_name"]
         tool = next((t for t in tools if t.__name__ == name), None) or ToolRegistry.get(name)
         kwargs = unpack_arguments(tool.spec, data["kwargs"], data.get("typed", []))
-        made: Turn[Any] = cls(tool, data["timeout"], None, kwargs, data.get("tags"), dict(data["metadata"]))
-        made._uuid, made.output = str(UUID(data["uuid"])), data["output"]
+        turn: Turn[Any] = cls(tool, data["timeout"], None, kwargs, data.get("tags"), dict(data["metadata"]))
+        turn._uuid, turn.output = str(UUID(data["uuid"])), data["output"]
         start, end = data["start_time"], data["end_time"]
-        made.started = start and datetime.fromisoformat(start).timestamp()
-        made.ended = end and datetime.fromisoformat(end).timestamp()
-        made.stop_reason = data["stop_reason"] and StopReason(data["stop_reason"])
-        return made
+        turn.started = start and datetime.fromisoformat(start).timestamp()
+        turn.ended = end and datetime.fromisoformat(end).timestamp()
+        turn.stop_reason = data["stop_reason"] and StopReason(data["stop_reason"])
+        return turn
 
     def __repr__(self) -> str:
         state = "running" if self._is_running else self.stop_reason.value if self.stop_reason else "not run"

@@ -24,7 +24,8 @@ from toolcrib.adapters.dbos import Client, Engine, Queue, serve_health
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.approvals import PostgresApprovalStore
 from toolcrib.calls import Completed
-from toolcrib.database import AnsweredConnection, Database, unhurried
+from toolcrib.database import Database, unhurried
+from toolcrib.database._connections import AnsweredConnection
 from toolcrib.errors import DatabaseError
 from toolcrib.record import PostgresSink
 from toolcrib.results import PostgresResultStore

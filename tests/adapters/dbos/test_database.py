@@ -43,11 +43,11 @@ def test_a_password_in_the_query_is_not_shown() -> None:
 @pytest.mark.parametrize(
     ("schema", "application", "problem"),
     [
-        ("Orders", None, "`Orders` is no name of a schema"),
-        ("pg_temp", None, "`pg_temp` is no name of a schema"),
-        ("a" * 64, None, "is no name of a schema"),
-        (None, "Shop!", "`Shop!` is no name of an application"),
-        (None, "ab", "`ab` is no name of an application"),
+        ("Orders", None, "`Orders` is not a valid name of a schema"),
+        ("pg_temp", None, "`pg_temp` is not a valid name of a schema"),
+        ("a" * 64, None, "is not a valid name of a schema"),
+        (None, "Shop!", "`Shop!` is not a valid name of an application"),
+        (None, "ab", "`ab` is not a valid name of an application"),
     ],
 )
 def test_a_schema_and_an_application_have_names(schema: str | None, application: str | None, problem: str) -> None:
@@ -82,10 +82,10 @@ def test_without_a_name_the_environment_says_which(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("mysql://db/crib", "`mysql` is no kind of database that it can be"),
+        ("mysql://db/crib", "`mysql` is not a kind of database that can be used"),
         ("postgresql://db.example", "the URL names no database"),
-        ("postgresql://ann:secret@db:port/crib", "it is no URL"),
-        ("host=db user=ann password=secret", "it has a password, and is no URL"),
+        ("postgresql://ann:secret@db:port/crib", "it is not a URL"),
+        ("host=db user=ann password=secret", "it has a password, and is not a URL"),
         (":memory:", "durable work has to be kept in a file"),
         ("sqlite://", "durable work has to be kept in a file"),
     ],

@@ -20,7 +20,8 @@ from toolcrib.adapters.dbos._outage import WaitedTime, outlast
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Suspended
 from toolcrib.code import Toolkit
-from toolcrib.database import Database, DatabaseAway, Notice, is_outage, is_unavailable, name_outages
+from toolcrib.database import Database, DatabaseAway, is_outage, is_unavailable
+from toolcrib.database._outage import Notice, name_outages
 from toolcrib.database._sqlite import sqlite3
 from toolcrib.sandbox import SandboxLimits
 from toolcrib.tools import ez_tool, tool

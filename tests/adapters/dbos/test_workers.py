@@ -24,7 +24,6 @@ from toolcrib.adapters.dbos import (
     Engine,
     Placement,
     Queue,
-    current_engine,
     enqueue_program,
     list_work,
     recover,
@@ -32,6 +31,7 @@ from toolcrib.adapters.dbos import (
 )
 from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.adapters.dbos._agent import TURN
+from toolcrib.adapters.dbos._engine import current_engine
 from toolcrib.adapters.dbos._turn_execution import TurnExecution
 from toolcrib.adapters.dbos._work_store import WorkStore
 from toolcrib.adapters.dbos._workers import Lease, hand_back

@@ -17,7 +17,8 @@ from mcp_types import ToolAnnotations
 from tests.adapters.mcp_client.servers import Told
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, pinned_changes
-from toolcrib.approvals import TOOL_PIN_TABLES, SqliteApprovalStore, ToolPins, approve_all
+from toolcrib.approvals import SqliteApprovalStore, ToolPins, approve_all
+from toolcrib.approvals._pins import TOOL_PIN_TABLES
 from toolcrib.calls import Completed, Grant, Rejected, Suspended, ToolCall, now
 from toolcrib.errors import RemoteToolError
 from toolcrib.pipeline import Pipeline, Run

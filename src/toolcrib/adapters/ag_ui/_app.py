@@ -58,7 +58,7 @@ def _input_in(body: Mapping[str, Any]) -> RunAgentInput:
         return RunAgentInput.model_validate(body)
     except (ValidationError, RecursionError) as error:
         what = f"{error.error_count()} fields do not fit" if isinstance(error, ValidationError) else "it is too deep"
-        raise FrontEndError(f"the request is no RunAgentInput of AG-UI: {what}", 422) from None
+        raise FrontEndError(f"the request is not a RunAgentInput of AG-UI: {what}", 422) from None
 
 
 async def _texts(given: RunAgentInput, exchange: Exchange) -> AsyncGenerator[str]:
@@ -69,5 +69,5 @@ async def _texts(given: RunAgentInput, exchange: Exchange) -> AsyncGenerator[str
     async with aclosing(exchange.events()) as events:
         yield encoder.encode(started)
         async for event in events:
-            for made in writer.write(event):
-                yield encoder.encode(made)
+            for text in writer.write(event):
+                yield encoder.encode(text)

@@ -78,7 +78,7 @@ def response_content(asked: Content, answer: Grant | Denial) -> Content:
 
 
 def answer_in(context: FunctionInvocationContext, request: ApprovalRequest) -> Grant | Denial | None:
-    """Return the answer that the framework took from a person; None where there is none that counts.
+    """Return the answer that the framework took from a person, or None without one that counts.
 
     One that names no request counts for the arguments that the framework shows.
     """

@@ -22,13 +22,13 @@ def from_tools(tools: Iterable[FunctionTool | Callable[..., Any]]) -> list[Tool[
     Raises:
         TypeError: One of them has no function, so that there is nothing that the pipeline could run.
     """
-    made: list[Tool[..., Any]] = []
+    wrapped: list[Tool[..., Any]] = []
     for tool in normalize_tools([*tools]):
         if not isinstance(tool, FunctionTool) or tool.declaration_only:
             name = getattr(tool, "name", tool)
             raise TypeError(f"{name!r} has no function here: the model's provider, or the client of the agent, runs it")
-        made.append(Member(tool).tool(requires_approval=tool.approval_mode == "always_require"))
-    return made
+        wrapped.append(Member(tool).tool(requires_approval=tool.approval_mode == "always_require"))
+    return wrapped
 
 
 class Member(FrameworkMember):

@@ -146,7 +146,7 @@ class Gates(ABC):
         self._waiting.keep(session_id, {**known, request.id: request})
 
 
-def decision(made: Literal["allow", "deny", "defer"], why: str = "", **more: Any) -> dict[str, Any]:
+def decision(verdict: Literal["allow", "deny", "defer"], why: str = "", **more: Any) -> dict[str, Any]:
     """Return what a `PreToolUse` hook says of a call."""
-    said: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": made, **more}
+    said: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": verdict, **more}
     return {"hookSpecificOutput": {**said, "permissionDecisionReason": why} if why else said}

@@ -49,7 +49,7 @@ def guard(
     if policy.timeout is not None:
         raise ValueError("GuardPolicy: timeout is for tools that run here; for Claude Code set BASH_DEFAULT_TIMEOUT_MS")
     gates = _GuardGates(options, policy, GuardedTools(ENTRY, policy, suspended))
-    made = gated(
+    result = gated(
         options,
         gates,
         hooks=hooked(
@@ -60,7 +60,7 @@ def guard(
             Stop=gates.stop,
         ),
     )
-    return gates.resuming(made) if options.resume is not None or options.continue_conversation else made
+    return gates.resuming(result) if options.resume is not None or options.continue_conversation else result
 
 
 class _GuardGates(Gates):
@@ -78,11 +78,13 @@ class _GuardGates(Gates):
         return self.tools_of(name)
 
     async def passed(self, tools: FrameworkTools, call: ToolCall, run: Run) -> dict[str, Any]:
-        made = await self._begin(tools, call, run)
-        if not is_call(made):
-            return decision("deny", made.text())
-        given: dict[str, Any] = {} if made.arguments == call.arguments else {"updatedInput": dict(made.arguments)}
-        if made.grant is not None:
+        admitted = await self._begin(tools, call, run)
+        if not is_call(admitted):
+            return decision("deny", admitted.text())
+        given: dict[str, Any] = (
+            {} if admitted.arguments == call.arguments else {"updatedInput": dict(admitted.arguments)}
+        )
+        if admitted.grant is not None:
             return decision("allow", "", **given)
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **given}} if given else {}
 
@@ -134,9 +136,9 @@ class _GuardGates(Gates):
             if isinstance(asked, Suspended):
                 self.note(run.channel.conversation_id or "", asked.request)
                 return PermissionResultDeny(message=asked.text(), interrupt=True)
-            made = asked if isinstance(asked, str) else await self._begin(tools, call, run)
-            if isinstance(made, str) or not is_call(made):
-                return PermissionResultDeny(message=made if isinstance(made, str) else made.text())
+            admitted = asked if isinstance(asked, str) else await self._begin(tools, call, run)
+            if isinstance(admitted, str) or not is_call(admitted):
+                return PermissionResultDeny(message=admitted if isinstance(admitted, str) else admitted.text())
         call = self._running[id][1]
         if call.grant is not None:
             return PermissionResultAllow(updated_input=dict(call.arguments))
@@ -169,12 +171,12 @@ class _GuardGates(Gates):
         return [] if approve is False else sorted(approve)
 
     async def _begin(self, tools: FrameworkTools, call: ToolCall, run: Run) -> Call | Outcome:
-        made = tools.take(call, run)
-        if made is None:
+        admitted = tools.take(call, run)
+        if admitted is None:
             raise ToolcribError(f"`{call.name}` was not admitted ({call.id})")
-        if is_call(made):
-            self._running.keep(call.id, (tools, made))
-        return made
+        if is_call(admitted):
+            self._running.keep(call.id, (tools, admitted))
+        return admitted
 
 
 def _tool(name: str) -> Tool[..., Any]:

@@ -23,7 +23,7 @@ from toolcrib.adapters.dbos._admin import (
 )
 from toolcrib.adapters.dbos._agent import DurableAgent
 from toolcrib.adapters.dbos._client import Client, DurableFailure, Placement, Queue
-from toolcrib.adapters.dbos._engine import Engine, current_engine, standing_routines
+from toolcrib.adapters.dbos._engine import Engine, standing_routines
 from toolcrib.adapters.dbos._handle import TurnHandle
 from toolcrib.adapters.dbos._health import serve_health
 from toolcrib.adapters.dbos._lost_work import keep_closing_lost_work
@@ -49,7 +49,6 @@ __all__ = [
     "WorkOperator",
     "Worker",
     "cancel_work",
-    "current_engine",
     "enqueue_program",
     "grant_use",
     "list_work",

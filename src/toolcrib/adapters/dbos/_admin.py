@@ -163,7 +163,7 @@ def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
         work_id: Its id, or that of one of its workflows.
 
     Raises:
-        EngineError: No work has this id.
+        EngineError: Nothing has this id.
     """
     parts = _parts(client, work_id)
     status, work = parts[-1]
@@ -182,7 +182,7 @@ def cancel_work(client: Client, work_id: str) -> Work:
     """Keep a workflow from starting or going on, and return it as it is then; what its tool did stays done.
 
     Raises:
-        EngineError: There is none of this id.
+        EngineError: Nothing has this id.
     """
     status = _found(client, work_id)
     run = str(_input(status).get("run", ""))
@@ -196,7 +196,7 @@ def resume_work(client: Client, work_id: str) -> Work:
     """Resume work that was cancelled or given up, in its queue; what it has recorded is not done again.
 
     Raises:
-        EngineError: There is none of this id, it was not cancelled, or it was while it waited for an answer.
+        EngineError: Nothing has this id, it was not cancelled, or it was while it waited for an answer.
     """
     status, work = _parts(client, work_id)[-1]
     if work.state not in ("cancelled", "given up"):
@@ -220,7 +220,7 @@ def retry_work(client: Client, work_id: str) -> Work:
     if its tool is idempotent, and otherwise a person is asked.
 
     Raises:
-        EngineError: There is none of this id, it has not failed, or other work has its key.
+        EngineError: Nothing has this id, it has not failed, or other work has its key.
     """
     status, work = _parts(client, work_id)[-1]
     if work.state != "failed":

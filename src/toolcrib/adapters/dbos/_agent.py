@@ -181,8 +181,8 @@ class DurableAgent(Answers):
             result = await handle.result()
             for child in result.get("children", ()):
                 owner = durable_agent(child)
-                made = Turn.from_dict(child["turn"], owner.agent.tools)
-                self._open_turns.append((made, owner.handle(made.id)))
+                child_turn = Turn.from_dict(child["turn"], owner.agent.tools)
+                self._open_turns.append((child_turn, owner.handle(child_turn.id)))
             turn.outcome = outcome = outcome_from_dict(result["outcome"])
             turn.stop_reason = StopReason(result["stop_reason"])
             if isinstance(outcome, Failed):
@@ -223,16 +223,16 @@ class DurableAgent(Answers):
         """
         base = self._base or self
         await self.context.bring(self.client)
-        made = DurableAgent(
+        branched = DurableAgent(
             self.agent.branch(name, description), self.queue, run=self._run, client=self._client, _base=base
         )
-        await made.context.store(self.client)
+        await branched.context.store(self.client)
         for data in await self.client.waiting(TURN, self.queue.name):
             if data["agent"] == self.name and WAITING not in data:
                 copied = {**data["turn"], "uuid": str(uuid4())}
-                again = Turn.from_dict(copied, made.agent.tools)
-                await made.put(again, conversation_id=data.get("conversation_id"))
-        return made
+                again = Turn.from_dict(copied, branched.agent.tools)
+                await branched.put(again, conversation_id=data.get("conversation_id"))
+        return branched
 
     def branched(self, name: str) -> DurableAgent:
         """Return the branch of that name, which another process made; for workers."""

@@ -29,7 +29,7 @@ class Answers(ABC):
         """Return the tool of this name; raises UnregisteredToolError for an unknown one."""
 
     async def approve(self, request: ApprovalRequest | str, approver: str | Identity = "host", **options: Any) -> None:
-        """Say yes to a request, or to the one with that id: its call is made, also one in doubt.
+        """Approve a request, or the one with that id: its call is made, also one in doubt.
 
         Args:
             approver: Who says yes, for the record.
@@ -48,7 +48,7 @@ class Answers(ABC):
     async def done(
         self, request: ApprovalRequest | str, result: Any, approver: str | Identity = "host", message: str = ""
     ) -> None:
-        """Say what a call in doubt came to, and let its work go on with that: its tool is not executed again.
+        """Record what a call in doubt came to, and let its work go on with that: its tool is not executed again.
 
         The result of a turn may be a `Turn`, as its tool returns one: the chain goes on with it. That of a program's
         call may not, since the program goes on with it.
@@ -64,7 +64,7 @@ class Answers(ABC):
         await self._answer(asked.done(kept, approver, message))
 
     async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str | Identity = "host") -> None:
-        """Say no to a request, or to the one with that id: its tool does not run, and the caller is shown `message`.
+        """Deny a request, or the one with that id: its tool does not run, and the caller is shown `message`.
 
         Raises:
             ApprovalError: The request is unknown or answered already.

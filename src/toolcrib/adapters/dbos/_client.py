@@ -205,7 +205,7 @@ class Client:
     def declare(self, queue: Queue) -> None:
         """Write a queue's limits into the database, in place of those it has; a stopped queue stays stopped.
 
-        It waits for the database, as all does here that is no coroutine: on an event loop that has more to do, call
+        It waits for the database, as all does here that is not a coroutine: on an event loop that has more to do, call
         `asyncio.to_thread(client.declare, queue)`.
         """
         write = partial(
@@ -269,7 +269,7 @@ class Client:
         return handle.get_workflow_id()
 
     async def status(self, workflow_id: str) -> WorkflowStatus | None:
-        """Return what DBOS knows of a workflow; None when there is none of that id, or it is another application's."""
+        """Return what DBOS knows of a workflow; None without one of that id, and for another application's."""
         return await asyncio.to_thread(self.find, workflow_id)
 
     def find(self, workflow_id: str) -> WorkflowStatus | None:
@@ -282,7 +282,7 @@ class Client:
 
         Raises:
             DurableFailure: It ended with an exception, or was cancelled.
-            EngineError: There is none of this id.
+            EngineError: Nothing has this id.
         """
         require_seconds("result", "polling", polling)
         try:

@@ -44,12 +44,12 @@ class SharedContext:
     # --- a turn's way
 
     async def enter(self, client: Client, execution: TurnExecution) -> None:
-        """Bring the agent's context up to date for a turn that begins."""
+        """Refresh the agent's context for a turn that begins."""
         await self.bring(client)
         self._running.append(execution)
 
     async def bring(self, client: Client) -> None:
-        """Bring the agent's context up to date."""
+        """Refresh the agent's context."""
         if self._database != client.database:
             self._database, self._version = client.database, 0
         found = await asyncio.to_thread(self._read, client)
@@ -61,7 +61,7 @@ class SharedContext:
             self._pool.replace(map(ContextItem[Any].from_dict, state["pool"]))
 
     def leave(self, execution: TurnExecution) -> None:
-        """Say that a turn ended."""
+        """Record that a turn ended."""
         if execution in self._running:
             self._running.remove(execution)
 
@@ -86,8 +86,8 @@ class SharedContext:
                 query = sa.select(_contexts.c.version, _contexts.c.context).where(row).with_for_update()
                 version, text = connection.execute(query).one()
                 before = StoredFields("AgentContext", json.loads(text))
-                made = json.dumps(self._changed(before, changes), ensure_ascii=False)
-                connection.execute(sa.update(_contexts).where(row).values(version=version + 1, context=made))
+                changed = json.dumps(self._changed(before, changes), ensure_ascii=False)
+                connection.execute(sa.update(_contexts).where(row).values(version=version + 1, context=changed))
         except IntegrityError:  # an earlier execution of the same turn made them
             return
 

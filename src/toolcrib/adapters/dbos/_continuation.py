@@ -61,23 +61,23 @@ async def continue_approved(
     time; call it where an answer should not wait for their next look.
 
     Args:
-        settled: Answers that no work waits for, by the request and their time: its work goes on, or it is no durable
+        settled: Answers that no work waits for, by the request and their time: its work goes on, or it is not a durable
             work's. They are skipped, and those that are left out here are forgotten. For a caller that does this often.
     """
-    made: list[str] = []
+    continued: list[str] = []
     before, after = settled or set(), set[tuple[str, datetime | None]]()
     for entry in (*await store.answered(), *await allowed_meanwhile(store)):
         key = (entry.request.id, None if entry.answer is None else entry.answer.at)
         found = "goes on" if key in before else await suspended_on(client, entry)
         if isinstance(found, WorkflowStatus):
             if await _continue(client, found, entry.request.id):
-                made.append(continuation_id(found.workflow_id, entry.request.id))
+                continued.append(continuation_id(found.workflow_id, entry.request.id))
         elif found is None or (found == "goes on" and entry.answer is not None):  # a standing grant may be revoked
             after.add(key)
     if settled is not None:
         settled.clear()
         settled.update(after)
-    return made
+    return continued
 
 
 async def allowed_meanwhile(store: AnswerStore) -> list[ApprovalEntry]:
@@ -132,7 +132,7 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
 
 async def deny_cancelled(client: Client, request_id: str, what: str) -> None:
     """Deny the request of work that was cancelled, unless it is answered; no work will use the answer."""
-    with suppress(ApprovalError):  # it is used, or there is none
+    with suppress(ApprovalError):  # it is used, or missing
         entry = await client.approvals.show(request_id)
         denied = entry.request.deny(f"the {what} was cancelled", "cancel")
         await client.approvals.use(
@@ -169,7 +169,7 @@ async def _continue(client: Client, status: WorkflowStatus, request_id: str, *, 
 
 
 async def _keep_continuing(engine: Engine) -> None:
-    """Look for answers every so often, as long as an engine runs."""
+    """Poll for answers, as long as an engine runs."""
     settled: set[tuple[str, datetime | None]] = set()
     while True:
         await continue_approved(engine.client, engine.client.approvals, settled=settled)

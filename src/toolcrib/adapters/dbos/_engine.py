@@ -284,7 +284,7 @@ class Engine:
         await asyncio.Event().wait()  # whatever waits here is cancelled when the engine is left
 
     async def _live(self, lease: Lease) -> None:
-        """Say every few seconds that this worker lives, until it turns out that it was given up."""
+        """Record every few seconds that this worker lives, until it turns out that it was given up."""
         while await outlast(lambda: asyncio.to_thread(lease.renew)):  # noqa: ASYNC110 -- it is the database that is asked
             await asyncio.sleep(LEASE_SECONDS / 3)
         self._give_up()
@@ -366,7 +366,7 @@ def _time(seconds: float) -> str:
 
 
 def _instance() -> Any:
-    """Return the DBOS of this process; None when there is none."""
+    """Return the DBOS of this process, or None."""
     return dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
 
 

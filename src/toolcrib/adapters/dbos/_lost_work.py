@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, cast
 
 from toolcrib.adapters.dbos._client import Client
@@ -29,8 +29,7 @@ async def close_lost_work(client: Client, log: EventLog, sink: ActivitySink, qui
     """
     wanted = ActivityFilter(sources=("turn", "program"), statuses=("running", INTERRUPTED))
     for activity in await asyncio.to_thread(log.activities, wanted, limit=_MOST):
-        latest = await asyncio.to_thread(log.last_event_at, activity)
-        if now() - datetime.fromisoformat(latest) < quiet:
+        if await asyncio.to_thread(log.quiet_since, activity, quiet) is None:
             continue
         found = await (_of_program if activity.source == "program" else _of_turn)(client, activity)
         if found is not None:
@@ -52,7 +51,7 @@ async def keep_closing_lost_work(engine: Engine) -> None:
 
 
 async def _of_turn(client: Client, activity: Activity) -> tuple[str, str | None] | None:
-    """Return what a turn came to, and what went wrong; None while there is more to do, or it is no durable one."""
+    """Return what a turn came to, and what went wrong; None while there is more to do, or it is not a durable one."""
     work_id = activity.id
     while (status := await client.status(work_id)) is not None:
         if status.status in _OUTCOMES:

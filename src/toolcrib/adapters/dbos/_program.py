@@ -210,7 +210,7 @@ class DurableProgram:
         """Return how it stands: `waiting` in its queue, `paused` for a person, `failed` when its worker raised.
 
         Raises:
-            EngineError: There is none of this id.
+            EngineError: Nothing has this id.
         """
         run = await asyncio.to_thread(program_run, self.client, self.id)
         if run is not None and run.state in ("paused", "done", "cancelled"):
@@ -230,7 +230,7 @@ class DurableProgram:
 
         Raises:
             DurableFailure: Its workflow raised, or was cancelled.
-            EngineError: There is none of this id.
+            EngineError: Nothing has this id.
         """
         require_seconds("settled", "polling", polling)
         while True:
@@ -247,7 +247,7 @@ class DurableProgram:
 
         Raises:
             DurableFailure: Its workflow raised, or was cancelled.
-            EngineError: There is none of this id.
+            EngineError: Nothing has this id.
         """
         while True:
             result = await self.settled(polling=polling)
@@ -259,7 +259,7 @@ class DurableProgram:
         """Cancel it: it makes no further call and never goes on; return whether it had yet to end.
 
         Raises:
-            EngineError: There is none of this id.
+            EngineError: Nothing has this id.
         """
         before = await self.state()
         await cancel_program(self.client, self.id)

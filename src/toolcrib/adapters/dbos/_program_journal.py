@@ -117,7 +117,7 @@ class ProgramJournal:
         return Claim(lines)
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Write a line. The program's end is no line: `finish` writes it together with the result.
+        """Write a line. The program's end is not a line: `finish` writes it together with the result.
 
         Raises:
             Exception: An earlier line could not be written; no later one will be.
@@ -292,7 +292,7 @@ def cancel_run(client: Client, run: str) -> bool:
 
 
 def revive_run(connection: sa.Connection, run: str) -> None:
-    """Revive a program that was cancelled, with its workflow."""
+    """Restart a program that was cancelled, with its workflow."""
     mine = sa.update(_runs).where(_runs.c.run == run, _runs.c.state == "cancelled")
     connection.execute(mine.values(state="running", updated_at=time.time()))
 

@@ -91,8 +91,8 @@ class _OldWork:
 def _old_work(client: Client, before: datetime) -> Iterator[_OldWork]:
     """Yield the turns and programs that ended before a time and will not go on, a page at a time, the oldest first.
 
-    One that waits for an answer goes on, and so may one that was given up. A turn that an unfinished one has put is no
-    old work either: should that one be taken up again, it puts the turn again, under the same id.
+    One that waits for an answer goes on, and so may one that was given up. A turn that an unfinished one has put is
+    not old work either: should that one be taken up again, it puts the turn again, under the same id.
     """
     limit = before.timestamp() * 1000
     kept = _put_by_unfinished(client, before, limit)

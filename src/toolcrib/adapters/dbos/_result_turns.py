@@ -41,7 +41,7 @@ def result_with_turns(request: ApprovalRequest, result: Any, tools: Iterable[Too
     Of a turn that an approver wrote, `tool_name` and `kwargs` are enough; its id follows from the request then.
 
     Raises:
-        ApprovalError: One of them is for no tool of the agent's, or is no turn.
+        ApprovalError: One of them is for no tool of the agent's, or is not a turn.
     """
     if isinstance(result, list):
         several = enumerate(cast("list[Any]", result))

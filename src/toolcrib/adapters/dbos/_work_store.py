@@ -23,7 +23,7 @@ __all__ = ["WorkStore"]
 class WorkStore(WrappedApprovalStore):
     """An approval store as one turn or program sees it.
 
-    A database that is away is waited for: an error of it is no answer to the call that asks. An answer is used up when
+    A database that is away is waited for: its error is not an answer to the call that asks. An answer is used up when
     its call begins, after that is in the work's journal: a worker that takes the work up before gets the answer again.
 
     Args:

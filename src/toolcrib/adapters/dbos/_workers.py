@@ -141,7 +141,7 @@ class Lease:
             raise WorkerError(self.worker_id, "its lease has run out, so that it may begin nothing")
 
     def renew(self) -> bool:
-        """Say that the worker lives; False when its work was handed over and it has to stop."""
+        """Record that the worker lives; False when its work was handed over and it has to stop."""
         at = self._clock()  # before the database's, so that here it runs out sooner than for the others
         with self._engine.begin() as connection:
             mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
@@ -161,7 +161,7 @@ class Lease:
         return True
 
     def release(self) -> None:
-        """Say that the worker ended in good order."""
+        """Record that the worker ended in good order."""
         with self._engine.begin() as connection:
             mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
             connection.execute(mine.values(seen_at=database_time(connection), state="stopped"))
@@ -370,7 +370,7 @@ def _place() -> str:
 
 
 def _born(pid: int) -> str:
-    """Return when a process was started, in the system's own measure; empty when there is none."""
+    """Return when a process was started, in the system's own measure; empty without one."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

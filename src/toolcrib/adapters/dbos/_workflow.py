@@ -34,7 +34,7 @@ _RECOVERIES = 100  # how often work may be begun again before DBOS gives it up: 
 class UnknownHereError(BaseException):
     """Work needs an agent, a tool, a toolkit or a version of Toolcrib that this worker does not have; it names it.
 
-    It is no outcome of a call: it passes through the pipeline as it is.
+    It is not an outcome of a call: it passes through the pipeline as it is.
     """
 
 
@@ -46,7 +46,7 @@ def workflow(name: str) -> Callable[[Body[R]], Body[R]]:
 
     It is cut off when the time of the work is over, which begins here: no time without a worker counts.
 
-    What it raises because the database is away, or because the engine is left, is no outcome: the work is cut off like
+    What it raises because the database is away, or because the engine is left, is not an outcome: the work is cut like
     that of a worker that died, and goes back to its queue.
     """
 
@@ -149,7 +149,7 @@ def holding(client: Client, work_id: str, owner: str | None) -> Generator[sa.Con
     """Begin a transaction in which an execution holds its workflow, until the end of the body.
 
     Args:
-        owner: DBOS's token of the execution; None where there is none to ask about.
+        owner: DBOS's token of the execution; None without one to ask about.
 
     Raises:
         DBOSWorkflowConflictIDError: The workflow is another's, which DBOS knows what to do with; so do all here.

@@ -53,11 +53,11 @@ class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
         """Guard a request to the model in an event loop."""
         return self._record(request, await handler(request))
 
-    def _record(self, request: ModelRequest[Any], made: Any) -> Any:
-        answers = cast("list[Any]", made.result) if isinstance(made, ModelResponse) else [made]
+    def _record(self, request: ModelRequest[Any], response: Any) -> Any:
+        answers = cast("list[Any]", response.result) if isinstance(response, ModelResponse) else [response]
         for tools in self._ours.values():
             record_answers(tools, request.runtime, request.state, answers)
-        return cast("Any", made)
+        return cast("Any", response)
 
 
 class GuardMiddleware(UsageMiddleware):
@@ -127,14 +127,14 @@ class GuardMiddleware(UsageMiddleware):
         return self._tools.guard(name, tool, (_Unregistered(name) if tool is None else _Handled(tool)).tool)
 
     def _call(self, handling: _Handling) -> CallOfGraph:
-        made = handling.request.tool_call
-        call = ToolCall(made["name"], dict(made["args"]), made["id"] or new_call_id())
+        tool_call = handling.request.tool_call
+        call = ToolCall(tool_call["name"], dict(tool_call["args"]), tool_call["id"] or new_call_id())
         runtime = cast("ToolRuntime[Any, Any] | None", cast("Any", handling.request).runtime)
-        return CallOfGraph(self.gated(made["name"], handling.request.tool), call, runtime, {_Handling: handling})
+        return CallOfGraph(self.gated(tool_call["name"], handling.request.tool), call, runtime, {_Handling: handling})
 
 
 class _InterruptError(BaseException):
-    """Passes a call whose tool interrupts the graph: that is no result, and no failure."""
+    """Passes a call whose tool interrupts the graph: that is not a result, and no failure."""
 
     def __init__(self, theirs: GraphBubbleUp) -> None:
         super().__init__(theirs)
@@ -155,8 +155,8 @@ class _Handling:
 
     async def make(self, arguments: dict[str, Any], *, is_approved: bool = False) -> Any:
         """Run the tool with these arguments, and return its value."""
-        made = cast("Any", {**self.request.tool_call, "args": arguments})
-        request = self.request.override(tool_call=made)
+        edited = cast("Any", {**self.request.tool_call, "args": arguments})
+        request = self.request.override(tool_call=edited)
         try:
             if iscoroutinefunction(self._handler):
                 self._result = await self._handler(request)
@@ -187,8 +187,8 @@ class _Handling:
             return result
         if isinstance(outcome, Failed) and self._result is not None and outcome.exception is self._error:
             return self._result
-        made = self.request.tool_call
-        about: dict[str, Any] = {"name": made["name"], "tool_call_id": made["id"]}
+        tool_call = self.request.tool_call
+        about: dict[str, Any] = {"name": tool_call["name"], "tool_call_id": tool_call["id"]}
         try:
             content, artifact = result_of(outcome)
         except ToolException as error:
@@ -220,5 +220,5 @@ class _Unregistered:
     async def _make(self, ctx: RunContext, **arguments: Any) -> Any:
         handling = provided(ctx, _Handling)
         if handling is None:
-            raise ToolcribError(f"`{self._name}` is no tool of the agent, and no middleware runs it here")
+            raise ToolcribError(f"`{self._name}` is not a tool of the agent, and no middleware runs it here")
         return await handling.make(arguments)

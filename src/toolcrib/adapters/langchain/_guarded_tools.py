@@ -82,14 +82,14 @@ def _input_of(request: ToolCallRequest, runtime: ToolRuntime[Any, Any]) -> Any:
 
 def _result_in(given: Any) -> ToolMessage | Command[Any]:
     """Return the one message or command that a node of one call gives."""
-    made = cast("dict[str, list[Any]]", given)["messages"] if isinstance(given, dict) else cast("list[Any]", given)
-    return made[0]
+    messages = cast("dict[str, list[Any]]", given)["messages"] if isinstance(given, dict) else cast("list[Any]", given)
+    return messages[0]
 
 
-def _result_of(made: ToolMessage | Command[Any], runtime: ToolRuntime[Any, Any] | None) -> Any:
+def _result_of(reply: ToolMessage | Command[Any], runtime: ToolRuntime[Any, Any] | None) -> Any:
     """Return what the tool gives: its message in a graph, and its content elsewhere."""
-    if runtime is not None or not isinstance(made, ToolMessage):
-        return made
-    if made.status == "error":
-        raise ToolException(made.text)
-    return made.content
+    if runtime is not None or not isinstance(reply, ToolMessage):
+        return reply
+    if reply.status == "error":
+        raise ToolException(reply.text)
+    return reply.content

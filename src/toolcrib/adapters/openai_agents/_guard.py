@@ -78,12 +78,12 @@ class _Gate:
             return agent
         values: dict[str, Any] = {each.name: getattr(agent, each.name) for each in fields(agent) if each.init}
         values |= {"tools": [self.tool(tool) for tool in agent.tools], "gate": self}
-        made: GuardedAgent[Any] = GuardedAgent(**values)
-        self._made[id(agent)] = agent, made
-        made.handoffs = [
+        guarded: GuardedAgent[Any] = GuardedAgent(**values)
+        self._made[id(agent)] = agent, guarded
+        guarded.handoffs = [
             self.agent(each) if isinstance(each, Agent) else self._handoff(each) for each in agent.handoffs
         ]
-        return made
+        return guarded
 
     def tool(self, tool: Tool) -> Tool:
         if not isinstance(tool, FunctionTool):

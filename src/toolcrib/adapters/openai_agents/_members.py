@@ -46,12 +46,14 @@ def from_tools(tools: Iterable[Any]) -> list[Tool[..., Any]]:
     asked: what one rejects is an error that the model is shown.
 
     Raises:
-        TypeError: One of them is no function tool, so that there is nothing that the pipeline could run.
+        TypeError: One of them is not a function tool, so that there is nothing that the pipeline could run.
     """
     found = list(tools)
     other = next((each for each in found if not isinstance(each, FunctionTool)), None)
     if other is not None:
-        raise TypeError(f"{getattr(other, 'name', other)!r} is no FunctionTool: the SDK or a provider runs it itself")
+        raise TypeError(
+            f"{getattr(other, 'name', other)!r} is not a FunctionTool: the SDK or a provider runs it itself"
+        )
     return [member(tool) for tool in found]
 
 
@@ -83,8 +85,8 @@ async def _opened(agent: Agent[Any], ctx: RunContext[Any]) -> AsyncGenerator[lis
 
 def member(theirs: FunctionTool, *, in_agent: bool = False) -> Tool[..., Any]:
     """Return one function tool as a tool of ours; in an agent, the SDK asks its guardrails itself."""
-    made = _Member(theirs) if in_agent else _CheckedMember(theirs)
-    return made.tool(requires_approval=made.asks if callable(theirs.needs_approval) else theirs.needs_approval)
+    wrapped = _Member(theirs) if in_agent else _CheckedMember(theirs)
+    return wrapped.tool(requires_approval=wrapped.asks if callable(theirs.needs_approval) else theirs.needs_approval)
 
 
 class _Member(FrameworkMember):

@@ -57,7 +57,7 @@ def as_tools(
             description=entry.description,
             params_json_schema=entry.parameters,
             on_invoke_tool=invocation.invoke,
-            strict_json_schema=False,  # a schema with defaults is none of the strict kind
+            strict_json_schema=False,  # a schema with defaults is not strict
             is_enabled=invocation.is_enabled,
             needs_approval=invocation.needs_approval if bridge.may_ask(entry.name) else False,
         )
@@ -113,7 +113,7 @@ class Invocation:
         """
         trace = get_current_trace()
         trace_id = run_id or ("" if trace is None else trace.trace_id)
-        trace_id = trace_id if trace_id.startswith("trace_") else ""  # others are none of a trace that is exported
+        trace_id = trace_id if trace_id.startswith("trace_") else ""  # others are not ids of a trace that is exported
         about = id(ctx.usage) if ctx.context is None else id(ctx.context)
         provide = {RunContextWrapper: ctx, ToolContext: ctx}
         run = self.tools.runs.find((trace_id, about), ctx, run_id=trace_id, deps=ctx.context, provide=provide)
@@ -129,7 +129,7 @@ class Invocation:
 
 
 def normal(arguments: str) -> str:
-    """Return arguments as `needs_approval` is given them; text that is no JSON object as it is."""
+    """Return arguments as `needs_approval` is given them; text that is not a JSON object as it is."""
     try:
         value: Any = json.loads(arguments)
     except ValueError:

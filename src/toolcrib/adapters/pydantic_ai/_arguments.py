@@ -10,7 +10,7 @@ __all__ = ["PASS_THROUGH", "PassThrough", "RawText", "object_in"]
 
 
 def object_in(raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments that a call carries, by name; empty for text that is no JSON object."""
+    """Return the arguments that a call carries, by name; empty for text that is not a JSON object."""
     if isinstance(raw, Mapping):
         return dict(raw)
     try:
@@ -40,7 +40,7 @@ class PassThrough:
         return RawText(input if isinstance(input, str) else bytes(input))
 
     def validate_python(self, input: Any, **options: Any) -> dict[str, Any]:
-        """Return the values as arguments; what is none becomes a text that the pipeline refuses."""
+        """Return the values as arguments; anything else becomes a text that the pipeline refuses."""
         if isinstance(input, RawText):
             return input
         if isinstance(input, Mapping):

@@ -221,17 +221,17 @@ def _completion(answer: ModelResponse) -> Item:
     thoughts = [part for part in answer.parts if isinstance(part, ThinkingPart)]
     calls: list[Item] = []
     for call in answer.tool_calls:
-        made: Item = {"id": call.tool_call_id, "type": "function"}
-        # text stays as the model sent it, cut or not: theirs makes an object of what is no JSON, or nothing at all
+        item: Item = {"id": call.tool_call_id, "type": "function"}
+        # text stays as the model sent it, cut or not: theirs makes an object of what is not JSON, or nothing at all
         arguments = call.args_as_json_str() if isinstance(call.args, dict) else call.args or ""
-        made["function"] = {"name": call.tool_name, "arguments": arguments}
+        item["function"] = {"name": call.tool_name, "arguments": arguments}
         kept: _KEPT = [
             *([] if calls else thoughts),
             *([call] if call.id or call.provider_name or call.provider_details else []),
         ]
         if kept:
-            made[_EXTRA] = {_OURS: json.loads(_stored_calls.dump_json(kept))}
-        calls.append(made)
+            item[_EXTRA] = {_OURS: json.loads(_stored_calls.dump_json(kept))}
+        calls.append(item)
     text = answer.text or ""
     message: Item = {"role": "assistant", "content": text or None}
     if calls:

@@ -68,7 +68,7 @@ class Waiting:
 def resumed(
     name: str, arguments: Mapping[str, Any], ctx: pydantic_ai.RunContext[Any]
 ) -> tuple[Suspended, Grant] | None:
-    """Return the suspended call that an approved one goes on with, and the grant; None when there is none for it.
+    """Return the suspended call that an approved one goes on with, and the grant; None without one for it.
 
     An approval without our metadata, or with that of another call or of other arguments, approves nothing.
     """

@@ -37,7 +37,7 @@ class MessageHistory:
         return MESSAGES.check(self.transcript)
 
     def repair(self) -> list[str]:
-        """Mend the messages where they are, and return what was done, a sentence each; the others stay as they were."""
+        """Repair the messages where they are, and return what was done, a sentence each; others stay as they were."""
         before = list(self.transcript)
         mended, done = MESSAGES.repair(before)
         if done:

@@ -34,7 +34,7 @@ def content_of(media: Media) -> BinaryContent | _Url:
 
 
 def file_in(value: object) -> str | None:
-    """Return the text of their own content in a tool's result, which is empty; None for what is none."""
+    """Return the text of their own content in a tool's result, which is empty; None for anything else."""
     return "" if isinstance(value, MULTI_MODAL_CONTENT_TYPES) else None
 
 
@@ -44,7 +44,7 @@ def content_in(value: object) -> str | None:
 
 
 def text_in(value: object) -> str | None:
-    """Return the text of their own content beside a tool's result, None for what is none."""
+    """Return the text of their own content beside a tool's result, None for anything else."""
     match value:
         case str():
             return value

@@ -75,6 +75,6 @@ def _around_tools(capability: AbstractCapability[Any]) -> AbstractCapability[Any
         if inside is not None:
             return inside
     if type(capability).__module__.startswith("pydantic_ai.") and not isinstance(capability, PrepareTools):
-        return None  # instrumentation, tool search and the like, which are no gates
+        return None  # instrumentation, tool search and the like, which are not gates
     is_own = any(getattr(type(capability), name) is not getattr(base, name) for name in _AROUND_TOOLS)
     return capability if is_own else None

@@ -107,9 +107,9 @@ class _Messages(ProviderFormat):
     )
 
     def define(self, tool: Declaration) -> Item:
-        made: Item = {"name": tool.name, "description": tool.description}
-        made["parameters_json_schema"] = dict(tool.parameters)
-        return {**made, "strict": True} if tool.strict else made
+        definition: Item = {"name": tool.name, "description": tool.description}
+        definition["parameters_json_schema"] = dict(tool.parameters)
+        return {**definition, "strict": True} if tool.strict else definition
 
     # --- replies
 
@@ -228,8 +228,8 @@ def _canonical_part(part: Item) -> Item:
     sent = part.get("args")
     if part.get("part_kind") != "tool-call" or not sent:  # which their models send as an empty object
         return part
-    made = arguments_text(sent) if isinstance(sent, str) else arguments_object(sent)
-    return part if made is sent else {**part, "args": made}
+    arguments = arguments_text(sent) if isinstance(sent, str) else arguments_object(sent)
+    return part if arguments is sent else {**part, "args": arguments}
 
 
 def _asked(item: Mapping[str, Any]) -> list[Item]:
@@ -265,10 +265,10 @@ def _tool_return(result: WireResult) -> Item:
     parts = [content_of(part) if isinstance(part, Media) else part for part in result.parts]
     content: Any = to_jsonable_python(parts) if parts else result.content
     call = result.call
-    made: Item = {"part_kind": "tool-return", "tool_name": call.name, "tool_call_id": call.id, "content": content}
+    item: Item = {"part_kind": "tool-return", "tool_name": call.name, "tool_call_id": call.id, "content": content}
     if call.sent:
-        made |= {"tool_kind": call.kind, **(result.fields or {})}
-    return {**made, "outcome": "failed"} if result.is_error else made
+        item |= {"tool_kind": call.kind, **(result.fields or {})}
+    return {**item, "outcome": "failed"} if result.is_error else item
 
 
 MESSAGES = _Messages()

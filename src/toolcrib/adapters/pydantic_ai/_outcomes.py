@@ -82,9 +82,9 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], limit: int | None =
 def _result(outcome: Completed) -> Any:
     value: Any = outcome.value
     if isinstance(value, ToolReturn):
-        made = cast("ToolReturn[Any]", value)
-        shown = _rendered(replace(outcome, value=made.return_value), file_in)
-        return replace(made, return_value=_content(shown), content=_beside(outcome, made.content, shown))
+        tool_return = cast("ToolReturn[Any]", value)
+        shown = _rendered(replace(outcome, value=tool_return.return_value), file_in)
+        return replace(tool_return, return_value=_content(shown), content=_beside(outcome, tool_return.content, shown))
     return _content(_rendered(outcome, file_in))
 
 

@@ -203,5 +203,5 @@ def _granted(
 def _value_of(result: Any) -> Any:
     if not isinstance(result, ToolReturn):
         return with_media(result)
-    made = cast("ToolReturn[Any]", result)
-    return with_media(made.return_value) if made.content is None else made
+    tool_return = cast("ToolReturn[Any]", result)
+    return with_media(tool_return.return_value) if tool_return.content is None else tool_return

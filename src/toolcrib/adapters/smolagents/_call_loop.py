@@ -112,17 +112,17 @@ class CallLoop:
             self._free.notify_all()
 
     def _in_a_thread(self, work: Coroutine[Any, Any, T]) -> T:
-        made: Future[T] = Future()
+        future: Future[T] = Future()
 
         def call() -> None:
             try:
-                made.set_result(self.run(work))
+                future.set_result(self.run(work))
             except BaseException as error:  # of a tool, for the thread that waits
-                made.set_exception(error)
+                future.set_exception(error)
 
         thread = threading.Thread(target=copy_context().run, args=(call,), daemon=True)
         thread.start()
-        return made.result()
+        return future.result()
 
     def _opened(self) -> asyncio.AbstractEventLoop:
         with self._free:

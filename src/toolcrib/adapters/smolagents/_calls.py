@@ -35,7 +35,7 @@ __all__ = ["ANSWERED", "ENTRY", "FINAL_ANSWER", "AgentCalls", "CallNotMade", "ma
 ENTRY = "smolagents"
 
 ANSWERED = "A person has decided on the calls that waited:"
-"""Begins a task that says what came of answered calls; its text is none of the user's."""
+"""Begins a task that says what came of answered calls; its text is not the user's."""
 
 FINAL_ANSWER = "final_answer"
 """The tool by which an agent of smolagents ends its run."""

@@ -62,8 +62,8 @@ def _input(schema: dict[str, Any], required: bool) -> dict[str, Any]:
     if any(not part.keys() <= {"type", "description"} for part in several):
         text = f"{text} JSON schema: {json.dumps({'anyOf': several})}".strip()
     left = [kind for kind in types if kind != "null"]
-    made = {**schema, "type": left[0] if len(left) == 1 else left or "any", "description": text}
-    return made if required and "null" not in types else {**made, "nullable": True}
+    shown = {**schema, "type": left[0] if len(left) == 1 else left or "any", "description": text}
+    return shown if required and "null" not in types else {**shown, "nullable": True}
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:

@@ -51,13 +51,13 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
     """Return the person's last message and their answers; a message with more than text is refused.
 
     Raises:
-        FrontEndError: It is no request of a chat transport, or the message has other parts than text.
+        FrontEndError: It is not a request of a chat transport, or the message has other parts than text.
     """
     try:
         chat = _Chat.model_validate(body)
     except (ValidationError, RecursionError) as error:
         what = f"{error.error_count()} fields do not fit" if isinstance(error, ValidationError) else "it is too deep"
-        raise FrontEndError(f"the request is none of the Vercel AI SDK's chat transport: {what}", 422) from None
+        raise FrontEndError(f"the request is not of the Vercel AI SDK's chat transport: {what}", 422) from None
     answers = dict(_answers(chat))
     last = next((message for message in reversed(chat.messages) if message.role == "user"), None)
     if last is None:

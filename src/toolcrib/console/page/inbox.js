@@ -186,10 +186,10 @@ export class Grants {
       try { await post("api/revoke", { grant }); toast(`${grant.tool}: taken back`); } catch (error) { toast(error.message, true); }
       this.load();
     } }, "Take back");
-    return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.text ? grant.text.slice(grant.tool.length) : { tool: " with any arguments", values: " with the same values of others" }[grant.scope] ?? " with the same arguments",
+    return h("li.grant", {}, h("div", {}, h("b.mono", {}, grant.tool), grant.text.slice(grant.tool.length),
       h("p.muted", {}, `by ${grant.approver} for ${grant.principal === "*" ? "every principal" : grant.principal || "no principal"}, `,
         grant.expires_at ? [over ? "ended " : "until ", whole(grant.expires_at)] : "until it is taken back",
-        grant.used ? `, used for ${grant.used.calls} calls${Number(grant.used.spent) ? `, ${grant.used.spent} in all` : ""}` : "")), state.role === "viewer" ? null : take);
+        grant.used_text ? `; used: ${grant.used_text}` : "")), state.role === "viewer" ? null : take);
   }
 
   leave() { this.off(); }

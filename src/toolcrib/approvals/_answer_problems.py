@@ -1,0 +1,25 @@
+"""Problems of an answer: arguments, fields or a result that do not fit what the request says of them."""
+
+from __future__ import annotations
+
+from toolcrib.approvals._answers import answered_fields
+from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.jsonschema.checker import misfits
+from toolcrib.schema import hidden_paths
+
+__all__ = ["answer_problems"]
+
+
+def answer_problems(request: ApprovalRequest, answer: Grant) -> list[str]:
+    """Return what is wrong with the arguments, fields or result in an answer, a sentence each."""
+    given = answer.override_args
+    try:
+        if hidden := [] if given is None else hidden_paths(given):
+            return [f"{path}: type the real value in place of the hidden one" for path in hidden]
+    except RecursionError:
+        return ["The arguments are too deeply nested."]
+    if answer.done is not None:
+        return [str(problem) for problem in misfits(request.returns or {}, answer.done.value)]
+    if request.asked_by is not None:
+        given = answered_fields(request, answer)
+    return [] if given is None else [str(problem) for problem in misfits(request.parameters or {}, given)]

@@ -1,0 +1,105 @@
+"""Entries of a store: a request with its answer; and the rows in which commands and the console show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from toolcrib.approvals._executions import Execution, ExecutionState
+from toolcrib.approvals._fit import expiry_problem
+from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse, now
+
+__all__ = ["ApprovalEntry", "answer_row", "grant_row"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalEntry:
+    """A request, its answer, whether a call has used that, and what is known of the execution of that call.
+
+    Attributes:
+        answer: The grant or denial; None without one.
+        used_at: When a call used the answer: when it began by a grant, or was ended by a denial. From then on the
+            request is closed.
+        execution: The execution of the call by a grant; None while none has begun.
+    """
+
+    request: ApprovalRequest
+    answer: Grant | Denial | None = None
+    used_at: datetime | None = None
+    execution: Execution | None = None
+
+    @property
+    def state(self) -> Literal["pending", "answered", "used"]:
+        """The state of the request; a grant that expired before a call used it leaves it pending."""
+        if self.used_at is not None:
+            return "used"
+        is_over = isinstance(self.answer, Grant) and bool(expiry_problem(self.answer, now()))
+        return "pending" if self.answer is None or is_over else "answered"
+
+    @property
+    def execution_state(self) -> ExecutionState | None:
+        """The state of the execution; None where none has begun."""
+        return None if self.execution is None else self.execution.state
+
+    @property
+    def status(self) -> str:
+        """The state in words for a person: pending, in doubt, expired, denied, done, approved, used."""
+        if self.state == "pending":
+            return "expired" if self.answer is not None else "in doubt" if self.request.in_doubt else "pending"
+        if isinstance(self.answer, Denial):
+            return "denied"
+        if self.state == "used":
+            return "used"
+        return "done" if self.answer is not None and self.answer.done is not None else "approved"
+
+    def row(self) -> dict[str, Any]:
+        """Return the request as a row of a list, as JSON shapes: what is asked, by whom and since when."""
+        request = self.request
+        return {
+            "id": request.id,
+            "call_id": request.call_id,
+            "run_id": request.run_id,
+            "tool": request.tool,
+            "title": request.title,
+            "principal": request.principal,
+            "agent": request.agent,
+            "conversation_id": request.conversation_id,
+            "reason": request.reason,
+            "created_at": request.created_at.isoformat(),
+            "in_doubt": request.in_doubt,
+            "asked_by": request.asked_by,
+            "status": self.status,
+        }
+
+
+def answer_row(answer: Grant | Denial) -> dict[str, Any]:
+    """Return an answer as JSON shapes: its kind (`approved`, `done`, `denied`), by whom, and what it covers."""
+    row = {"by": answer.approver, "at": answer.at.isoformat(), "message": answer.message}
+    if isinstance(answer, Denial):
+        return {"kind": "denied", **row}
+    return {
+        "kind": "approved" if answer.done is None else "done",
+        **row,
+        "by": ", ".join((*answer.also, answer.approver)),
+        "edited": answer.override_args is not None,
+        "scope": answer.scope,
+        "covers": answer.text() if answer.standing or answer.is_limited else "",
+    }
+
+
+def grant_row(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
+    """Return a standing grant as JSON shapes: what it covers in words, and what was used of it.
+
+    Args:
+        grant: The grant.
+        use: What was used of it; None where that is not counted.
+    """
+    view = grant.to_dict()
+    names = ("tool", "approver", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")
+    row = {**{name: view[name] for name in names}, "text": grant.text()}
+    if use is None:
+        return row
+    limits = [] if grant.uses is None else [f"{use.calls} of {grant.uses} calls"]
+    limits += [] if grant.total is None else [f"{use.spent} of {grant.total[1]}"]
+    return {**row, "used": use.to_dict(), "used_text": ", ".join(limits)}

@@ -1,0 +1,142 @@
+"""Filter of activities, and the statements that read those that it lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias, get_args
+
+from toolcrib.calls import ActivityKind
+from toolcrib.record._event_tables import Activity
+from toolcrib.record._word_index import WordIndex
+
+__all__ = ["ACTIVITY_COLUMNS", "ActivityFilter", "latest_of_any", "one_of", "select_activities"]
+
+_TABLE = "toolcrib_activities"
+_SOURCES = (*get_args(ActivityKind), "call")
+ACTIVITY_COLUMNS = ", ".join(field.name for field in fields(Activity))
+"""The columns of an `Activity`, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityFilter:
+    """Which activities are wanted; an empty field asks nothing.
+
+    Attributes:
+        sources: Kinds: `call`, `agent`, `turn`, `program`, `session`, `request`, `chat`.
+        statuses: Any of these.
+        name: The tool's or run's name, whole.
+        principal: On whose behalf, whole.
+        text: Words that stand in names, ids, arguments, outcomes, programs, each from the beginning of a word on; upper
+            and lower case are the same.
+        run_id: The calls of this run.
+        inner_runs: The activities whose calls belong to any of these runs, also where they made none.
+        parent_id: What goes on inside this run or call.
+        parent_ids: What goes on inside any of these.
+        ids: These calls or runs.
+        top: Only what goes on inside nothing else.
+    """
+
+    sources: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    name: str = ""
+    principal: str = ""
+    text: str = ""
+    run_id: str = ""
+    inner_runs: tuple[str, ...] = ()
+    parent_id: str = ""
+    parent_ids: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    top: bool = False
+
+
+def select_activities(
+    wanted: ActivityFilter, words: WordIndex | None, before: int | None, limit: int
+) -> tuple[str, tuple[Any, ...]]:
+    """Return the statement that reads what is wanted, and its values."""
+    query = "" if words is None else words.query(wanted.text.lower())
+    if words is not None and query:
+        conditions, values = _conditions(wanted, before)
+        return _latest(words.source, [words.condition, *conditions], [query, *values], limit, words.order)
+    return latest_of_any([_conditions(one, before) for one in _parts(wanted)], limit)
+
+
+_Part: TypeAlias = tuple[list[str], list[Any]]
+
+
+def _latest(
+    source: str, conditions: Sequence[str], values: Sequence[Any], limit: int, order: str
+) -> tuple[str, tuple[Any, ...]]:
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {ACTIVITY_COLUMNS} FROM {source}{where} ORDER BY {order} DESC LIMIT ?", (*values, limit)
+
+
+def latest_of_any(parts: Sequence[_Part], limit: int) -> tuple[str, tuple[Any, ...]]:
+    """Return what reads the latest of several parts: of each part, as its index has them, no more than `limit`."""
+    read = [_latest(_TABLE, *part, limit, "first_position") for part in parts]
+    if len(read) == 1:
+        return read[0]
+    several = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part_{number}" for number, (sql, _) in enumerate(read))
+    values = [value for _, given in read for value in given]
+    return f"SELECT * FROM ({several}) AS parts ORDER BY first_position DESC LIMIT ?", (*values, limit)
+
+
+def _parts(wanted: ActivityFilter) -> list[ActivityFilter]:
+    """Return filters for one source and status each, where nothing else that is asked for has an index of its own."""
+    narrow = (
+        wanted.text
+        or wanted.name
+        or wanted.principal
+        or wanted.run_id
+        or wanted.inner_runs
+        or wanted.parent_id
+        or wanted.ids
+        or wanted.parent_ids
+    )
+    if narrow or not (wanted.statuses or wanted.sources):
+        return [wanted]
+    statuses = [(one,) for one in wanted.statuses] or [()]
+    return [
+        replace(wanted, sources=(source,), statuses=status)
+        for source in wanted.sources or _SOURCES
+        for status in statuses
+    ]
+
+
+def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
+    conditions: list[str] = []
+    values: list[Any] = []
+    for column, several in (
+        ("source", wanted.sources),
+        ("status", wanted.statuses),
+        ("id", wanted.ids),
+        ("parent_id", wanted.parent_ids),
+    ):
+        if several:  # of few ids SQLite would read the index of all sources, for its order
+            conditions.append(one_of(f"{column} || ''" if wanted.ids and column != "id" else column, several))
+            values.extend(several)
+    for column, one in (
+        ("name", wanted.name),
+        ("principal", wanted.principal),
+        ("run_id", wanted.run_id),
+        ("parent_id", wanted.parent_id),
+    ):
+        if one:
+            conditions.append(f"{column} = ?")
+            values.append(one)
+    if wanted.inner_runs:
+        conditions.append(f"inner_run <> '' AND {one_of('inner_run', wanted.inner_runs)}")  # as the index has it
+        values.extend(wanted.inner_runs)
+    if wanted.top:
+        conditions.append("parent_id IS NULL")
+    for word in wanted.text.lower().split():
+        conditions.append("toolcrib_activities.words LIKE ? ESCAPE '!'")
+        values.append("%" + word.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%")
+    if before is not None:
+        conditions.append("first_position < ?")
+        values.append(before)
+    return conditions, values
+
+
+def one_of(column: str, several: Sequence[str]) -> str:
+    return f"{column} IN ({', '.join('?' * len(several))})"
