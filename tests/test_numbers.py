@@ -23,11 +23,12 @@ from toolcrib.adapters.dbos import Client, DurableProgram, Engine, Placement, Qu
 from toolcrib.approvals import MemoryApprovalStore, stored_approver
 from toolcrib.budgets import Limit
 from toolcrib.calls import ApprovalRequest, Bound
-from toolcrib.code import ExecutionResult, Toolkit
+from toolcrib.code import EarlyToolkit, ExecutionResult, Toolkit
 from toolcrib.console import ConsoleOptions, Notifier
+from toolcrib.console.openid import OpenIDLogin
 from toolcrib.database import Database
 from toolcrib.openapi import Options as ApiOptions
-from toolcrib.pipeline import CallLimits, Channel
+from toolcrib.pipeline import CallLimits, Channel, Run
 from toolcrib.record import Activity, EventLog, list_runs, read_calls
 from toolcrib.results import MemoryResultStore
 from toolcrib.rounds import Retry, Session, ToolRoundPlan
@@ -43,7 +44,7 @@ from toolcrib.sandbox import (
 )
 from toolcrib.serving import FrontEndLimits, GuardPolicy
 from toolcrib.serving.http import HttpLimits
-from toolcrib.serving.oauth import AuthorizationServer
+from toolcrib.serving.oauth import AuthorizationServer, OpenIDProvider
 from toolcrib.testing import FakeClock, ScriptedModel
 from toolcrib.tools import ToolOptions, ez_tool
 from toolcrib.toolsets import Toolset
@@ -76,6 +77,7 @@ def plan() -> Any:
     return made
 
 
+PROVIDER = OpenIDProvider("https://auth.example", "client")
 REQUEST = ApprovalRequest("ask_1", "call_1", "pay", {}, "d")
 
 GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -98,6 +100,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "budgets.Limit.__init__": lambda n: Limit(**({} if n.keys() & {"calls", "spend"} else {"calls": 1}), **n),
     "calls.ApprovalRequest.always": lambda n: REQUEST.always("ann", **n),
     "calls.Bound.between": lambda n: Bound.between(**n),
+    "code.EarlyToolkit.__init__": lambda n: EarlyToolkit(Toolkit([work]), Run(), **n),
     "code.ExecutionResult.text": lambda n: ExecutionResult(success=True).text(**n),
     "code.Toolkit.as_tool": lambda n: Toolkit([work]).as_tool(**n),
     "code.Toolkit.execute": lambda n: Toolkit([work]).execute("1", **n),
@@ -106,6 +109,9 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "code.Toolkit.tool_schema": lambda n: Toolkit([work]).tool_schema(**n),
     "console.ConsoleOptions.__init__": lambda n: ConsoleOptions(**n),
     "console.Notifier.__init__": lambda n: Notifier(MemoryApprovalStore(), [], "https://console.example", **n),
+    "console.openid.OpenIDLogin.__init__": lambda n: OpenIDLogin(
+        PROVIDER, "https://here.example", approvers=["a"], **n
+    ),
     "database.Database.engine": lambda n: Database.named("work.db").engine(**n),
     "openapi.Options.__init__": lambda n: ApiOptions(**n),
     "openapi.toolset": lambda n: ApiOptions(**n),
@@ -135,6 +141,7 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "serving.GuardPolicy.__init__": lambda n: GuardPolicy(**n),
     "serving.http.HttpLimits.__init__": lambda n: HttpLimits(**n),
     "serving.oauth.AuthorizationServer.__init__": lambda n: AuthorizationServer("https://auth.example", **n),
+    "serving.oauth.OpenIDProvider.__init__": lambda n: OpenIDProvider("https://auth.example", "client", **n),
     "testing.FakeClock.__init__": lambda n: FakeClock(**n),
     "tools.ToolOptions.__init__": lambda n: ToolOptions(**n),
     "toolsets.Toolset.__init__": lambda n: Toolset([work], **n),
@@ -164,7 +171,7 @@ FROM_ZERO = {
         "remember_seconds",
         "speed",
     ),
-    *("spares", "sleep_time", "artifacts", "last", "search"),
+    *("spares", "sleep_time", "artifacts", "last", "search", "start"),
 }
 """Parameters that may be 0."""
 
@@ -190,8 +197,14 @@ VALUES = (
         "database.TablesVersion.*",
     ),
     *("formats.*", "replay.Replay.*", "rounds.Usage.*", "sandbox.ProgramError.*", "sandbox.SandboxResult.*"),
-    *("sandbox.TypeProblem.*", "serving.frameworks.*", "serving.oauth.CheckedToken.*", "tools.FoundValues.*"),
-    *("provenance.*", "jsonschema.*", "toolsets.LiveTools.*"),
+    *(
+        "sandbox.TypeProblem.*",
+        "serving.frameworks.*",
+        "serving.oauth.CheckedToken.*",
+        "serving.oauth.LoggedIn.*",
+        "tools.FoundValues.*",
+    ),
+    *("provenance.*", "jsonschema.*", "toolsets.LiveTools.*", "serving.oauth.LoggedIn.*"),
     # seams between the rooms, which hosts do not call
     *(
         "adapters.dbos.Engine.put_off",
@@ -201,12 +214,19 @@ VALUES = (
         "calls.lenient*",
     ),
     *("calls.record_of", "calls.render_value", "clock.*", "credentials.*", "database.limit_answers"),
-    *("pipeline.Pipeline.recover", "pipeline.Run.retry", "record.Trace.*", "record.ids_like", "results.keep_result"),
+    *(
+        "pipeline.Pipeline.recover",
+        "pipeline.Run*.retry",
+        "code.EarlyToolkit.feed",
+        "record.Trace.*",
+        "record.ids_like",
+        "results.keep_result",
+    ),
     *("results.ResultStore.piece*", "rounds.Retry.pause_after", "sandbox.*.take", "sandbox.ProgramQueue.*"),
     *("sandbox.Stopwatch.*", "sandbox.parse_program", "sandbox.read_files", "schema.RunContext.progress"),
     *("serving.Open*", "serving.PendingApprovals.*", "serving.Principals.*", "serving.check_countable"),
     *("serving.http.*", "testing.FakeClock.*", "tools.Body.*", "tools.Deadline.*", "tools.ask_person"),
-    *("tools.person_answer", "turns.AgentRun.concurrently"),
+    *("tools.person_answer", "turns.AgentRun.concurrently", "code.EarlyToolkit.feed"),
     # what a model gives, checked by the schema of the tool
     *("results.ReadResult.call", "toolsets.search.SearchTools.call"),
 )

@@ -256,7 +256,7 @@ def test_a_console_with_a_login_may_be_reached_by_other_machines(desk: Desk) -> 
     [
         ({"approvers": "finance"}, "approvers is a list of groups"),
         ({"approvers": []}, "name the groups that may come in"),
-        ({"approvers": ["x"], "lasts": timedelta(0)}, "a time that a session lasts"),
+        ({"approvers": ["x"], "lasts": timedelta(0)}, "lasts must be more than no time"),
     ],
 )
 def test_a_login_that_nobody_could_use_is_refused(wrong: dict[str, Any], problem: str) -> None:

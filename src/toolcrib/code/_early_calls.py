@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeAlias
 
+from toolcrib._numbers import require_number
 from toolcrib.calls import Denial, Grant, Outcome, Suspended, ToolCall, new_call_id
 from toolcrib.code._as_tool import TOOL_NAME
 from toolcrib.code._early_scan import EarlyScan, LiteralCall, newlines
@@ -139,6 +140,7 @@ class EarlyToolkit(Toolkit):
     """
 
     def __init__(self, toolkit: Toolkit, run: Run, *, name: str = TOOL_NAME, most: int = 10) -> None:
+        require_number("EarlyToolkit", "most", most, least=1)
         super().__init__(toolkit._toolset, **toolkit._options)
         self._run, self._name, self._most = run, name, most
         self._early = self._runner.pipeline = _EarlyPipeline(self._toolset, sinks=self._runner.sinks)

@@ -18,6 +18,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from toolcrib._numbers import require_span
 from toolcrib.calls import ANYBODY, Identity
 from toolcrib.console._guard import Visitor
 from toolcrib.console._options import LoginRefused, Role
@@ -132,8 +133,9 @@ class OpenIDLogin:
         for name, groups in (("approvers", approvers), ("viewers", viewers)):
             if isinstance(groups, str):
                 raise TypeError(f"OpenIDLogin: {name} is a list of groups, as in {name}=[{groups!r}]")
-        if not (approvers or viewers) or lasts <= timedelta(0):
-            raise ValueError("OpenIDLogin: name the groups that may come in, and a time that a session lasts")
+        require_span("OpenIDLogin", "lasts", lasts)
+        if not (approvers or viewers):
+            raise ValueError("OpenIDLogin: name the groups that may come in")
         self.provider, self.address = provider, address.rstrip("/")
         self._approvers, self._viewers, self._lasts = frozenset(approvers), frozenset(viewers), lasts
         self._client, self._clock = client or OpenIDClient(provider), clock

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 from urllib.parse import quote_plus, urlencode
 
+from toolcrib._numbers import require_seconds
 from toolcrib.serving.oauth._authorization_server import ALGORITHMS, AuthorizationServer
 from toolcrib.serving.oauth._fetch import AuthorizationServerUnavailable, Fetch
 from toolcrib.serving.oauth._metadata import find_metadata
@@ -57,6 +58,7 @@ class OpenIDProvider:
     leeway: float = 30.0
 
     def __post_init__(self) -> None:
+        require_seconds("OpenIDProvider", "leeway", self.leeway, from_zero=True)
         if not self.client_id:
             raise ValueError("client_id is empty: it is the name of this application at the provider")
         if "openid" not in self.scopes or isinstance(self.scopes, str):
