@@ -47,7 +47,7 @@ def test_a_field_that_is_missing_is_named(value: Any) -> None:
         try:
             read(value)({key: part for key, part in data.items() if key != name})
         except ValueError as error:
-            says.append(str(error) == f"this is no {type(value).__name__}: the field `{name}` is missing")
+            says.append(str(error) == f"this is not a valid {type(value).__name__}: the field `{name}` is missing")
 
     assert says
     assert all(says)
@@ -58,7 +58,7 @@ def test_a_field_that_is_missing_in_a_turn_is_named(name: str) -> None:
     data = Turn(find).to_dict()
     del data[name]
 
-    with pytest.raises(ValueError, match=f"this is no Turn: the field `{name}` is missing"):
+    with pytest.raises(ValueError, match=f"this is not a valid Turn: the field `{name}` is missing"):
         Turn.from_dict(data, [find])
 
 
@@ -66,7 +66,7 @@ def test_a_field_that_is_missing_in_an_agent_is_named() -> None:
     data = Agent("finder", "Finds", [find]).to_dict()
     del data["description"]
 
-    with pytest.raises(ValueError, match="this is no Agent: the field `description` is missing"):
+    with pytest.raises(ValueError, match="this is not a valid Agent: the field `description` is missing"):
         Agent.from_dict(data, tools=[find])
 
 

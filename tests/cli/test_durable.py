@@ -110,7 +110,7 @@ def test_unknown_workflows_workers_and_states_are_said(toolcrib: Command, tools:
 
     assert "there is no workflow w9" in toolcrib("workflows", "show", "w9").stderr
     assert "there is no such worker" in toolcrib("workers", "recover", "w9").stderr
-    assert "is none of cancelled, delayed, done" in " ".join(
+    assert "is not one of cancelled, delayed, done" in " ".join(
         toolcrib("workflows", "list", "--state", "over").stderr.replace("│", " ").split()
     )
 

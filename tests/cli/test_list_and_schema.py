@@ -67,7 +67,7 @@ def test_schema_in_the_format_of_a_provider(toolcrib: Command, tools: str, forma
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["schema", "tools.py", "--format", "xml"], "'xml' is none of openai, openai_responses, anthropic"),
+        (["schema", "tools.py", "--format", "xml"], "'xml' is not one of openai, openai_responses, anthropic"),
         (["schema", "nowhere.py"], "cannot load tools from `nowhere.py`: there is no file"),
         (["list", "tools.py:nope"], "`tools` has nothing named `nope`"),
         (["schema", "opaque.py"], "`f` has no schema: parameter `x`"),

@@ -54,7 +54,7 @@ def test_what_is_not_there_is_said(toolcrib: Command, tools: str, tmp_path: Path
     assert f"Did you mean {run['id']}?" in misspelt.stderr
     assert "`toolcrib runs` lists the runs" in unknown.stderr
     assert "Give more of the id" in ambiguous.stderr
-    assert "none of completed, failed" in outcome.stderr.replace("\n", " ").replace("│ ", "")
+    assert "is not one of completed, failed" in outcome.stderr.replace("\n", " ").replace("│ ", "")
     assert "is not a time" in since.stderr
 
 

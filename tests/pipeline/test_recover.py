@@ -793,7 +793,7 @@ async def test_a_state_that_lacks_a_field_is_refused_by_its_name(field: str) -> 
     state = await begun(pipeline)
     del state[field]
 
-    with pytest.raises(ValueError, match=f"this is no Call: the field `{field}` is missing"):
+    with pytest.raises(ValueError, match=f"this is not a valid Call: the field `{field}` is missing"):
         await pipeline.recover(state)
 
 

@@ -75,7 +75,7 @@ def test_deep_results_are_read() -> None:
     ("options", "part"),
     [
         ({"source": "trsted"}, "`f`: source is 'trusted', 'name', 'untrusted', or these by field name, or a function"),
-        ({"source": {"a": "yes"}}, "'yes' is none of them"),
+        ({"source": {"a": "yes"}}, "'yes' is not one of them"),
         (
             {"effect": "pay"},
             "`f`: effect is 'none', 'fetch', 'write', 'create', 'send', 'spend', 'delete', 'share', 'execute', ",

@@ -152,7 +152,7 @@ def test_an_input_may_be_an_enum_in_a_root_model() -> None:
     call = round_of([Paint], ("paint", {"root": "red"})).expect_one()
 
     assert call.input.root is Color.RED
-    with pytest.raises(TypeError, match=r"Color is none; make it one.*RootModel\[Color\]"):
+    with pytest.raises(TypeError, match=r"Color is not a model; make it one.*RootModel\[Color\]"):
         tool_input("paint")(cast("Any", Color))
 
 

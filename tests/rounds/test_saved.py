@@ -526,7 +526,7 @@ async def test_a_staged_answer_has_to_be_settled_before_a_session_is_saved() -> 
 
 
 async def test_what_is_no_saved_session_is_refused() -> None:
-    with pytest.raises(ValueError, match="this is not a Session: the field `run` is missing"):
+    with pytest.raises(ValueError, match="this is not a valid Session: the field `run` is missing"):
         await Session.from_json(ScriptedModel(), "{}")
 
 

@@ -11,20 +11,22 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, TypeVar
 
 from toolcrib._numbers import require_seconds
-from toolcrib.approvals._executions import Execution, Heartbeat, active_executions
-from toolcrib.approvals._ledger import (
+from toolcrib.approvals._claims import (
     MOST_BEGUN,
-    ApprovalEntry,
-    Ledger,
-    begin_execution,
     claim_work,
-    end_execution,
     executions_like,
-    keep_answer,
-    keep_request,
     release_work,
     renew_claims,
     renew_executions,
+)
+from toolcrib.approvals._executions import Execution, Heartbeat, active_executions
+from toolcrib.approvals._ledger import (
+    ApprovalEntry,
+    Ledger,
+    begin_execution,
+    end_execution,
+    keep_answer,
+    keep_request,
     take_answer,
     undo_execution,
     unknown_request,

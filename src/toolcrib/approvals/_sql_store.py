@@ -11,9 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from toolcrib.approvals._claims import MOST_BEGUN
 from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
-from toolcrib.approvals._ledger import MOST_BEGUN, Ledger
+from toolcrib.approvals._ledger import Ledger
 from toolcrib.approvals._ledger_store import LedgerStore
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.approvals._suspended_calls import SUSPENDED_CALL_TABLES, SqlSuspendedCalls, SuspendedCallStore

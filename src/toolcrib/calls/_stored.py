@@ -90,13 +90,15 @@ class StoredFields(dict[str, Any]):
     def _read_version(self, form: str) -> None:
         version = self.pop("version", 1)
         if type(version) is not int or version < 1:
-            raise ValueError(f"this is no {self._owner}: its `version` is {version!r:.40}, and not a number from 1")
+            raise ValueError(
+                f"this is not a valid {self._owner}: its `version` is {version!r:.40}, and not a number from 1"
+            )
         if version > FORM_VERSIONS[form]:
             raise NewerForm(form, version, FORM_VERSIONS[form])
         self.version = version
 
     def __missing__(self, name: str) -> NoReturn:
-        raise ValueError(f"this is no {self._owner}: the field `{name}` is missing")
+        raise ValueError(f"this is not a valid {self._owner}: the field `{name}` is missing")
 
 
 @lru_cache(maxsize=256)

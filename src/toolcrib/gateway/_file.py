@@ -212,7 +212,7 @@ def read_document(path: Path) -> dict[str, Any]:
         read: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(_plain_json(text))
     except (ValueError, RecursionError) as error:
         kind = "TOML" if path.suffix == ".toml" else "JSON"
-        raise TargetError(str(path), f"it is no {kind}: {error}") from None
+        raise TargetError(str(path), f"it is not {kind}: {error}") from None
     if not isinstance(read, dict):
         raise TargetError(str(path), f'it is not an object; begin with {{"{_KEYS[0]}": {{...}}}}')
     return cast("dict[str, Any]", read)

@@ -163,7 +163,7 @@ def test_what_is_no_input_is_refused() -> None:
     client = Client(Trips())
     picture = [{"type": "image", "source": {"type": "url", "value": "https://example.org/a.png"}}]
 
-    assert "no RunAgentInput" in client.refused(threadId=3)
+    assert "not a RunAgentInput" in client.refused(threadId=3)
     assert "no new message" in client.refused(messages=[])
     assert "other parts" in client.refused(messages=[{"id": "m", "role": "user", "content": picture}])
 

@@ -178,8 +178,8 @@ def test_a_failure_is_an_error_chunk() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"id": 3, "messages": []}, "none of the Vercel AI SDK"),
-        ({"id": "c", "messages": [answered({"id": "ask_1", "approved": "yes"})]}, "none of the Vercel AI SDK"),
+        ({"id": 3, "messages": []}, "not of the Vercel AI SDK"),
+        ({"id": "c", "messages": [answered({"id": "ask_1", "approved": "yes"})]}, "not of the Vercel AI SDK"),
         ({"id": "c", "messages": []}, "no new message"),
         ({"id": "c", "messages": [{"id": "m", "role": "user", "parts": [{"type": "file"}]}]}, "other parts"),
     ],
