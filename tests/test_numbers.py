@@ -227,6 +227,7 @@ VALUES = (
     *("serving.Open*", "serving.PendingApprovals.*", "serving.Principals.*", "serving.check_countable"),
     *("serving.http.*", "testing.FakeClock.*", "tools.Body.*", "tools.Deadline.*", "tools.ask_person"),
     *("tools.person_answer", "turns.AgentRun.concurrently", "code.EarlyToolkit.feed"),
+    *("record.EventLog.all", "record.EventLog.a[nr]*", "record.EventLog.inside", "record.EventLog.quiet_since"),
     # what a model gives, checked by the schema of the tool
     *("results.ReadResult.call", "toolsets.search.SearchTools.call"),
 )
