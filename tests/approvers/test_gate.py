@@ -168,7 +168,7 @@ async def _inline(pipeline: Pipeline, run: Run, give: Callable[[Any], Grant], *,
         store: Any = run.approvals
         await store.put(request)
         await refused(store, give(request))
-        return await stored_approver(store, timeout=0)(request)
+        return await stored_approver(store, timeout=0.05)(request)
 
     return await pipeline.run(ToolCall("refund", {"amount": 5}), replace_approver(run, answer))
 
