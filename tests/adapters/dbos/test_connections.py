@@ -149,7 +149,7 @@ def test_a_connection_that_listens_waits_for_as_long_as_it_likes(url: str) -> No
 
 
 def test_a_time_for_answers_is_a_number(url: str) -> None:
-    with pytest.raises(DatabaseError, match="its answer_timeout is a number of seconds, and `soon` is none"):
+    with pytest.raises(DatabaseError, match="its answer_timeout is a number of seconds, not `soon`"):
         Database.named(f"{url}?answer_timeout=soon")
 
 
