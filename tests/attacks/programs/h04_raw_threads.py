@@ -4,7 +4,8 @@ import typing
 
 ctypes = typing.sys.modules.get("ctypes") or __import__("ctypes")
 libc = ctypes.CDLL(None, use_errno=True)
-attributes, gate = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
+libc.malloc.restype = ctypes.c_void_p
+attributes, gate = ctypes.create_string_buffer(64), ctypes.c_void_p(libc.malloc(64))  # threads wait at it to the end
 libc.pthread_attr_init(attributes)
 libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(32_768))
 libc.sem_init(gate, 0, 0)
