@@ -70,7 +70,7 @@ def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial:
             answer = None
     if answer is None:
         forms = 'a grant or a denial, True, False, or {"type": "approve"}, "edit" or "reject"'
-        raise ApprovalError(request.tool, f"{said!r:.80} is no answer; give {forms}")
+        raise ApprovalError(request.tool, f"{said!r:.80} is not an answer; give {forms}")
     return answer
 
 
