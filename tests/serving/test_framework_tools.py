@@ -403,7 +403,7 @@ def test_an_edit_is_a_grant_for_other_arguments() -> None:
 
 @pytest.mark.parametrize("said", [None, "yes", 1, {}, {"type": "edit"}, {"decisions": []}, [True, True]])
 def test_what_is_no_answer_approves_nothing(said: Any) -> None:
-    with pytest.raises(ApprovalError, match="is no answer"):
+    with pytest.raises(ApprovalError, match="is not an answer"):
         answer_of(REQUEST, said)
 
 
