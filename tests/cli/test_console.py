@@ -81,7 +81,7 @@ def test_a_token_may_be_in_a_file(toolcrib: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--host", "0.0.0.0"], "give a token, or listen on 127.0.0.1"),
+        (["--host", "0.0.0.0"], "give a token or a login, or listen on 127.0.0.1"),
         (["--token", "short"], "at least 16 characters"),
         (["--token", TOKEN, "--token", TOKEN], "two tokens are of no holder"),
         (["--database", "mysql://x/y"], "`mysql` is not a kind of database"),

@@ -16,7 +16,7 @@ from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.adapters.dbos._continuation import continue_approved
 from toolcrib.adapters.dbos._program import DurableProgram
 from toolcrib.adapters.dbos._program_journal import program_run
-from toolcrib.calls import FORM_VERSIONS, ApprovalRequest, Completed
+from toolcrib.calls import FORM_VERSIONS, ApprovalRequest, Completed, Grant
 from toolcrib.credentials._settings import Endpoints, OAuthClient, Token
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import ContextItem, ContextQueue, Turn
@@ -88,6 +88,13 @@ async def left_by(engine: Engine) -> str | None:
 def make_newer(patch: pytest.MonkeyPatch, form: str) -> None:
     """Write a form in the version after the one that is written here, as a newer process does."""
     patch.setitem(FORM_VERSIONS, form, FORM_VERSIONS[form] + 1)
+    if form in ("ApprovalRequest", "Grant"):  # which are written in the first version that has what they use
+        _write_in(patch, ApprovalRequest if form == "ApprovalRequest" else Grant, FORM_VERSIONS[form])
+
+
+def _write_in(patch: pytest.MonkeyPatch, kind: type[ApprovalRequest | Grant], version: int) -> None:
+    described: Any = kind.to_dict
+    patch.setattr(kind, "to_dict", lambda self: {**described(self), "version": version})  # pyright: ignore
 
 
 def waits_for_newer(form: str) -> str:
