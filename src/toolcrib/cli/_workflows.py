@@ -107,13 +107,14 @@ def result(
     """Wait until work has ended, and print its result; exit status 1 where it failed, 3 where it waits for a person."""
     until = None if timeout is None else time.monotonic() + timeout
     with _client(database) as (module, client):
-        work, more = module.show_work(client, work_id)
+        work = module.find_work(client, work_id)
         while work.state in _OPEN or (through and work.state == "paused"):
             if until is not None and time.monotonic() >= until:
                 say(f"{work.id} is {work.state} after {timeout:g} s")
                 raise typer.Exit(Status.FAILED)
             time.sleep(_LOOKS_AGAIN)
-            work, more = module.show_work(client, work_id)
+            work = module.find_work(client, work_id)
+        work, more = module.show_work(client, work_id)
     if as_json:
         print_json({**work.to_dict(), "result": value_of(work, more)})
     elif work.state == "done":

@@ -22,7 +22,17 @@ from toolcrib.adapters.dbos._program_journal import journal_lines, program_run
 from toolcrib.adapters.dbos._retry import put_back, put_cancelled_back, put_program_back
 from toolcrib.errors import EngineError
 
-__all__ = ["WORK_STATES", "Work", "cancel_work", "list_work", "resume_work", "retry_work", "show_work", "turn_id_of"]
+__all__ = [
+    "WORK_STATES",
+    "Work",
+    "cancel_work",
+    "find_work",
+    "list_work",
+    "resume_work",
+    "retry_work",
+    "show_work",
+    "turn_id_of",
+]
 
 State = Literal["delayed", "waiting", "running", "paused", "done", "rejected", "failed", "cancelled", "given up"]
 WORK_STATES: tuple[str, ...] = get_args(State)
@@ -156,6 +166,15 @@ def _ids(client: Client, state: str | None, queue: str | None, limit: int, offse
         return list(connection.execute(query.limit(limit).offset(offset)).scalars())
 
 
+def find_work(client: Client, work_id: str) -> Work:
+    """Return a piece of work by its id, or by that of one of its workflows.
+
+    Raises:
+        EngineError: Nothing has this id.
+    """
+    return _parts(client, work_id)[-1][1]
+
+
 def show_work(client: Client, work_id: str) -> tuple[Work, dict[str, Any]]:
     """Return a piece of work, and what is known of it besides: what was asked, what came of it, its steps or calls.
 
@@ -237,7 +256,8 @@ def retry_work(client: Client, work_id: str) -> Work:
 def _parts(client: Client, work_id: str) -> list[tuple[WorkflowStatus, Work]]:
     """Return the workflows of a piece of work, the first one first, each with the work as it tells it."""
     given = _found(client, work_id)
-    status = client.find(_first(given)) or given
+    first = _first(given)
+    status = given if first == given.workflow_id else client.find(first) or given
     parts = [(status, _works(client, [status])[0])]
     while parts[-1][1].state == _CONTINUED:
         status = _found(client, _after(status))
