@@ -74,6 +74,25 @@ async def spoil(format: WireFormat, seed: int) -> None:
     await _must_hold(format, made, _read([*came, *_arguments(made)]))
 
 
+async def disturb_each_piece(format: WireFormat) -> int:
+    """Disturb each chunk of a reply in each way and return how often; AssertionError where it comes to what may not be.
+
+    A chunk belongs to no call, or its delta, it itself, or both are of no type that a provider has, and pairs of these.
+    """
+    calls = [ToolCall("look", ARGUMENTS[1], FRESH[0])]
+    chunks, ways = pieces(format, calls, "", False, 3), (moved, of_unknown_type, _of_unknown_kind)
+    tried = [(at, one, other) for at in range(len(chunks)) for one in ways for other in ways]
+    for at, one, other in tried:
+        made = [*chunks[:at], other(one(chunks[at])), *chunks[at + 1 :]]
+        await _must_hold(format, made, _read([*_arguments(chunks), calls[0].arguments]))
+    return len(tried)
+
+
+def _of_unknown_kind(chunk: Any) -> Any:
+    """Return a chunk whose own type, if it says one, is one that no provider has."""
+    return {key: {"x": 1} if key in ("type", "event_type") else value for key, value in chunk.items()}
+
+
 async def _must_hold(format: WireFormat, made: Any, came: list[Any]) -> None:
     ran.clear()
     transcript = Transcript(PROVIDERS[format].user("go"), format)

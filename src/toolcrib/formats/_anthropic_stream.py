@@ -103,7 +103,9 @@ def gathered_message(events: Iterable[Mapping[str, Any]]) -> MessageStream:
             case "message_stop":
                 ended = True
             case kind:  # pings, and what the SDK derives from the others
-                if event.get("delta") and place in current and current[place].is_call:
+                delta = object_or_empty(event.get("delta"))
+                of_call = delta.get("type") == "input_json_delta" or (place in current and current[place].is_call)
+                if delta and of_call:
                     made.misread.append(f"an event of the type `{kind}` came for a call")
     if not ended and any(made.words):
         made.problems.append("the stream was cut: it never came to its end")
@@ -136,6 +138,8 @@ def _add(block: _Block | None, delta: Mapping[str, Any], misread: list[str]) -> 
     elif kind in _GROWING:
         key, source = _GROWING[kind]
         item[key] = text_or_empty(item.get(key)) + text_or_empty(delta.get(source))
+    elif block is None and delta:
+        misread.append(f"a piece of the type `{kind}` came where no block is open")
 
 
 def _add_block(made: MessageStream, block: _Block) -> None:

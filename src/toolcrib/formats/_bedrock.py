@@ -54,6 +54,7 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 )  # fmt: skip
 _EVENTS = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"})
 _KINDS = {**dict.fromkeys(_CARRIED, Mapping), "text": str}
+_PIECES = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "citation", "image"})  # of a stream
 _SAID = frozenset({"text", "citationsContent"})  # which one block may have
 _GROWN = {"toolUse": "input", "toolResult": "content", "reasoningContent": "", "citationsContent": ""}  # piece by piece
 
@@ -463,6 +464,9 @@ class _Stream(StreamEnd):
             if ("toolUse" in block) is not (kind == "toolUse"):
                 what = "a piece of a call came where no call is open"
                 self.misread.append(what if kind == "toolUse" else f"a piece of a call has the type `{kind}`")
+                continue
+            if not block and kind not in _PIECES:
+                self.misread.append(f"a piece of the type `{kind}` came where no block is open")
                 continue
             key = "citationsContent" if kind == "citation" else kind
             if block and key not in block and not _SAID.issuperset({key, *block}):

@@ -39,6 +39,7 @@ _EVENTS = frozenset(
     {"message-start", "content-start", "content-delta", "content-end", "tool-plan-delta", "tool-call-start"}
     | {"tool-call-delta", "tool-call-end", "citation-start", "citation-end", "message-end", "debug"}
 )
+_OF_CALLS = frozenset({"tool-call-start", "tool-call-delta"})
 _PARTS = {"text": "text", "thinking": "thinking"}
 _LISTS = ("tool_calls", "citations", "content")  # of which an event has one thing, and no list
 
@@ -121,6 +122,9 @@ class _Cohere(ChatFormat):
         errors = self.errors_in(event)
         held = object_at(event, "delta", misread)
         message = object_at(held, "message", misread)
+        kind = event.get("type", "")
+        if not isinstance(kind, str) or (kind in _OF_CALLS and "tool_calls" not in message):
+            misread.append("an event has no type, or has the one of a call and no part of it")
         delta = {key: _listed(key, value, event) for key, value in message.items()}
         choice = {"delta": delta, "finish_reason": held.get("finish_reason"), "error": held.get("error")}
         return {"choices": [choice], **({"error": errors[0]} if errors else {})}

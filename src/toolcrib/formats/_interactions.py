@@ -54,6 +54,7 @@ _KINDS = {"type": str, "id": str, "name": str, "call_id": str, "signature": str,
 _LISTS = {"summary": list, "annotations": list}
 _GROWING = {"thought_signature": "thought", "thought_summary": "thought", "arguments_delta": "function_call"}
 _MEDIA = frozenset({"image", "audio", "document", "video"})
+_BEGINNING = frozenset({"text", "text_annotation_delta", *_GROWING}) | _MEDIA  # pieces that need no event before them
 _DOCUMENTS = frozenset({"application/pdf", "text/csv"})
 _MODES = {"optional": "auto", "validated": "validated", "at_least_one": "any", "specific": "any", "none": "none"}
 
@@ -375,7 +376,8 @@ class _Stream(StreamEnd):
                 self.words.append(None if event.get("status") in ("completed", "requires_action") else event["status"])
             case kind:
                 step = self.steps[self.places[index]] if index in self.places else {}
-                if event.get("delta") and step.get("type") == "function_call":
+                delta = object_or_empty(event.get("delta"))
+                if delta and "function_call" in (step.get("type"), _GROWING.get(text_or_empty(delta.get("type")))):
                     self.misread.append(f"an event of the type `{kind}` came for a call")
 
     def whole(self) -> list[Item]:
@@ -398,8 +400,8 @@ class _Stream(StreamEnd):
     def _grow(self, index: int, delta: Mapping[str, Any]) -> None:
         kind = text_or_empty(delta.get("type"))
         if index not in self.places:
-            if kind == "arguments_delta":
-                self.misread.append("a piece of a call came where no call is open")
+            if kind == "arguments_delta" or (delta and kind not in _BEGINNING):
+                self.misread.append(f"a piece of the type `{kind}` came where no step of it is open")
                 return
             self._begin(index, {"type": _GROWING.get(kind, "model_output")})
         step = self.steps[self.places[index]]
