@@ -252,8 +252,8 @@ def line_of(done: int, held: dict[str, Any], account: Account, disturbed: Counte
 
 def soaked(
     calls: int, sessions: int, *, phases: int = _FIRST_PHASES, minutes: float = 0, at_once: int = 16, seed: int
-) -> int:
-    """Run it, say what came of it, and return the exit status."""
+) -> list[str]:
+    """Run it, say what came of it, and return what is wrong."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(Path(folder), calls // phases, sessions // phases, at_once, seed)
@@ -261,9 +261,7 @@ def soaked(
     account = soak.account
     print(f"{sum(account.said.values())} calls: {dict(account.said)}")
     print(f"took {time.monotonic() - started:.0f} s, seed {seed}")
-    for problem in wrong[:50]:
-        print(f"WRONG: {problem}")
-    return 1 if wrong else 0
+    return wrong
 
 
 def main() -> int:
@@ -277,7 +275,7 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=16)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = parser.parse_args()
-    return soaked(
+    wrong = soaked(
         given.calls,
         given.sessions,
         phases=given.phases,
@@ -285,6 +283,9 @@ def main() -> int:
         at_once=given.at_once,
         seed=given.seed,
     )
+    for problem in wrong[:50]:
+        print(f"WRONG: {problem}")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
