@@ -43,7 +43,9 @@ PRINCIPALS = {f"user{n}": f"a-token-of-user-{n}-which-is-long-enough" for n in r
 GENERATIONS = ("legacy", LATEST_MODERN_VERSION)
 DISTURBED, CALM = ("north", "south", "web"), "calm"
 _FIRST_PHASES, _STDIO_EACH = 5, 2  # the phases of a run without --minutes; sessions over stdio in each
-_PATIENCE = 60.0  # seconds for the gateway to let go of what it does not need any more
+# Seconds for the gateway to let go of what it does not need any more, and to have its servers again: the slower the
+# machine, the more often each is killed in a phase, until a minute is between two tries to connect, which take 30 s.
+_PATIENCE = 240.0
 
 
 @dataclass(slots=True)
@@ -163,18 +165,17 @@ class Soak:
     async def calls_of(self, client: Client, calls: int, *, may_leave: bool) -> None:
         """Make calls of a session; one in ten sessions ends in the middle of a call."""
         leaves = may_leave and self.random.random() < 0.1
-        for _ in range(calls):
-            try:
+        try:
+            for _ in range(calls):
                 await self.one_call(client)
-            except MCPError as error:
-                if not may_leave or str(error) != "Session not found":
-                    raise
-                self.account.said["had been idle for too long"] += 1  # this machine was too busy
-                return
-        if leaves:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await client.call_tool("calm_nap", {"seconds": 60})
+            if leaves:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.05):
+                        await client.call_tool("calm_nap", {"seconds": 60})
+        except MCPError as error:
+            if not may_leave or str(error) != "Session not found":
+                raise
+            self.account.said["had been idle for too long"] += 1  # this machine was too busy
 
     async def one_call(self, client: Client) -> None:
         """Make one call of any kind."""
