@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.effort import examples
 from tests.postgres import Postgres, absence, programs, running
-from tests.tiers import TIERS, tier_of_file, tier_of_test
+from tests.tiers import TIERS, may_hold, tier_of_test
 
 _UNHURRIED = settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("local", _UNHURRIED)
@@ -56,12 +56,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     tiers = config.getoption("--tier")
     if not tiers or collection_path.is_dir():
         return None
-    first = TIERS.index(tier_of_file(collection_path))
-    return True if all(TIERS.index(tier) < first for tier in tiers) else None
+    return None if any(may_hold(collection_path, tier) for tier in tiers) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the tiers that were not chosen."""
+    """Leave out the tests of the tiers that were not chosen.
+
+    The files of a tier are all collected when it is chosen: there each test of a later one shows whether that one's run
+    would have collected it, so that none is lost to all of them.
+    """
+    if lost := [item.nodeid for item in items if not may_hold(item.path, tier_of_test(item))]:
+        raise pytest.UsageError(f"it cannot be told from the file's text that it holds tests of this tier: {lost[:5]}")
     if not (tiers := config.getoption("--tier")):
         return
     chosen = [item for item in items if tier_of_test(item) in tiers]

@@ -9,11 +9,13 @@ promise that takes a process.
 
 from __future__ import annotations
 
+import functools
+import re
 from pathlib import Path
 
 import pytest
 
-__all__ = ["TIERS", "TIER_OF", "tier_of_file", "tier_of_test"]
+__all__ = ["TIERS", "TIER_OF", "may_hold", "tier_of_file", "tier_of_test"]
 
 TIERS = ("fast", "processes", "systems")
 
@@ -81,12 +83,45 @@ TIER_OF = {
 
 _ROOT = Path(__file__).parents[1]
 
+# What makes a test later than its file. It stands in the file, in a conftest.py of its folders, or in a module of the
+# tests that one of these imports.
+_SIGNS = {"processes": r"mark\.processes|tests\.ways", "systems": r"mark\.systems|postgres"}
+_IMPORTED = re.compile(r"^\s*(?:from|import) +(tests(?:\.\w+)*)", re.MULTILINE)
+
 
 def tier_of_file(path: Path) -> str:
     """Return the tier of a file's tests that have no mark."""
     places = [path, *path.parents]
     names = [place.relative_to(_ROOT).as_posix() for place in places if place.is_relative_to(_ROOT)]
     return next((TIER_OF[name] for name in names if name in TIER_OF), TIERS[0])
+
+
+def may_hold(path: Path, tier: str) -> bool:
+    """Return whether a file may hold tests of a tier, as far as its text tells: it is not imported."""
+    of_file = tier_of_file(path)
+    if tier == of_file:
+        return True
+    if TIERS.index(tier) < TIERS.index(of_file):
+        return False
+    return any(re.search(_SIGNS[tier], _text(one)) for one in _read_with(path))
+
+
+def _read_with(path: Path) -> set[Path]:
+    """Return a file, the conftest.py of each of its folders below `tests`, and what these import of `tests`."""
+    found: set[Path] = set()
+    left = [path, *(place / "conftest.py" for place in path.parents if (_ROOT / "tests") in place.parents)]
+    while left:
+        one = left.pop()
+        if one not in found and one.is_file():
+            found.add(one)
+            names = [_ROOT.joinpath(*name.split(".")) for name in _IMPORTED.findall(_text(one))]
+            left += [place for name in names for place in (name.with_suffix(".py"), *name.glob("*.py"))]
+    return found
+
+
+@functools.cache
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", "replace")
 
 
 def tier_of_test(item: pytest.Item) -> str:

@@ -14,4 +14,5 @@ def test_a_gateway_whose_servers_are_disturbed_loses_nothing_and_holds_on_to_not
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.CRITICAL, "mcp"):  # the clients leave in the middle of a reply
-        assert soaked(360, 27, phases=3, seed=7) == 0
+        wrong = soaked(360, 27, phases=3, seed=7)
+    assert not wrong, "\n".join(wrong[:50])
