@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from toolcrib import Toolkit
 from toolcrib.calls import Ask, Complete, Completed, Failed, Outcome, Reject, Suspended, ToolCall
 from toolcrib.hooks import DeliveryStep, FeatureParts, FeatureState, GateStep, HookSet, InputOrigin, ModelInput
 from toolcrib.pipeline import Call, Channel, Pipeline, Run
@@ -313,3 +314,11 @@ async def test_a_call_whose_gate_is_gone_does_not_run() -> None:
 
     assert isinstance(outcome, Failed)
     assert "the gate `elsewhere` that it waits for is not there any more" in outcome.message
+
+
+async def test_a_feature_reads_a_program_before_the_results_of_its_calls() -> None:
+    run = Run(features=[Notes()])
+
+    await Toolkit([send]).execute_async("send('hello')", run)
+
+    assert notebook(run).seen == [("program", "send('hello')"), ("result", "<hello>")]

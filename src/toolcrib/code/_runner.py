@@ -29,7 +29,6 @@ from toolcrib.code._search_tools import Lookup, LookupHost, lookup_names
 from toolcrib.errors import PausedProgramError, SandboxError
 from toolcrib.hooks import ModelInput
 from toolcrib.pipeline import Pipeline, Run, run_for, visible_names
-from toolcrib.provenance import provenance_of
 from toolcrib.record import ListSink, Sink
 from toolcrib.sandbox import (
     Dialect,
@@ -442,8 +441,7 @@ def _result(
 
 def _intend(code: str, program: Program, run: Run) -> None:
     """Read what a program says, which may count as the user's, and its files into the features of a run."""
-    if (provenance := provenance_of(run)) is not None:
-        provenance.memory.intend(code)
+    run.read(ModelInput("program", code))
     for path, held in program.files.items() if run.features else ():
         text = held.decode("utf-8", errors="replace")
         run.read(ModelInput("restored", text, request=ToolCall("file", {"path": path}, ""), key=f"file {path} {text}"))

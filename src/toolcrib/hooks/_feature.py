@@ -13,14 +13,14 @@ from toolcrib.hooks._gate import GateStep
 __all__ = ["Feature", "FeatureParts", "FeatureState", "InputOrigin", "ModelInput", "feature_parts"]
 
 InputOrigin: TypeAlias = Literal[
-    "result", "error", "value", "hook", "refusal", "restored", "client", "user", "description"
+    "result", "error", "value", "hook", "refusal", "restored", "client", "user", "description", "program"
 ]
 """Where a value comes from that a model or a program reads.
 
 A `result` is what a tool returned, an `error` what it raised, a `value` one of a stream or of `ctx.report`, before the
 result. A `hook` gave a result in the tool's place, and a `refusal` is why a call did not run. What is `restored` is the
 result of an earlier call, of a transcript or a journal. The `client` answered a question of a tool, the `user` said it,
-and a `description` is that of a tool.
+a `description` is that of a tool, and a `program` is the text of one that is about to run.
 """
 
 

@@ -93,6 +93,8 @@ class RunProvenance(FeatureState):
                 self._read_untrusted(given, {"description": given.value})
             case "user":
                 memory.hear(given.value)
+            case "program":
+                memory.intend(given.value)
             case "client":
                 self._read_answer(given)
             case "restored":

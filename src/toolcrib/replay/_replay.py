@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import ModelRetry
-from toolcrib.hooks import HookSet
+from toolcrib.hooks import HookSet, ModelInput
 from toolcrib.pipeline import Access, Call, Channel, Run, is_call
-from toolcrib.provenance import Provenance, provenance_of
+from toolcrib.provenance import Provenance
 from toolcrib.record import EventLog, RecordedAttempt, RecordedCall, RecordedCalls, read_calls
 from toolcrib.replay._answers import RecordedAnswers
 from toolcrib.replay._host import host_hooks
@@ -169,9 +169,7 @@ class _Replay:
         undecided: list[Difference] = []
         for kind, subject, more in self.recording.steps:
             if kind == "program":
-                provenance = provenance_of(self._run(subject).run)
-                if provenance is not None:
-                    provenance.memory.intend(more)
+                self._run(subject).run.read(ModelInput("program", more))
             elif kind == "came":
                 await self._came(subject, more)
             else:
