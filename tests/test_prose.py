@@ -34,7 +34,6 @@ ROOMS_LEFT = (
     "formats",
     "pipeline",
     "provenance",
-    "serving",
 )
 
 
