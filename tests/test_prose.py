@@ -30,7 +30,6 @@ ROOM_PHRASES = re.compile(
 ROOMS_LEFT = (
     "adapters/mcp_client",
     "formats",
-    "pipeline",
     "provenance",
 )
 
