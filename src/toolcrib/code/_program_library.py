@@ -267,7 +267,7 @@ def _failure(result: ExecutionResult) -> str:
     """Return what a caller is shown of a program that did not reach its end; it cannot mend it."""
     completed = dict.fromkeys(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
     text = replace(result, hint="").text()
-    return f"{text}\nCalls that it had completed are not undone: {', '.join(completed)}." if completed else text
+    return f"{text}\nCalls that it had made are not undone: {', '.join(completed)}." if completed else text
 
 
 def _is_tool(toolkit: Toolkit, function: str) -> bool:
