@@ -29,13 +29,8 @@ ROOM_PHRASES = re.compile(
 """Phrases that are gone from all rooms but those of `ROOMS_LEFT`: say "is not a path", "no key is configured"."""
 ROOMS_LEFT = (
     "adapters/mcp_client",
-    "adapters/mcp_server",
-    "code",
     "formats",
-    "pipeline",
     "provenance",
-    "sandbox",
-    "serving",
 )
 
 

@@ -116,7 +116,7 @@ def test_a_key_may_be_given(toolcrib: Command, tools: str, monkeypatch: pytest.M
     ("args", "said"),
     [
         (["resume", "none"], "none cannot be read (No such file or directory)"),
-        (["resume", "program.py"], "this is none"),
+        (["resume", "program.py"], "its first line is missing"),
         (["resume", "program.py", "--key", "none"], "the key in none cannot be read"),
         (["exec", "tools.py", "program.py", "--pause", "no/such/folder"], "cannot be written to no/such/folder"),
         (["exec", "tools.py", "program.py", "--pause", "x", "--yes"], "so that nothing is left"),

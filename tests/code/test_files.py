@@ -78,7 +78,7 @@ def test_files_of_a_tool_are_checked_when_it_is_made(kit: Toolkit) -> None:
 
 async def test_a_file_that_cannot_be_given_does_not_stay_in_a_session(kit: Toolkit) -> None:
     with kit.session() as session:
-        with pytest.raises(ValueError, match="is no name for a file"):
+        with pytest.raises(ValueError, match="is not a name for a file"):
             await session.execute_async("1", files={"../a": b"1"})
 
         assert (await session.execute_async("1")).return_value == 1

@@ -89,5 +89,5 @@ def test_another_text_than_the_one_that_paused_is_refused(paused: PausedProgram)
 
 def test_what_is_none_is_refused() -> None:
     for data in (b"", b"{}", b"\n\n", b"\x00" * 100):
-        with pytest.raises(PausedProgramError, match="this is none"):
+        with pytest.raises(PausedProgramError, match="its first line is missing"):
             PausedProgram.from_bytes(data, KEY)

@@ -376,7 +376,7 @@ def test_a_toolset_that_has_to_be_opened_is_refused_with_how() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"limits": {"memory": 1}}, TypeError, r"`limits` of a toolkit are SandboxLimits\(memory=1 << 30\), and {"),
+        ({"limits": {"memory": 1}}, TypeError, r"`limits` of a toolkit are SandboxLimits\(memory=1 << 30\), and not {"),
         ({"extract": "frst"}, ValueError, 'extract is "first" or "all", and not \'frst\''),
         ({"sandbox": "proces"}, ValueError, "there is no sandbox called 'proces'. Did you mean `process`"),
     ],

@@ -170,7 +170,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "answer that was used in an earlier resumption",
         _REPLAY,
-        "if isinstance(made, Failed) and made.code == ApprovalError.code:",
+        "if isinstance(recovered, Failed) and recovered.code == ApprovalError.code:",
         "if False:",
         _OF_RESUME,
     ),

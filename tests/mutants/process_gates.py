@@ -62,7 +62,7 @@ PROCESS_GATES: tuple[Gate, ...] = (
         _BREACH,
     ),
     Gate("call of a name that was not offered", _DRIVE, "if asked.name not in self._tools:", "if False:", _BREACH),
-    Gate("number of a call", _DRIVE, "if asked.id != calls.made + 1:", "if False:", _BREACH),
+    Gate("number of a call", _DRIVE, "if asked.id != calls.count + 1:", "if False:", _BREACH),
     Gate(
         "one wish of a stream at a time",
         _CALLS,
@@ -70,9 +70,9 @@ PROCESS_GATES: tuple[Gate, ...] = (
         "if call is None:",
         _BREACH,
     ),
-    Gate("end of a call that was never made", _CALLS, "if not 0 < number <= self.made:", "if False:", _BREACH),
+    Gate("end of a call that was never made", _CALLS, "if not 0 < number <= self.count:", "if False:", _BREACH),
     # --- limits
-    Gate("calls of a program", _DRIVE, "if calls.made == self._limits.calls:", "if False:", _LIMITS),
+    Gate("calls of a program", _DRIVE, "if calls.count == self._limits.calls:", "if False:", _LIMITS),
     Gate(
         "calls in flight",
         _CALLS,

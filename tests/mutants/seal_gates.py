@@ -216,7 +216,7 @@ SEAL_GATES: tuple[Gate, ...] = (
     Gate(
         "a control group that is removed",
         "sandbox/_worker/_control_groups.py",
-        "        _leave_remover(made, channel)\n",
+        "        _leave_remover(created, channel)\n",
         "        pass\n",
         _OF_GROUPS,
     ),

@@ -188,11 +188,11 @@ def test_a_limit_that_makes_no_sense_is_refused(bad: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ({"memory": "1GB"}, "memory is a whole number, and '1GB' is none"),
-        ({"calls": 1.5}, "calls is a whole number, and 1.5 is none"),
-        ({"calls": None}, "calls is a whole number, and None is none"),
-        ({"program_time": "5"}, "program_time is a number of seconds, and '5' is none"),
-        ({"sleep_time": True}, "sleep_time is a number of seconds, and True is none"),
+        ({"memory": "1GB"}, "memory is a whole number, and not '1GB'"),
+        ({"calls": 1.5}, "calls is a whole number, and not 1.5"),
+        ({"calls": None}, "calls is a whole number, and not None"),
+        ({"program_time": "5"}, "program_time is a number of seconds, and not '5'"),
+        ({"sleep_time": True}, "sleep_time is a number of seconds, and not True"),
     ],
     ids=str,
 )

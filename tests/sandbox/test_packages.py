@@ -259,7 +259,12 @@ def test_a_package_that_cannot_be_loaded_is_named_at_the_start(tmp_path: Path, m
     ("packages", "folder", "error", "says"),
     [
         ("numpy", None, TypeError, r"packages=\['numpy'\]"),
-        (["scikit-learn"], None, ValueError, "'scikit-learn' is no name of a module. Write what a program imports"),
+        (
+            ["scikit-learn"],
+            None,
+            ValueError,
+            "'scikit-learn' is not the name of a module. Write what a program imports",
+        ),
         (["numpy"], "nowhere", ValueError, "packages_from: there is no folder .*nowhere"),
         (["numpy"], "old", ValueError, "is an environment of python3.2, and programs run in python3"),
     ],

@@ -272,7 +272,11 @@ asyncio.run(main())
         ({"spares": -1}, ValueError, "a sandbox: spares must be at least 0, and is -1"),
         ({"spares": 1.5}, TypeError, "a sandbox: spares must be a whole number, and is 1.5"),
         ({"session_idle": -1}, ValueError, "a sandbox: session_idle must be more than 0 seconds, and is -1"),
-        ({"queue": 5}, TypeError, r"`queue` of a sandbox is one as ProgramQueue\(most_programs=8\), and 5 is none"),
+        (
+            {"queue": 5},
+            TypeError,
+            r"`queue` of a sandbox is a ProgramQueue, as ProgramQueue\(most_programs=8\), and not 5",
+        ),
     ],
 )
 def test_an_option_that_does_not_fit_is_refused(options: Any, error: type[Exception], says: str) -> None:

@@ -30,49 +30,52 @@ async def result_of(
 
 CALL = b'{"t":"call","id":1,"name":"add","args":[],"kwargs":{},"wait":true'
 FRAMES = [
-    (b"", "no JSON"),
-    (b"\x80\x04K\x01.", "no JSON"),
-    (b"[]", "no object"),
+    (b"", "not JSON"),
+    (b"\x80\x04K\x01.", "not JSON"),
+    (b"[]", "not an object"),
     (b"{}", "`t` is no str"),
     (b'{"t":1}', "`t` is no str"),
     (b'{"t":"exec","code":"1"}', "unknown kind"),
     (b'{"t":"out","s":1,"err":false}', "`s` is no str"),
-    (b'{"t":"out","s":"\\ud800","err":false}', "no JSON"),
-    (b'{"t":"wait","for":-1}', "no number of seconds"),
-    (b'{"t":"wait","for":true}', "no number of seconds"),
-    (b'{"t":"wait","for":1e999}', "no number of seconds"),
+    (b'{"t":"out","s":"\\ud800","err":false}', "not JSON"),
+    (b'{"t":"wait","for":-1}', "not a number of seconds"),
+    (b'{"t":"wait","for":true}', "not a number of seconds"),
+    (b'{"t":"wait","for":1e999}', "not a number of seconds"),
     (b'{"t":"done","v":' + b"[" * 100_000 + b"}", "recursion"),
-    (b'{"t":"done","v":' + b"9" * 10_000 + b"}", "no JSON"),
-    (b'{"t":"done","v":[NaN}', "no JSON"),
-    (b'{"v":NaN,"t":"done"}', "no JSON"),
-    (b'{"t":"done","error":{"kind":"memory","type":"","message":"","line":NaN,"traceback":""}}', "`line` is no line"),
-    (b'{"t":"done","clock":[Infinity]}', "reading of the clock"),
-    (b'{"t":"wait","for":NaN}', "no JSON"),
+    (b'{"t":"done","v":' + b"9" * 10_000 + b"}", "not JSON"),
+    (b'{"t":"done","v":[NaN}', "not JSON"),
+    (b'{"v":NaN,"t":"done"}', "not JSON"),
+    (
+        b'{"t":"done","error":{"kind":"memory","type":"","message":"","line":NaN,"traceback":""}}',
+        "`line` is not a line number",
+    ),
+    (b'{"t":"done","clock":[Infinity]}', "invalid clock reading"),
+    (b'{"t":"wait","for":NaN}', "not JSON"),
     (b'{"t":"done","error":"bad"}', "`error` is no dict"),
     (b'{"t":"done","error":{"kind":"time","type":"","message":"","traceback":""}}', "unknown kind"),
     (b'{"t":"done","artifacts":"a"}', "`artifacts` is no list"),
     (b'{"t":"done","artifacts":["a"]}', "1 artifacts, where 20 is the most, with 0 blobs"),
-    (b'{"t":"done","artifacts":["../a"],"blobs":[0]}', "a name of an artifact that is none"),
-    (b'{"t":"done","artifacts":["/a"],"blobs":[0]}', "a name of an artifact that is none"),
-    (b'{"t":"done","artifacts":["a\\\\b"],"blobs":[0]}', "a name of an artifact that is none"),
-    (b'{"t":"done","artifacts":["a\\n"],"blobs":[0]}', "a name of an artifact that is none"),
-    (b'{"t":"done","artifacts":[1],"blobs":[0]}', "a name of an artifact that is none"),
-    (b'{"t":"done","artifacts":["a","a"],"blobs":[0,0]}', "a name of an artifact that is none"),
-    (b'{"t":"done","artifacts":["' + b"a" * 201 + b'"],"blobs":[0]}', "a name of an artifact that is none"),
+    (b'{"t":"done","artifacts":["../a"],"blobs":[0]}', "invalid name of an artifact"),
+    (b'{"t":"done","artifacts":["/a"],"blobs":[0]}', "invalid name of an artifact"),
+    (b'{"t":"done","artifacts":["a\\\\b"],"blobs":[0]}', "invalid name of an artifact"),
+    (b'{"t":"done","artifacts":["a\\n"],"blobs":[0]}', "invalid name of an artifact"),
+    (b'{"t":"done","artifacts":[1],"blobs":[0]}', "invalid name of an artifact"),
+    (b'{"t":"done","artifacts":["a","a"],"blobs":[0,0]}', "invalid name of an artifact"),
+    (b'{"t":"done","artifacts":["' + b"a" * 201 + b'"],"blobs":[0]}', "invalid name of an artifact"),
     (CALL.replace(b'"id":1', b'"id":2') + b"}", "call 2 after call 0"),
     (CALL.replace(b'"id":1', b'"id":true') + b"}", "`id` is no int"),
     (CALL.replace(b'"id":1', b'"id":1.0') + b"}", "`id` is no int"),
     (CALL.replace(b"add", b"os.system") + b"}", "`os.system` is called, which was not offered"),
     (CALL.replace(b'"args":[]', b'"args":{}') + b"}", "`args` is no list"),
-    (CALL.replace(b'"args":[]', b'"args":[NaN]') + b"}", "no JSON"),
+    (CALL.replace(b'"args":[]', b'"args":[NaN]') + b"}", "not JSON"),
     (CALL.replace(b'"kwargs":{}', b'"kwargs":[]') + b"}", "`kwargs` is no dict"),
     (CALL.replace(b"true", b"1") + b"}", "`wait` is no bool"),
-    (CALL + b',"line":-1}', "`line` is no line"),
+    (CALL + b',"line":-1}', "`line` is not a line number"),
     (CALL + b',"clock":[' + b"1," * 10_000 + b"1]}", "too many readings"),
-    (CALL + b',"clock":["now"]}', "reading of the clock"),
-    (CALL + b',"clock":[9223372036854775808]}', "reading of the clock"),
-    (b'{"t":"next","id":1,"wait":true}', "no stream"),
-    (b'{"t":"drop","id":1}', "which is no call"),
+    (CALL + b',"clock":["now"]}', "invalid clock reading"),
+    (CALL + b',"clock":[9223372036854775808]}', "invalid clock reading"),
+    (b'{"t":"next","id":1,"wait":true}', "not an open stream"),
+    (b'{"t":"drop","id":1}', "which is not a call"),
 ]
 
 
@@ -105,7 +108,7 @@ async def test_a_frame_that_is_too_long_is_refused_by_its_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "why"), [([1 << 40], "blobs of 1099511627776 bytes, where 64000000 is"), ([-1], "that is none")]
+    ("sizes", "why"), [([1 << 40], "blobs of 1099511627776 bytes, where 64000000 is"), ([-1], "invalid size of a blob")]
 )
 async def test_blobs_are_refused_before_they_are_read(sizes: list[int], why: str) -> None:
     def lie(worker: WorkerEnd) -> None:
@@ -164,7 +167,7 @@ async def test_a_stream_has_one_wish_at_a_time() -> None:
 
     host = TableHost(stream=lambda: asyncio.sleep(60))
 
-    assert "no stream that could give one" in str((await result_of(lie, host)).error)
+    assert "which is not an open stream" in str((await result_of(lie, host)).error)
 
 
 async def test_frames_in_any_pieces_are_read() -> None:

@@ -435,10 +435,10 @@ def test_files_are_read_from_paths_and_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "error", "says"),
     [
-        ({"../a": b""}, ValueError, "'../a' is no name for a file of a program: it leads out of the folder"),
+        ({"../a": b""}, ValueError, "'../a' is not a name for a file of a program: it leads out of the folder"),
         ({"/a": b""}, ValueError, "it leads out of the folder"),
         ({"a//b": b""}, ValueError, "it leads out of the folder"),
-        ({"": b""}, ValueError, "it is no text"),
+        ({"": b""}, ValueError, "it is not a text"),
         ({"a\n": b""}, ValueError, "a character that is not for names"),
         ({"a" * 201: b""}, ValueError, "more than 200 characters"),
         ({"artifacts/a": b""}, ValueError, "that folder is for what the program writes"),

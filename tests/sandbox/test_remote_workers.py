@@ -284,9 +284,9 @@ def have_no_layers(connection: socket.socket) -> None:
     ("act", "why"),
     [
         (say_nothing, "did not start within 1 s"),
-        (drip, "did not start|no message"),
+        (drip, "did not start|not a message"),
         (hang_up, "ended at once|ended the connection"),
-        (babble, "no message of a guest"),
+        (babble, "not a message of a guest"),
         (be_older, "the guest is Python 3.11, guest 0123, and this is Python"),
         (have_no_layers, "landlock is None, and empty_root is None"),
     ],

@@ -151,7 +151,7 @@ BYTES = b"\3" + bytes(7) + b"".join(end.to_bytes(4, "little") for end in (0, 1, 
 @pytest.mark.parametrize(
     ("facts", "data", "why"),
     [
-        ("text", BYTES, "a table that is none"),
+        ("text", BYTES, "invalid table"),
         ({**GOOD, "rows": True}, BYTES[:0], "fewer bytes"),
         ({**GOOD, "rows": -1}, BYTES, "rows that are not there"),
         ({**GOOD, "rows": 1 << 62}, BYTES, "more than it may have"),
@@ -161,9 +161,9 @@ BYTES = b"\3" + bytes(7) + b"".join(end.to_bytes(4, "little") for end in (0, 1, 
         ({**GOOD, "columns": [["c", "int8", False, 0]] * 200}, bytes(MOST), "more than it may have"),
         ({**GOOD, "blob": 1}, BYTES, "rows that are not there"),
         ({**GOOD, "blob": -1}, BYTES, "rows that are not there"),
-        ({**GOOD, "columns": [["c", "string", True, -3]]}, BYTES, "a column of a table that is none"),
+        ({**GOOD, "columns": [["c", "string", True, -3]]}, BYTES, "invalid table column"),
         ({**GOOD, "columns": [["c", "string", True, 1 << 62]]}, BYTES, "fewer bytes than it needs"),
-        ({**GOOD, "columns": [["c", "int64", 1, 0]]}, BYTES, "a column of a table that is none"),
+        ({**GOOD, "columns": [["c", "int64", 1, 0]]}, BYTES, "invalid table column"),
         ({**GOOD, "columns": [["c", "list<item: string>", True, 3]]}, BYTES, "which there is not"),
         ({**GOOD, "columns": [["c", "binary", True, 3]]}, BYTES, "which there is not"),
         ({**GOOD, "columns": [["c", "null", False, 0]]}, BYTES, "which there is not"),
@@ -171,9 +171,9 @@ BYTES = b"\3" + bytes(7) + b"".join(end.to_bytes(4, "little") for end in (0, 1, 
         ({**GOOD, "columns": [["c", "extension<py>", False, 0]]}, BYTES, "which there is not"),
         (GOOD, BYTES[:-1], "fewer bytes than it needs"),
         (GOOD, b"", "fewer bytes than it needs"),
-        (GOOD, BYTES.replace(b"\3\0\0\0", b"\4\0\0\0"), "a table that is none"),  # beyond the text
-        (GOOD, BYTES.replace(b"\1\0\0\0\3", b"\xf1\xff\xff\xff\3"), "a table that is none"),  # an end before the start
-        (GOOD, BYTES.replace(b"abc", b"\xff\xfe\xfd"), "a table that is none"),  # no UTF-8
+        (GOOD, BYTES.replace(b"\3\0\0\0", b"\4\0\0\0"), "invalid table"),  # beyond the text
+        (GOOD, BYTES.replace(b"\1\0\0\0\3", b"\xf1\xff\xff\xff\3"), "invalid table"),  # an end before the start
+        (GOOD, BYTES.replace(b"abc", b"\xff\xfe\xfd"), "invalid table"),  # no UTF-8
     ],
 )
 def test_a_table_that_is_none_is_refused(facts: Any, data: bytes, why: str) -> None:

@@ -58,7 +58,7 @@ def program_tool(
         """Return the program that was sent, also where a model put it into a block as if it were a reply."""
         return program_of(code, extract) if _FENCE.search(code) is not None else code
 
-    def function(most: int | None, origin: str) -> Any:
+    def function_for(most: int | None, origin: str) -> Any:
         def shown(result: ExecutionResult) -> str | list[str | Media]:
             if on_result is not None:
                 on_result(result)
@@ -73,14 +73,14 @@ def program_tool(
         def run_plain(code: str) -> str | list[str | Media]:
             return shown(run(program(code), origin=origin))
 
-        made: Any = run_async if is_async else run_plain
-        made.__name__ = made.__qualname__ = name
-        made.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
-        made.__annotations__ = {"code": str, "return": str | list[str | Media] if has_artifacts else str}
-        return made
+        function: Any = run_async if is_async else run_plain
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"{description}\n\nArgs:\n    code: {_CODE}\n"
+        function.__annotations__ = {"code": str, "return": str | list[str | Media] if has_artifacts else str}
+        return function
 
-    made = function(max_result_chars, "model")
+    tool = function_for(max_result_chars, "model")
     source = "untrusted" if has_files else None
     as_own = ez_tool(max_result_chars=max_result_chars, effect="program", source=source)
-    stand_for(made, as_own(function(None, "host")))  # the pipeline asks about it first; it cuts or keeps the result
-    return made
+    stand_for(tool, as_own(function_for(None, "host")))  # the pipeline asks about it first; it cuts or keeps the result
+    return tool

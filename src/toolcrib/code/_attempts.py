@@ -76,10 +76,10 @@ def default_hint(result: ExecutionResult) -> str:
         return "Nothing of it ran. Mend the program and send all of it again."
     is_lost = (result.error or "").startswith(SandboxLost.__name__)  # whose program may have no fault to mend
     again = "Send the program again" if is_lost else "Mend the program and send all of it again"
-    made = Counter(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
-    if not made:
+    completed = Counter(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
+    if not completed:
         return f"{again}."
-    calls = ", ".join(f"`{name}`" + (f" ({count} times)" if count > 1 else "") for name, count in made.items())
+    calls = ", ".join(f"`{name}`" + (f" ({count} times)" if count > 1 else "") for name, count in completed.items())
     return (
         f"{_result_keys(result)}Calls that were made before it failed, and are not undone: {calls}. {again}, without "
         "what must not happen twice."

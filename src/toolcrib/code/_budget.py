@@ -76,8 +76,8 @@ def _raised(even: Listing, most: Detail, left: float, budget: int) -> Listing:
             if after - before <= left:
                 raised[name], weights[name] = Detail(step), after
                 left -= after - before
-    made = replace(even, raised=raised)
-    return made if left < _MUCH * budget else _with_words(made, most, left)
+    budgeted = replace(even, raised=raised)
+    return budgeted if left < _MUCH * budget else _with_words(budgeted, most, left)
 
 
 def _with_words(listing: Listing, most: Detail, left: float) -> Listing:

@@ -263,6 +263,6 @@ def _digest(call: ToolCall) -> str | None:
 
 
 def _observed(task: asyncio.Task[Outcome]) -> None:
-    """Look at the exception of a call that nothing may ask for: an observer's, which is logged where it is raised."""
+    """Retrieve the exception of a call whose result may never be used: an observer's, logged where it is raised."""
     if not task.cancelled():
         task.exception()

@@ -52,13 +52,13 @@ def extract_code(text: str, extract: Extract = "all") -> str | None:
 
 
 def require_extract(extract: str) -> None:
-    """Refuse a choice of blocks that is none: a ValueError."""
+    """Check the choice of code blocks; raise ValueError for another one."""
     if extract not in ("first", "all"):
         raise ValueError(f'extract is "first" or "all", and not {extract!r}')
 
 
 def program_of(answer: str, extract: Extract = "all") -> str:
-    """Return the program of an answer: itself, unless it is no Python and has some in Markdown."""
+    """Return the program of an answer: itself, or the Python in its Markdown where the whole is not Python."""
     return answer if _is_python(answer) else extract_code(answer, extract) or answer
 
 

@@ -59,7 +59,7 @@ class JournalEntry:
         in_doubt: Whether the call was begun and is not known to have ended.
         begun: How often it may have been executed.
         grant: By what it was begun; None where it needed no approval, or is not kept: one that is standing is found
-            again, and one with what is no JSON would be another.
+            again, and one with values that are not JSON would be another.
     """
 
     id: str

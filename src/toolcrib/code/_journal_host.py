@@ -243,10 +243,10 @@ class JournalHost(ProgramHost):
             ApprovalError: Its answer cannot be used.
         """
         answer = self._answer_by_call.get(entry.id)
-        made = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun, used=entry.grant)
-        if isinstance(made, Failed) and made.code == ApprovalError.code:
-            raise made.exception or ApprovalError(made.tool, made.message)
-        return made
+        recovered = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun, used=entry.grant)
+        if isinstance(recovered, Failed) and recovered.code == ApprovalError.code:
+            raise recovered.exception or ApprovalError(recovered.tool, recovered.message)
+        return recovered
 
     def _recording(self, entry: JournalEntry, emit: Emit | None, skipped: int = 0) -> Emit | None:
         if emit is None:

@@ -14,10 +14,10 @@ class PostgresProgramStore(ProgramStore):
     """A store on a Postgres server; it does what `SqliteProgramStore` does, and needs the extra `postgres`.
 
     Args:
-        database: Its URL, or what `Database.named` made of one. Missing tables are made.
+        database: Its URL, or the result of `Database.named`. Missing tables are created.
 
     Raises:
-        DatabaseError: It is no Postgres database, or no connection can be had.
+        DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
 
     def __init__(self, database: str | Path | Database) -> None:

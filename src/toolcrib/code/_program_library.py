@@ -265,9 +265,9 @@ def _called(code: str, used: set[str], toolkit: Toolkit) -> list[str]:
 
 def _failure(result: ExecutionResult) -> str:
     """Return what a caller is shown of a program that did not reach its end; it cannot mend it."""
-    made = dict.fromkeys(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
+    completed = dict.fromkeys(call["name"] for call in result.tool_calls if call["outcome"] == "completed")
     text = replace(result, hint="").text()
-    return f"{text}\nCalls that it had made are not undone: {', '.join(made)}." if made else text
+    return f"{text}\nCalls that it had made are not undone: {', '.join(completed)}." if completed else text
 
 
 def _is_tool(toolkit: Toolkit, function: str) -> bool:

@@ -139,7 +139,7 @@ class ProgramTool:
         return {name: self._without_rows(name, value) for name, value in arguments.items()}, fault
 
     def _without_rows(self, name: str, value: Any) -> Any:
-        """Return an argument; what stands for a table without rows is no row where no table is taken."""
+        """Return an argument; a table without rows becomes an empty list where the parameter does not take a table."""
         if type(value) is not dict or cast("dict[str, Any]", value).keys() != _COLUMNS:
             return cast("Any", value)
         return cast("Any", value if name in self.spec.table_parameters else [])

@@ -33,7 +33,7 @@ _RULES = (
 )
 _FILES = "`open` and whatever uses it find these files: {}."
 _PACKAGES = "Packages that can be imported: {}."
-_TABLES = "Tables are no lists: each is a `{}`, as a result and as an argument."
+_TABLES = "Tables are not lists: each is a `{}`, as a result and as an argument."
 _STREAMING = "What a streaming function returns is an iterator: take its values one by one, or `list(...)`."
 _DOTTED = "`parent__child(...)` may also be written `parent.child(...)`."
 _TOOL_RULES = (

@@ -368,7 +368,7 @@ class ProgramRunner:
             OSError: One of them cannot be read.
             SandboxError: The sandbox shows programs no files.
             TypeError: What is given is neither bytes nor a path.
-            ValueError: A name is none, or they are too many or too large.
+            ValueError: A name is invalid, or they are too many or too large.
         """
         if not files:
             return {}

@@ -1,6 +1,6 @@
 """Lookup of tools from a program: the functions `search_tools` and `describe`, for tools that the prompt left out.
 
-Every program has them. They are no tools: the host answers them, the sandbox counts them, and no record has them.
+Every program has them. They are not tools: the host answers them, the sandbox counts them, and no record has them.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Toolkit:
         if hooks is not None:
             self._toolset = self._toolset.with_hooks(hooks)
         if not isinstance(limits, SandboxLimits | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
-            raise TypeError(f"`limits` of a toolkit are SandboxLimits(memory=1 << 30), and {limits!r} are none")
+            raise TypeError(f"`limits` of a toolkit are SandboxLimits(memory=1 << 30), and not {limits!r}")
         require_approver("a toolkit", approver)
         require_extract(extract)
         limits, sinks = limits or SandboxLimits(), tuple(sinks)
@@ -175,7 +175,7 @@ class Toolkit:
         Raises:
             SandboxError: No worker could be had; nothing ran.
             SandboxUnavailable: There is no sandbox here; the message says what to install.
-            ValueError: A file's name is none, or the files are too large.
+            ValueError: A file's name is invalid, or the files are too large.
             Exception: An exception of an observer.
         """
         options = RunOptions(run, on_output, journal=journal, files=files, origin=origin)
@@ -386,7 +386,7 @@ class Toolkit:
         return Dialect()
 
     def extract_code(self, text: str) -> str | None:
-        """Return the Python in a model's reply, None when there is none; see `extract` of the toolkit."""
+        """Return the Python in a model's reply, None when it has no Python; see `extract` of the toolkit."""
         return extract_code(text, self._options["extract"])
 
     # --- the tools

@@ -284,7 +284,7 @@ def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
         InvalidArguments: The tool does not take the arguments any more, or makes others of them than it did.
         SchemaError: The tool has no schema any more.
         ApprovalError: It does not take them any more, and a person was asked about them.
-        ValueError: It is no state of a call: a field is missing.
+        ValueError: It is not the state of a call: a field is missing.
     """
     if isinstance(state, LiveCall) and state.plan.entry.tool is plan.entry.tool:
         return _copied(state, plan, run)

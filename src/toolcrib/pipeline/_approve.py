@@ -87,7 +87,7 @@ async def answered(
     lapsed: bool = False,
     begun: approvals.ApprovalEntry | None = None,
 ) -> Outcome | None:
-    """Get an answer for these reasons and do what it says; None when the call may go on.
+    """Ask for an answer for these reasons and apply it; None when the call may continue.
 
     Args:
         begun: The entry of the store by which the call, or an equal one, has begun.
@@ -141,8 +141,8 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
     if source is None or grant.user_input is None:
         return None
     try:
-        made = source.process_user_input(ctx, grant.user_input)
-        ctx.user_input = await made if isinstance(made, Awaitable) else made
+        processed = source.process_user_input(ctx, grant.user_input)
+        ctx.user_input = await processed if isinstance(processed, Awaitable) else processed
     except BaseException as error:  # the tool's own code, before it runs: the call fails and nothing was done
         return call.hook_failure("method", "process_user_input", error)
     return None
@@ -249,7 +249,7 @@ async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcom
 async def _begun_before(
     call: LiveCall, entry: approvals.ApprovalEntry, given: Grant | Denial | None
 ) -> Outcome | Grant | None:
-    """Go on with a call that began before, as the run's store knows: in another process, or earlier in this one.
+    """Continue a call that was started before, as the run's store knows: in another process, or earlier in this one.
 
     Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
     suspended. Else it is in doubt: it begins once more by the same grant if its tool is idempotent, and is asked about
@@ -346,7 +346,7 @@ async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
 
 
 def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
-    """Put an answer into the record; a TypeError for what is none, since a `True` is no signature."""
+    """Record an answer; raise TypeError for another type, since `True` does not say who approved what."""
     if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- an approver is the user's code
         raise TypeError(f"it answered {type(answer).__name__}; return request.grant(), request.deny(...) or None")
     call.note_answer({**_recorded(answer), "digest": request.digest, "request_id": request.id})
@@ -405,9 +405,9 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
     in_doubt = call.history.doubts > 0
     earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
     doubt = f"toolcrib:in-doubt:{call.counted_in}:{call.id}:{call.history.doubts}:{call.args.digest}"
-    made = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
+    request_id = uuid5(NAMESPACE_URL, doubt) if in_doubt else uuid4()
     request = call.request_about(
-        f"ask_{made.hex}",
+        f"ask_{request_id.hex}",
         "; ".join(reason for reason in reasons if reason),
         call_id=call.id if call.request is None else call.request.call_id,
         metadata={**(extra or {}), **call.approval.metadata, **earlier},

@@ -204,12 +204,12 @@ async def _wrapped(call: LiveCall, of_run: tuple[BodyWrapper, ...]) -> Any:
 
 async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
     """Return what the tool's function returns; of a stream, what is left when its values are taken."""
-    made = _body(call, _enter_body(call, arguments), ctx)
+    returned = _body(call, _enter_body(call, arguments), ctx)
     try:
         if not call.plan.streaming:
-            return await made
+            return await returned
         kept: list[Any] = []
-        async with made as values:
+        async with returned as values:
             async for value in values:
                 if not call.execution.gave_value:
                     call.update_execution(gave_value=True)
@@ -304,9 +304,9 @@ def _is_the_tools_own() -> bool:
 
 
 def _cancelled(call: LiveCall, error: asyncio.CancelledError) -> ToolCancelled:
-    made = ToolCancelled(call.name)
-    made.__cause__ = error
-    return made
+    cancelled = ToolCancelled(call.name)
+    cancelled.__cause__ = error
+    return cancelled
 
 
 # --- what is awaited right before the tool's first line

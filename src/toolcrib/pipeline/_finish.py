@@ -44,8 +44,8 @@ async def _apply_post(call: LiveCall) -> Failed | None:
     result: Any = returned if call.error is None else call.error
     for step in call.plan.buffered_post_hooks:
         try:
-            made = step.call(ctx, result, call.metadata)
-            result = await made if isawaitable(made) else made
+            replacement = step.call(ctx, result, call.metadata)
+            result = await replacement if isawaitable(replacement) else replacement
         except BaseException as error:  # middleware is the user's code; raising the tool's own error is passing it on
             if error is result:
                 continue
@@ -135,8 +135,8 @@ async def apply_post_value(call: LiveCall, value: Any) -> Any:
     ctx = context_of(call)
     for step in call.plan.value_post_hooks:
         try:
-            made = step.call(ctx, value, call.metadata)
-            value = await made if isawaitable(made) else made
+            returned = step.call(ctx, value, call.metadata)
+            value = await returned if isawaitable(returned) else returned
         except BaseException as error:  # middleware is the user's code
             raise HookError(call.plan.name, "post hook", step.name, described(exception_of(error))) from error
     return value
@@ -208,7 +208,7 @@ class LateValues:
     """The values of a call that ended early, whose post hooks need the whole result, or whose tool returns.
 
     Args:
-        made: The admitted call, or its outcome.
+        admitted: The admitted call, or its outcome.
         complete: Takes the call to its outcome.
         streaming: Whether the tool streams.
         plain: What a tool returns is its last value, and what a decision hook gave in its place are values, too.
@@ -219,24 +219,24 @@ class LateValues:
 
     def __init__(
         self,
-        made: Call | Outcome,
+        admitted: Call | Outcome,
         complete: Callable[[LiveCall], Coroutine[Any, Any, Outcome]],
         *,
         streaming: bool,
         plain: bool,
     ) -> None:
-        self._made, self._complete, self._streaming, self._plain = made, complete, streaming, plain
+        self._admitted, self._complete, self._streaming, self._plain = admitted, complete, streaming, plain
         self.outcome: Any = None
 
     async def values(self) -> AsyncGenerator[Any, None]:
         """Yield the values; leaving early stops the tool."""
-        made, wanted = self._made, self._plain or self._streaming
-        if type(made) is not LiveCall:
-            self.outcome, wanted = cast("Outcome", made), self._plain
-        elif made.ctx is None or self._streaming:
-            self.outcome = await self._complete(made)
+        admitted, wanted = self._admitted, self._plain or self._streaming
+        if type(admitted) is not LiveCall:
+            self.outcome, wanted = cast("Outcome", admitted), self._plain
+        elif admitted.ctx is None or self._streaming:
+            self.outcome = await self._complete(admitted)
         else:
-            reports = _Reports(made.ctx, self._complete(made))
+            reports = _Reports(admitted.ctx, self._complete(admitted))
             try:
                 async for value in reports.values():
                     yield value

@@ -147,8 +147,8 @@ async def apply_pre(call: LiveCall) -> Failed | None:
     ctx, arguments = context_of(call), call.args.copy()
     for step in call.plan.pre:
         try:
-            made: Any = step.call(ctx, arguments, call.metadata)
-            edited: Any = await made if isawaitable(made) else made
+            returned: Any = step.call(ctx, arguments, call.metadata)
+            edited: Any = await returned if isawaitable(returned) else returned
             if not isinstance(edited, dict):
                 raise TypeError(f"it returned {type(edited).__name__}; return the arguments, a dict")
             arguments = cast("dict[str, Any]", edited)

@@ -123,22 +123,26 @@ class Pipeline:
             Exception: What an observer raised, unless the run has it fail the call.
         """
         if type(call) is ToolCall:
-            made: Any = self._arrived(call, Run() if run is None else run)
-            if type(made) is LiveCall:
-                refused = pass_at_once(made)
-                if made.state == "received":
-                    refused = await pass_gates(made, grant)
-                made = made if refused is None else refused
+            admitted: Any = self._arrived(call, Run() if run is None else run)
+            if type(admitted) is LiveCall:
+                refused = pass_at_once(admitted)
+                if admitted.state == "received":
+                    refused = await pass_gates(admitted, grant)
+                admitted = admitted if refused is None else refused
         else:
-            made = await self.admit(call, run, grant=grant)
-        if type(made) is not LiveCall:
-            return made
-        outcome = None if made.state == "executed" else await execute(made)
+            admitted = await self.admit(call, run, grant=grant)
+        if type(admitted) is not LiveCall:
+            return admitted
+        outcome = None if admitted.state == "executed" else await execute(admitted)
         if outcome is not None:
             return outcome
-        if made.plan.finish_is_async or made.run.delivery_steps or (made.run.approvals is not None and made.is_noted):
-            return await self.finish(made)
-        return conclude(made)
+        if (
+            admitted.plan.finish_is_async
+            or admitted.run.delivery_steps
+            or (admitted.run.approvals is not None and admitted.is_noted)
+        ):
+            return await self.finish(admitted)
+        return conclude(admitted)
 
     def run_sync(
         self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
@@ -178,28 +182,28 @@ class Pipeline:
                 decision hook gave in the tool's place. The last of a tool that returns is its result.
         """
         plain = ended is not None
-        made = await self.admit(call, run, grant=grant)
-        if isinstance(made, LiveCall) and made.plan.streams_through and made.state == "admitted":
+        admitted = await self.admit(call, run, grant=grant)
+        if isinstance(admitted, LiveCall) and admitted.plan.streams_through and admitted.state == "admitted":
             ended_early: Outcome | None = None
-            watched = made.watched
-            with made:
-                while made.state == "admitted":
+            watched = admitted.watched
+            with admitted:
+                while admitted.state == "admitted":
                     kept: list[Any] = []
-                    async with values_of(made, kept) as values:
+                    async with values_of(admitted, kept) as values:
                         async for value in values:  # no generator in between: each costs as much as a value
-                            shown = await process_value(made, value) if watched else value
+                            shown = await process_value(admitted, value) if watched else value
                             kept.append(shown)
                             try:
                                 yield shown if plain else Yielded(shown)
                             except BaseException as left:
-                                made.update_execution(consumer_error=left)
+                                admitted.update_execution(consumer_error=left)
                                 raise
-                    ended_early = await execution_outcome(made)
-            outcome = await self.finish(made) if ended_early is None else ended_early
+                    ended_early = await execution_outcome(admitted)
+            outcome = await self.finish(admitted) if ended_early is None else ended_early
         else:
-            entry = made.entry if is_call(made) else self.toolset.entries.get(made.tool)
+            entry = admitted.entry if is_call(admitted) else self.toolset.entries.get(admitted.tool)
             streams = entry is not None and entry.tool.is_streaming
-            late = LateValues(made, self.run, streaming=streams, plain=plain)
+            late = LateValues(admitted, self.run, streaming=streams, plain=plain)
             async with aclosing(late.values()) as rest:
                 async for value in rest:
                     yield value if plain else Yielded(value)
@@ -258,10 +262,10 @@ class Pipeline:
             InvalidArguments: The host's arguments do not fit; the call is as it was.
         """
         if isinstance(call, ToolCall):
-            made = self._arrived(call, Run() if run is None else run)
-            if not isinstance(made, LiveCall):
-                return made
-            live, read = made, False
+            arrived = self._arrived(call, Run() if run is None else run)
+            if not isinstance(arrived, LiveCall):
+                return arrived
+            live, read = arrived, False
         elif not isinstance(call, LiveCall) and isinstance(call, Suspended | Mapping):
             return await self.recover(call, run, grant=grant)
         else:
@@ -338,7 +342,7 @@ class Pipeline:
             CallStateError: The call has ended.
             InvalidOutput: The result that the grant gives does not fit the tool; the call is as it was.
             NewerForm: The state, or what a gate reads, is in a newer version than this one; the call is as it was.
-            ValueError: The state is none of a call: a field is missing.
+            ValueError: It is not the state of a call: a field is missing.
         """
         run = Run() if run is None else run
         with raising_newer_forms():
@@ -360,7 +364,7 @@ class Pipeline:
 
         Raises:
             InvalidOutput: It is not of the type that the tool of this name declares.
-            TypeError: It is no answer.
+            TypeError: It is not an answer.
         """
         check_answer(self._plan(name), name, answer)
 
@@ -496,14 +500,14 @@ class Pipeline:
         return record.Trace(call, run, sinks, "" if plan is None else plan.description) if sinks else None
 
 
-def is_call(made: Call | Outcome) -> TypeIs[Call]:
-    """Return whether what a step of the pipeline gave is the call, and not its outcome."""
-    return isinstance(made, LiveCall)
+def is_call(step_result: Call | Outcome) -> TypeIs[Call]:
+    """Return whether a step of the pipeline returned the call, and not its outcome."""
+    return isinstance(step_result, LiveCall)
 
 
 def _live(call: Call) -> LiveCall:
     if not isinstance(call, LiveCall):
-        what = f"`{type(call).__name__}` is no call"
+        what = f"`{type(call).__name__}` is not a call"
         raise TypeError(
             f"{what}: give a ToolCall to `run` and `admit`, and to the other steps the call that `admit` returned"
         )

@@ -42,7 +42,7 @@ ErrorPolicy: TypeAlias = Literal["message", "masked"]
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """The budget of a run, and what it has to spend it on; None is no limit.
+    """The limits on a run's calls, and the tools that it has to call; None sets no limit.
 
     Attributes:
         total: Calls in the run.

@@ -144,7 +144,7 @@ class Conversation:
             await self._close()
         state = None if keep else self._state
         out, err = self._output.out.text(), self._output.err.text()
-        return SandboxResult(value, out, err, error, isolation, self._calls.made, state, self._artifacts)
+        return SandboxResult(value, out, err, error, isolation, self._calls.count, state, self._artifacts)
 
     async def _close(self) -> None:
         self.is_reusable = self._wire.detach() and self.is_reusable
@@ -305,13 +305,13 @@ class Conversation:
         """Add a call; return whether it is answered right away, since nothing else is going on."""
         self._log.add_readings(asked.clock)
         calls = self._calls
-        if asked.id != calls.made + 1:
-            raise ProtocolError(f"call {asked.id} after call {calls.made}")
+        if asked.id != calls.count + 1:
+            raise ProtocolError(f"call {asked.id} after call {calls.count}")
         if asked.name not in self._tools:
             raise ProtocolError(f"`{asked.name:.100}` is called, which was not offered")
-        if calls.made == self._limits.calls:
+        if calls.count == self._limits.calls:
             raise ProgramEnded(too_many_calls(asked.name, self._limits, asked.line))
-        calls.made += 1
+        calls.count += 1
         if asked.waits:
             self._pause(asked)
         held_back, is_stream = self._log.holds_back(asked.id), asked.name in self._program.streams
@@ -435,7 +435,7 @@ class Conversation:
 
     def _go_live(self) -> bool:
         """Begin the calls at which the program had paused."""
-        self._log.go_live(self._calls.made)
+        self._log.go_live(self._calls.count)
         for call in self._held_back:
             if call.is_wanted:
                 self._calls.begin(call, urgent=True)
@@ -455,7 +455,7 @@ class Conversation:
         suspended = self._calls.suspended
         if not suspended:
             raise ProgramEnded(_DEADLOCK)
-        self._state = self._log.state([call.id for call in suspended], self._calls.made, self._output.sizes)
+        self._state = self._log.state([call.id for call in suspended], self._calls.count, self._output.sizes)
         first = suspended[0]
         reason = "" if first.suspended is None else first.suspended.reason
         raise ProgramEnded(ProgramError("paused", "Paused", reason, first.line))

@@ -49,7 +49,7 @@ _KINDS: dict[str, ErrorKind] = {"syntax": "syntax", "exception": "exception", "m
 
 
 class ProtocolError(Exception):
-    """A worker sent something that is no frame, or no frame that may come now; the message says what."""
+    """A worker sent something that is not a frame, or a frame that may not come now; the message says what."""
 
 
 # --- from the worker
@@ -182,7 +182,7 @@ class FrameReader:
         """Return the frames that are whole with the next piece.
 
         Raises:
-            ProtocolError: One of them is no frame.
+            ProtocolError: One of them is not a frame.
         """
         if not self._buffer and len(data) >= HEAD and int.from_bytes(data[:HEAD], "big") == len(data) - HEAD:
             self._checked(len(data) - HEAD)
@@ -225,7 +225,7 @@ def _read(body: bytes, most_blobs: int) -> tuple[Frame, memoryview]:
     """Return the frame of a body, and the room for its blobs."""
     found = _parsed(body)
     if type(found) is not dict:
-        raise ProtocolError("a frame that is no object")
+        raise ProtocolError("a frame that is not an object")
     fields = cast("dict[str, Any]", found)
     read = _READERS.get(_typed(fields, "t", str))
     if read is None:
@@ -246,7 +246,7 @@ def _parsed(body: bytes) -> Any:
         if body.startswith(_LAST):
             with suppress(ValueError):
                 return from_json(body)
-        raise ProtocolError(f"a frame that is no JSON ({cut(str(error), _NAME)})") from None
+        raise ProtocolError(f"a frame that is not JSON ({cut(str(error), _NAME)})") from None
 
 
 def _room(fields: dict[str, Any], most: int) -> tuple[memoryview, Sequence[memoryview]]:
@@ -255,7 +255,7 @@ def _room(fields: dict[str, Any], most: int) -> tuple[memoryview, Sequence[memor
     if len(sizes) > _BLOBS:
         raise ProtocolError(f"{len(sizes)} blobs, where {_BLOBS} is the most")
     if not all(type(size) is int and size >= 0 for size in sizes):
-        raise ProtocolError("a size of a blob that is none")
+        raise ProtocolError("invalid size of a blob")
     size = sum(sizes)
     if size > most:
         raise ProtocolError(f"blobs of {size} bytes, where {most} is the most")
@@ -294,7 +294,7 @@ def _drop(fields: dict[str, Any]) -> DropFrame:
 def _wait(fields: dict[str, Any]) -> WaitFrame:
     seconds = fields.get("for")
     if seconds is not None and (type(seconds) not in (int, float) or not 0 <= seconds < 1e9):
-        raise ProtocolError("`for` is no number of seconds")
+        raise ProtocolError("`for` is not a number of seconds")
     after = None if fields.get("after") is None else _typed(fields, "after", int)
     return WaitFrame(None if seconds is None else float(seconds), _line(fields), _clock(fields), after)
 
@@ -329,7 +329,7 @@ def _done(fields: dict[str, Any], blobs: Sequence[memoryview] = ()) -> DoneFrame
 def _line(fields: dict[str, Any]) -> int:
     line = fields.get("line", 0)
     if type(line) is not int or not 0 <= line < 1 << 31:
-        raise ProtocolError("`line` is no line")
+        raise ProtocolError("`line` is not a line number")
     return line
 
 
@@ -341,7 +341,7 @@ def _clock(fields: dict[str, Any]) -> Sequence[int]:
     if len(readings) > _READINGS:
         raise ProtocolError("too many readings of the clock")
     if not all(type(reading) is int and -_INT64 <= reading < _INT64 for reading in readings):
-        raise ProtocolError("a reading of the clock that is none")
+        raise ProtocolError("invalid clock reading")
     return readings
 
 

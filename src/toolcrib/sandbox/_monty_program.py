@@ -303,12 +303,12 @@ class MontyProgram:
         return self._compute(snapshot.resume, answers)
 
     def _resume(self, snapshot: SyncSnapshot, suspended: list[MontyRequest]) -> Steps[SyncSnapshot]:
-        """Go on from where the program paused, with all suspended calls begun once more."""
+        """Resume the program where it paused, and start all suspended calls again."""
         if isinstance(snapshot, FunctionSnapshot):
             return (yield from self._sync(snapshot, suspended, snapshot.call_id, str(snapshot.function_name)))
         if isinstance(snapshot, FutureSnapshot):
             return (yield from self._futures(snapshot, suspended))
-        raise SandboxError("this state is none that a paused program was left in")
+        raise SandboxError("this is not the state of a paused program")
 
     def _wait(self, requests: list[MontyRequest], wanted: set[int]) -> Steps[None]:
         """Begin requests, and wait until one of those wanted has its reply, or nothing runs any more."""

@@ -70,7 +70,7 @@ class MontyState:
         """Return the state that `to_dict` described.
 
         Raises:
-            SandboxError: It is no state, or of another version of Monty.
+            SandboxError: It is not the state of a paused program, or of another version of Monty.
         """
         if data.get("engine") != ENGINE:
             raise SandboxError(f"this state is of {data.get('engine') or 'no engine'}, and this is {ENGINE}")
@@ -91,7 +91,7 @@ class MontyState:
                 (out_size, err_size),
             )
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
-            raise SandboxError("this state is none that a paused program was left in") from error
+            raise SandboxError("this is not the state of a paused program") from error
 
 
 def _request(request: MontyRequest) -> list[Any]:

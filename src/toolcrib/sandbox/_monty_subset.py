@@ -201,26 +201,26 @@ class _Reader:
     # --- what is mended
 
     def edits(self) -> list[SourceEdit]:
-        made: list[SourceEdit] = []
+        edits: list[SourceEdit] = []
         taken: set[ast.AST] = set()
         for node in self._nodes:
             match node:
                 case ast.ImportFrom(module="__future__"):
                     start, end = self._source.span(node)
-                    made.append((start, end, "pass" + "\n" * ((node.end_lineno or node.lineno) - node.lineno)))
+                    edits.append((start, end, "pass" + "\n" * ((node.end_lineno or node.lineno) - node.lineno)))
                 case ast.Attribute(value=ast.Name(id="asyncio"), attr="TimeoutError"):
-                    made.append((*self._source.span(node), "TimeoutError"))
+                    edits.append((*self._source.span(node), "TimeoutError"))
                 case ast.Attribute() if self._subtools and node not in taken:
-                    made += self._subtool(node, taken)
+                    edits += self._subtool(node, taken)
                 case ast.Call(func=ast.Name(id="next"), args=[ast.GeneratorExp() as values, *_]):
-                    made += self._first_of(node, values)
+                    edits += self._first_of(node, values)
                 case ast.Name(id=name, ctx=ast.Load()) if name in _NEAR and name not in self._own:
-                    made.append((*self._source.span(node), _NEAR[name]))
+                    edits.append((*self._source.span(node), _NEAR[name]))
                 case ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[text], keywords=[])) if _is_exception(name):
-                    made += self._as_text(text)
+                    edits += self._as_text(text)
                 case _:
                     pass
-        return made
+        return edits
 
     def _subtool(self, node: ast.Attribute, taken: set[ast.AST]) -> Iterator[SourceEdit]:
         """Yield `parent.child` as `parent__child`."""

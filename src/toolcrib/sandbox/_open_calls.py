@@ -64,7 +64,7 @@ class OpenCalls:
         charge: Takes the seconds that the host computes to read the calls.
 
     Attributes:
-        made: Calls so far.
+        count: Calls so far.
         running: Of them, those that the host executes now, or begins later.
         failed: The host's exception, or why a call has no reply.
     """
@@ -81,7 +81,7 @@ class OpenCalls:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: dict[int, None] = {}  # in the order they became so
         self._ready_bytes = 0
-        self.made = 0
+        self.count = 0
         self.running = 0
         self.failed: BaseException | None = None
 
@@ -132,7 +132,7 @@ class OpenCalls:
         """
         call = self._open.get(number)
         if call is None or not call.is_stream or call.is_wanted:
-            raise ProtocolError(f"a value is wanted of {number}, which is no stream that could give one")
+            raise ProtocolError(f"a value is wanted of {number}, which is not an open stream")
         call.is_wanted = True
         if call.wanted is not None:
             self._set_idle(call, False)
@@ -144,8 +144,8 @@ class OpenCalls:
         """Cancel a call of which the program wants nothing more, unless it has ended."""
         call = self._remove(number)
         if call is None:
-            if not 0 < number <= self.made:
-                raise ProtocolError(f"{number} is dropped, which is no call")
+            if not 0 < number <= self.count:
+                raise ProtocolError(f"{number} is dropped, which is not a call")
             return
         call.is_dropped = True
         if number in self._ready:

@@ -33,7 +33,7 @@ class Packages:
 
         Raises:
             TypeError: The names are one text.
-            ValueError: A name is none of a module, or the folder is no environment of this version of Python.
+            ValueError: A name is not a module's, or the folder is not an environment of this version of Python.
         """
         if isinstance(names, str):
             raise TypeError(f"packages are a list of names: packages=[{names!r}]")
@@ -41,8 +41,8 @@ class Packages:
         for name in chosen:
             if _NAME.fullmatch(name) is None:
                 raise ValueError(
-                    f"packages: {name!r:.100} is no name of a module. Write what a program imports: `sklearn`, and not "
-                    "the project's name, `scikit-learn`"
+                    f"packages: {name!r:.100} is not the name of a module. Write what a program imports: `sklearn`, "
+                    "and not the project's name, `scikit-learn`"
                 )
         return cls(chosen, _folders(environment)) if chosen else cls()
 

@@ -37,8 +37,8 @@ def read_files(files: ProgramFiles, most: int) -> dict[str, bytes]:
 
     Raises:
         OSError: One of them cannot be read.
-        TypeError: What is given is no dict, or holds what is neither bytes nor a path.
-        ValueError: A name is none, a path leads to no file, or they are too many or too large.
+        TypeError: They are not a dict, or a value is neither bytes nor a path.
+        ValueError: A name is invalid, a path does not lead to a file, or they are too many or too large.
     """
     require_files(files)
     found: dict[str, bytes] = {}
@@ -65,8 +65,8 @@ def require_files(files: ProgramFiles, others: Iterable[str] = ()) -> None:
         others: Names of files that the program has already.
 
     Raises:
-        TypeError: They are no dict.
-        ValueError: A name is none, or also that of a folder, or there are too many.
+        TypeError: They are not a dict.
+        ValueError: A name is invalid, or also that of a folder, or there are too many.
     """
     if not isinstance(cast("object", files), Mapping):
         raise TypeError(
@@ -78,7 +78,7 @@ def require_files(files: ProgramFiles, others: Iterable[str] = ()) -> None:
     for name in files:
         why = _problem(name)
         if why is not None:
-            raise ValueError(f"files: {name!r:.{_NAME}} is no name for a file of a program: {why}")
+            raise ValueError(f"files: {name!r:.{_NAME}} is not a name for a file of a program: {why}")
     names = {*files, *others}
     for name in sorted(names):
         folder = next((folder for folder in map(str, PurePosixPath(name).parents) if folder in names), None)
@@ -95,7 +95,7 @@ def artifacts_of(names: Sequence[Any], blobs: Sequence[memoryview], most: int) -
     if len(names) > min(most, len(blobs)):
         raise ValueError(f"{len(names)} artifacts, where {most} is the most, with {len(blobs)} blobs")
     if len({*map(str, names)}) < len(names) or any(_problem(name) for name in names):
-        raise ValueError("a name of an artifact that is none")
+        raise ValueError("invalid name of an artifact")
     data = blobs[len(blobs) - len(names) :]
     return tuple(Media(_type(name), bytes(blob), name=name) for name, blob in zip(names, data, strict=True))
 
@@ -121,9 +121,9 @@ def _read(given: os.PathLike[str], most: int) -> bytes:
 
 
 def _problem(name: object) -> str | None:
-    """Return why a text is no name of a file in a folder; None when it is one."""
+    """Return why a text is not a file's name in a folder; None when it is valid."""
     if not isinstance(name, str) or not name:
-        return "it is no text"
+        return "it is not a text"
     if len(name) > _NAME:
         return f"it has more than {_NAME} characters"
     if not name.isprintable() or "\\" in name:

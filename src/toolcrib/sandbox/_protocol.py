@@ -89,7 +89,7 @@ class SandboxLimits:
                 continue
             if not isinstance(value, (int, float) if is_time else int) or isinstance(value, bool):
                 kind = "a number of seconds" if is_time else "a whole number"
-                raise TypeError(f"SandboxLimits: {part.name} is {kind}, and {value!r} is none")
+                raise TypeError(f"SandboxLimits: {part.name} is {kind}, and not {value!r}")
             if not (value > 0 or (value == 0 and may_be_zero)):
                 raise ValueError(f"the limit {part.name} must be more than 0, and is {value}")
 
@@ -342,7 +342,7 @@ class SessionValues:
 
     Attributes:
         data: The values by name, as JSON shapes of the engine's own.
-        left_out: The kinds of the values that are no data, or for which there was no room, by name.
+        left_out: The kinds of the values that are not data, or for which there was no room, by name.
     """
 
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -57,7 +57,7 @@ class RemoteWorkers:
         seconds: How long it may take until there is a worker.
 
     Raises:
-        ValueError: The address is no host and port, or needs TLS.
+        ValueError: The address is not a host and port, or needs TLS.
     """
 
     def __init__(

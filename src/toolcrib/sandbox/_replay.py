@@ -14,7 +14,7 @@ __all__ = ["Diverged", "ReplayLog"]
 
 _MOST_READINGS = 1_000_000
 _MOST_BATCHES = 100_000
-_BAD_STATE = "this state is none that a paused program was left in"
+_BAD_STATE = "this is not the state of a paused program"
 
 
 class Diverged(Exception):

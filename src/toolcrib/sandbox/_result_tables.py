@@ -24,7 +24,7 @@ def with_tables(done: DoneFrame, most: int) -> Any:
         most: Bytes that tables may have.
 
     Raises:
-        ProtocolError: One of them is no table.
+        ProtocolError: One of them is not a table.
     """
     tables: list[Any] = []
     for facts in done.tables:
@@ -52,7 +52,7 @@ def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> tuple[Any, int
         case {"rows": int(rows), "columns": [*columns], "pandas": bool(is_pandas), "blob": int(blob)}:
             pass
         case _:
-            raise ProtocolError("a table that is none")
+            raise ProtocolError("invalid table")
     if not 0 <= blob < len(blobs) or rows < 0:
         raise ProtocolError("a table of rows that are not there")
     size = max(cost(rows, columns), len(blobs[blob]))
@@ -64,7 +64,7 @@ def _table(facts: Any, blobs: Sequence[memoryview], most: int) -> tuple[Any, int
         arrays = [_array(arrow, rows, column, buffers) for column in columns]
         table = arrow.table(arrays, names=[column[0] for column in columns])
     except arrow.ArrowException as error:
-        raise ProtocolError(f"a table that is none: {error!s:.200}") from None
+        raise ProtocolError(f"invalid table: {error!s:.200}") from None
     try:
         return (data_frame(table, date_as_object=False) if is_pandas else table), size
     except Exception:  # of pandas, which is not there, or has no such dates
@@ -76,7 +76,7 @@ def _array(arrow: Any, rows: int, column: Any, buffers: _Buffers) -> Any:
         case [str(), str(kind), bool(has_missing), int(size)] if size >= 0:
             pass
         case _:
-            raise ProtocolError("a column of a table that is none")
+            raise ProtocolError("invalid table column")
     stamp = re.fullmatch(TIMESTAMP, kind)
     bits = COLUMN_TYPES.get(kind) if stamp is None else 64
     if bits is None:

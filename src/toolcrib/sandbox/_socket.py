@@ -151,7 +151,7 @@ class Wire:
         return bool(self._unsent)
 
     def send(self, pieces: Iterable[Buffer]) -> None:
-        """Send, at once as far as the socket takes it, and the rest as the loop turns; a dead worker is no error."""
+        """Send, at once as far as the socket takes it, and the rest as the loop turns; a dead worker raises nothing."""
         for piece in pieces:
             data = memoryview(piece).cast("B")
             if not self._unsent:

@@ -63,8 +63,8 @@ class Source:
         for start, end, text in sorted(edits):
             parts += [self.encoded[at:start], text.encode()]
             at = end
-        made = b"".join([*parts, self.encoded[at:]]).decode()
-        return Source(made, ast.parse(made))
+        text = b"".join([*parts, self.encoded[at:]]).decode()
+        return Source(text, ast.parse(text))
 
 
 def normalized(code: str, most: int) -> str:

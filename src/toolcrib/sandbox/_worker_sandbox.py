@@ -168,10 +168,10 @@ class WorkerSandbox:
 
     def restored_session(self, data: Mapping[str, Any]) -> ProcessSession:
         """Return a session whose first program finds the data of another one, `SessionValues.data`."""
-        made = ProcessSession(self, data)
+        session = ProcessSession(self, data)
         with self._lock:
-            self._sessions.add(made)
-        return made
+            self._sessions.add(session)
+        return session
 
     def end_idle(self) -> None:
         """End the sessions that have been idle for too long."""

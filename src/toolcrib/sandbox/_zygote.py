@@ -63,7 +63,9 @@ def ready(channel: socket.socket, *, is_own: bool = False, seconds: float = _STA
     except (EOFError, OSError):
         raise SandboxUnavailable("the sandbox did not start: its process ended at once") from None
     except ValueError as error:
-        raise SandboxUnavailable(f"the sandbox did not start: what came is no message of a guest ({error})") from None
+        raise SandboxUnavailable(
+            f"the sandbox did not start: it sent what is not a message of a guest ({error})"
+        ) from None
     if "failed" in message:
         raise SandboxUnavailable(f"the sandbox did not start: {message['failed']}", remedy=message.get("remedy", ""))
     if not is_own and message.get("version") != version():

@@ -82,7 +82,7 @@ class FrontEndLimits:
 class FrontEndSessions:
     """The sessions of one front end, each of one principal, kept beside the approval requests of their calls.
 
-    What a client sends is no part of a session but for the person's new message: the transcript is the one kept here.
+    Of what a client sends, a session takes the person's new message alone: the transcript is the one kept here.
 
     Args:
         entry: Which way the calls come, for the record.
@@ -306,16 +306,16 @@ class Exchange:
             if plan.suspended:
                 return self._asks(plan)
         for _ in range(self._sessions.limits.rounds):
-            made = await self._step()
-            match made:
+            step = await self._step()
+            match step:
                 case None:
                     return [self._ended("stopped")]
                 case Finished():
                     self._answered = True
                     return [self._ended("finished")]
                 case Stopped():
-                    problem = "; ".join(made.problems) or f"the model's reply ended early ({made.reason})"
-                    return [self._ended(made.reason, problem)]
+                    problem = "; ".join(step.problems) or f"the model's reply ended early ({step.reason})"
+                    return [self._ended(step.reason, problem)]
                 case Continue():
                     continue
                 case NeedsTools(round=round):
@@ -339,17 +339,17 @@ class Exchange:
 
         self._asking = asyncio.ensure_future(self.session.step(on_text=show))
         try:
-            made = await self._asking
+            step = await self._asking
         except asyncio.CancelledError:
             if self._stopped:
                 return None
             raise
         finally:
             self._asking = None
-        text = made.text if isinstance(made, Finished | Stopped) else made.round.text
+        text = step.text if isinstance(step, Finished | Stopped) else step.round.text
         if text and not pieces:
             show(text)
-        return made
+        return step
 
     async def _take(self, round: ToolRound) -> ToolRoundPlan:
         """Ask the gates of a round's calls, and execute them unless one waits for the person."""
@@ -363,7 +363,7 @@ class Exchange:
         return plan
 
     async def _resume(self, round: ToolRound) -> ToolRoundPlan:
-        """Go on with a round when each of its requests is answered, here or elsewhere."""
+        """Resume a round when each of its requests is answered, here or elsewhere."""
         plan = await round.apply_hooks()
         for suspended in plan.suspended:
             answer = self.request.answers.get(suspended.request.id)

@@ -73,7 +73,7 @@ class CallShown:
     """A call that the model makes.
 
     Attributes:
-        arguments: As the model sent them, secrets hidden: JSON shapes, or a text that is no JSON.
+        arguments: As the model sent them, secrets hidden: JSON shapes, or a text that is not JSON.
     """
 
     id: str

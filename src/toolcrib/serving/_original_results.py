@@ -19,10 +19,10 @@ class OriginalResults:
         self._kept: dict[str, tuple[Any, Any]] = {}
 
     def keep(self, call_id: str, value: Any, original: Any) -> None:
-        """Keep the result that the value of a call was made of."""
+        """Keep the result that the value of a call was made from."""
         self._kept[call_id] = value, original
 
     def of(self, call_id: str, value: Any) -> Any:
-        """Return the result that a call's value was made of; None where it is another value by now."""
-        made, original = self._kept.get(call_id, (None, None))
-        return original if made is value else None
+        """Return the result that a call's value was delivered of; None where it is another value by now."""
+        delivered, original = self._kept.get(call_id, (None, None))
+        return original if delivered is value else None

@@ -293,7 +293,7 @@ async def test_a_page_that_may_use_it_is_told_so(url: str) -> None:
         ({"allowed_hosts": ["crib.example"]}, "other machines can reach crib.example"),
         ({"tokens": {"ann": "short"}}, "the token of ann must have at least 16 characters"),
         ({"tokens": {"ann": ANN, "ben": ANN}}, "two names have the same token"),
-        ({"tokens": {"": ANN}}, "a principal with a name"),
+        ({"tokens": {"": ANN}}, "invalid name of a principal"),
         ({"path": "mcp"}, "path begins with a slash"),
         ({"max_sessions": 0}, "max_sessions must be at least 1"),
         ({"max_sessions_each": 0}, "max_sessions_each must be at least 1"),

@@ -459,7 +459,7 @@ async def test_a_newer_client_answers_the_questions_of_a_task_one_by_one() -> No
         tall, wide = asked
         await send(client, "tasks/update", taskId=task["taskId"], inputResponses={tall: _form(3), "ask_0": _form(9)})
         left = await status(client, task)
-        with pytest.raises(MCPError, match="is no result of elicitation/create"):
+        with pytest.raises(MCPError, match="is not a result of elicitation/create"):
             await send(client, "tasks/update", taskId=task["taskId"], inputResponses={wide: {"action": "perhaps"}})
         await send(client, "tasks/update", taskId=task["taskId"], inputResponses={wide: {"action": "decline"}})
         text = await result(client, _NEW, task)

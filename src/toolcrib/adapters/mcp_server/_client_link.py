@@ -116,7 +116,7 @@ class McpClientLink:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise TypeError(f"`{self._call.tool}` asks for a sampling that is none: {place}: {first['msg']}") from None
+            raise TypeError(f"`{self._call.tool}` asks for an invalid sampling: {place}: {first['msg']}") from None
         result: Any = await self.ask(types.CreateMessageRequest(params=params))
         given: Any = result.content
         blocks = cast("list[BaseModel]", given if isinstance(given, list) else [given])

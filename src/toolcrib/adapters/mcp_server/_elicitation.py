@@ -153,7 +153,7 @@ def _form_for(request: ApprovalRequest) -> types.ElicitRequest:
 def answers_from_forms(
     requests: Sequence[ApprovalRequest], responses: Mapping[str, Any] | None
 ) -> list[Grant | Denial]:
-    """Return the answers of the client to these requests; a closed form is no answer."""
+    """Return the answers of the client to these requests; a closed form does not count as one."""
     given = responses or {}
     found = [(request, given.get(request.id)) for request in requests]
     answers = [_answer(request, result) for request, result in found if isinstance(result, types.ElicitResult)]

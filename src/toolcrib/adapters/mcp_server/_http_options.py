@@ -84,7 +84,7 @@ class HttpOptions:
             )
         for name in self.tokens:
             if not name or not name.isprintable():
-                raise ValueError(f"a token is for a principal with a name, and {name!r} is none")
+                raise ValueError(f"invalid name of a principal: {name!r}. Use printable characters")
         check_tokens(self.tokens)
         self._check_public_url()
         reachable = [host for host in (self.host, *self.names) if not is_loopback(host)]

@@ -44,7 +44,7 @@ def _names_of(media: Media) -> dict[str, Any] | None:
 
 
 def text_in(value: object) -> str | None:
-    """Return the text of a block of the protocol that a tool gave itself, None for what is no block."""
+    """Return the text of a block of the protocol that a tool gave itself, None for another value."""
     match value:
         case types.TextContent():
             return value.text

@@ -126,5 +126,5 @@ def _message(done: Completed, role: Any, content: Any) -> types.PromptMessage:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        text = f"the prompt `{done.tool}` has a message that is none: {place}: {first['msg']}"
+        text = f"the prompt `{done.tool}` has an invalid message: {place}: {first['msg']}"
         raise MCPError(INTERNAL_ERROR, text) from None

@@ -237,7 +237,7 @@ def _arguments(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def arguments_of(entry: ToolEntry, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a prompt or a resource, which come as texts: JSON where the parameter is no text."""
+    """Return the arguments of a prompt or a resource, which come as texts: JSON where the parameter is not a text."""
     parts = cast("Mapping[str, Mapping[str, Any]]", entry.parameters.get("properties", {}))
     return {name: _read(text, parts.get(name, {})) for name, text in given.items()}
 

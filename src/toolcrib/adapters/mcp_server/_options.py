@@ -38,8 +38,8 @@ class ServerOptions:
         approvals: The store of approval requests and answers; in memory when None.
         suspended_calls: The store of the calls that wait for an answer; when None, in the database of `approvals` if it
             has one, else in memory.
-        answered_in: The place where a person answers, as clients are shown it: the console's address, say. It is no
-            command: a model that can run one would hold the key to its own gate.
+        answered_in: The place where a person answers, as clients are shown it: the console's address, say. Never a
+            command that approves: a model that can run commands would approve its own calls.
         wait: Seconds that a call waits for its answer in the store before the client has to call again.
         kept_for: How long a suspended call can be continued; after that the same call asks anew.
         max_pending: Requests of one principal that may be pending at a time, those that the client shows as a form

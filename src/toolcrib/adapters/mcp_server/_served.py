@@ -145,7 +145,7 @@ class Served:
         )
 
     def _reading(self, principal: Principal) -> Principal:
-        """Return a principal that may read what it is shown: resources and prompts are no tools that are offered."""
+        """Return the principal with resources and prompts available: they are not among the tools it is offered."""
         if principal.run.available is not None:
             return principal
         return replace(principal, run=principal.run.view(available=self.offers.names))

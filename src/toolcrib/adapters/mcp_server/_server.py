@@ -310,7 +310,7 @@ async def _outlast_exits(ctx: _Context, call_next: CallNext) -> HandlerResult:
 
 
 async def _explain_state(ctx: _Context, call_next: CallNext) -> HandlerResult:
-    """Say what a client has to reckon with whose state is not taken; a middleware."""
+    """Explain to a client why the state that it sent is refused; a middleware."""
     try:
         return await call_next(ctx)
     except MCPError as error:

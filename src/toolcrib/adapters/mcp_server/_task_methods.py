@@ -237,7 +237,7 @@ def _answers(task: Task, responses: Mapping[str, Any]) -> dict[str, BaseModel]:
             try:
                 answers[key] = question.accepts[-1].model_validate(responses[key])
             except ValidationError as error:
-                text = f"the answer `{key}` is no result of {question.request.method}: {error}"
+                text = f"the answer `{key}` is not a result of {question.request.method}: {error}"
                 raise MCPError(INVALID_PARAMS, text) from None
     return answers
 

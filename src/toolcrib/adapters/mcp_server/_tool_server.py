@@ -65,11 +65,11 @@ class ToolRequest:
     Attributes:
         call: The call as far as it outlives the request; it knows the request that is open now.
         run: The run of its principal, with the client as the approver where it can be asked during the call.
-        key: The same for the same call on behalf of the same principal.
+        key: The call and its principal, see `request_key`.
         continues: The approval requests of the suspended call that it continues, if it continues one.
         progressed: Progress so far; it only grows.
-        flight: Holds equal calls back until this one is known not to be suspended.
-        answer: Makes the reply where it is none of `tools/call`.
+        flight: A lock that equal calls wait for, until this one is known not to be suspended.
+        answer: Makes the reply where the request is not `tools/call`.
         link: The client, as the tool may ask it.
     """
 
@@ -171,7 +171,7 @@ class ToolServer(ABC):
         """Make a call or continue the equal one that is suspended, and return the reply to the client.
 
         Args:
-            answer: Makes the reply to a request that is none of `tools/call`.
+            answer: Makes the reply to a request that is not `tools/call`.
         """
         kept = call_asked_for(params.request_state)
         if kept is not None:
@@ -377,10 +377,10 @@ class ToolServer(ABC):
 
 
 def request_key(params: types.CallToolRequestParams, principal: Principal, method: str | None = None) -> str:
-    """Return what is the same for the same call on behalf of the same principal, and for no other.
+    """Return a key of the call and its principal: equal for equal calls of one principal, different for all others.
 
     Args:
-        method: The request's, where it is none of `tools/call`.
+        method: The request's, where it is not `tools/call`.
     """
     asked: dict[str, Any] = {"principal": principal.name, "arguments": params.arguments or {}}
     return digest(params.name, asked if method is None else {**asked, "method": method})

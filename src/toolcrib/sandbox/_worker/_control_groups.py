@@ -22,8 +22,8 @@ def joined(channel: socket.socket, groups: dict[str, dict[str, int]]) -> str:
     Args:
         channel: This process's end of the host's socket.
     """
-    if made := [folder for folder, limits in groups.items() if limits]:
-        _leave_remover(made, channel)
+    if created := [folder for folder, limits in groups.items() if limits]:
+        _leave_remover(created, channel)
     try:
         for folder, limits in groups.items():
             _join(folder, limits)

@@ -66,7 +66,7 @@ def unreadable() -> dict[str, Any]:
 
 
 def syntax_failure(error: BaseException, sources: Sources, own: str, name: str) -> dict[str, Any]:
-    """Return the field for code that is no program."""
+    """Return the field for code that does not parse."""
     line = (error.lineno or 0) if isinstance(error, SyntaxError) else 0
     message = _cut((error.msg if isinstance(error, SyntaxError) else str(error)) or "the code is nested too deep")
     shown = [f'  File "{name}", line {line}', f"    {sources.line(own, line).strip()[:_LINE_CHARS]}"] if line else []

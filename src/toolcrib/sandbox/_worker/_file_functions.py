@@ -47,12 +47,12 @@ def _opened(
         if data is None:
             FILES.refuse(path, errno.EISDIR if FILES.is_folder(path) else errno.ENOENT)
         binary = FileReader(path, data)
-    made: IO[Any] = binary
+    stream: IO[Any] = binary
     if "b" not in mode:
-        made = io.TextIOWrapper(binary, encoding, errors, newline, line_buffering=False)
+        stream = io.TextIOWrapper(binary, encoding, errors, newline, line_buffering=False)
     if letters & set("wxa+"):
-        FILES.watch(made)
-    return made
+        FILES.watch(stream)
+    return stream
 
 
 class _Entry:
@@ -140,8 +140,8 @@ def _replace(source: Any, target: Any, **options: Any) -> None:
     path, data = FILES.path(target), FILES.data(FILES.path(source))
     if data is not None and not FILES.is_writable(path):
         FILES.refuse(path, errno.EACCES)
-    with FILES.writer(path, "wb") if data is not None else io.BytesIO() as made:
-        made.write(FILES.remove(FILES.path(source)))
+    with FILES.writer(path, "wb") if data is not None else io.BytesIO() as copy:
+        copy.write(FILES.remove(FILES.path(source)))
 
 
 def _rmdir(path: Any, **options: Any) -> None:

@@ -119,7 +119,7 @@ class Files:
         """Return the names in a folder.
 
         Raises:
-            OSError: It is none.
+            OSError: It is not a folder.
         """
         if not self.is_folder(path):
             self.refuse(path, errno.ENOENT if self.data(path) is None else errno.ENOTDIR)

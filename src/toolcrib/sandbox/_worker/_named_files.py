@@ -66,17 +66,17 @@ def _connected(database: Any, *args: Any, **options: Any) -> Any:
     if data is None:
         with FILES.writer(path, "wb"):
             data = b""
-    made = _connect(":memory:", *args, **{"factory": _Database, **options, "uri": False})
+    connection = _connect(":memory:", *args, **{"factory": _Database, **options, "uri": False})
     if data:
         content = bytearray(data)
         content[_MODES] = b"\1\1"
-        made.deserialize(bytes(content))
+        connection.deserialize(bytes(content))
     if not is_artifact:
-        made.execute("PRAGMA query_only = ON")
-    elif isinstance(made, _Database):
-        made.path = path
-        FILES.watch(made)
-    return made
+        connection.execute("PRAGMA query_only = ON")
+    elif isinstance(connection, _Database):
+        connection.path = path
+        FILES.watch(connection)
+    return connection
 
 
 # --- tempfile
@@ -108,9 +108,9 @@ def _temporary_file(
 
 def _temporary_folder(suffix: Any = None, prefix: Any = None, dir: Any = None) -> str:
     """Make a temporary folder; like `tempfile.mkdtemp`."""
-    made = _free_name(suffix, prefix, dir)
-    os.mkdir(made)
-    return made
+    path = _free_name(suffix, prefix, dir)
+    os.mkdir(path)
+    return path
 
 
 def _no_descriptor(*args: Any, **options: Any) -> NoReturn:

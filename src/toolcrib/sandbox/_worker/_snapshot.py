@@ -42,7 +42,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 class _NoData(Exception):
-    """A value is no data, or there is no room for it."""
+    """A value is not data, or there is no room for it."""
 
 
 def data_values(names: Mapping[str, Any], others: Collection[str], most: int) -> tuple[dict[str, Any], dict[str, str]]:

@@ -171,20 +171,20 @@ class Stubs:
 
     def names(self, tools: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the names that a program is given: its tools, `parent.child` for `parent__child`, `parallel`."""
-        made: dict[str, Any] = {"parallel": self.parallel}
+        named: dict[str, Any] = {"parallel": self.parallel}
         self.streams = frozenset(name for name, about in tools.items() if about["stream"])
         for name, about in tools.items():
-            made[name] = Tool(self.exchange, name, about["signature"], stream=about["stream"])
+            named[name] = Tool(self.exchange, name, about["signature"], stream=about["stream"])
         for name in tools:
             parent, *children = name.split("__")
             if parent and all(children) and children:
-                holder = made.setdefault(parent, Namespace(parent))
+                holder = named.setdefault(parent, Namespace(parent))
                 for depth, child in enumerate(children, 2):
                     below = "__".join([parent, *children[: depth - 1]])
                     if child not in vars(holder):
-                        setattr(holder, child, made.get(below) or Namespace(below))
+                        setattr(holder, child, named.get(below) or Namespace(below))
                     holder = getattr(holder, child)
-        return made
+        return named
 
     def parallel(self, *calls: Any) -> list[Any]:
         """Run calls at once, and return their results in order: `parallel((tool, arg, ...), (tool, arg, ...))`.
@@ -253,7 +253,7 @@ class Stubs:
 
 
 def raised_by(error: BaseException) -> str | None:
-    """Return the tool that raised this error; None when it was no tool."""
+    """Return the tool that raised this error; None when no tool raised it."""
     name = getattr(error, _RAISED_BY, None)
     return name if isinstance(name, str) else None
 

@@ -97,7 +97,7 @@ def _load(entry: str | None) -> ModuleType:
         return importlib.import_module("._entry", __package__)
     spec = importlib.util.spec_from_file_location("entry", entry)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{entry} is no Python file")
+        raise ImportError(f"{entry} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -111,7 +111,7 @@ def _has_threads() -> bool:
 
 
 def _wait_for_inner(channel: socket.socket, *, is_inner: bool = False) -> None:
-    """Go on in a child, which is the first of its process namespace; this process only waits for it, and ends.
+    """Continue in a child, which is the first of its process namespace; this process only waits for it, and ends.
 
     Args:
         is_inner: Whether this process is itself one that another waits for, with which it dies.

@@ -159,9 +159,9 @@ class _Copier:
         if depth == 0:
             raise ValueRefused(f"it is nested more than {_DEPTH} deep")
         before = self._left
-        made = self._other(value, depth)
-        self._done[id(value)] = (made, before - self._left, value)
-        return made
+        copied = self._other(value, depth)
+        self._done[id(value)] = (copied, before - self._left, value)
+        return copied
 
     def _other(self, value: Any, depth: int) -> Any:
         if isinstance(value, enum.Enum):
@@ -234,19 +234,19 @@ class _Copier:
         return values.tolist()
 
     def _items(self, values: Iterable[Any], depth: int) -> list[Any]:
-        made: list[Any] = []
+        items: list[Any] = []
         for value in values:
             self._count(_PER_ITEM)
-            made.append(self.copy(value, depth - 1))
-        return made
+            items.append(self.copy(value, depth - 1))
+        return items
 
     def _mapping(self, values: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        copied: dict[str, Any] = {}
         for key, value in values.items():
             name: Any = key if type(key) is str else _key(self.copy(key, 2))
             self._count(len(name) + _PER_ITEM)
-            made[name] = self.copy(value, depth - 1)
-        return made
+            copied[name] = self.copy(value, depth - 1)
+        return copied
 
     def _integer(self, value: int) -> int:
         bits = value.bit_length()
@@ -282,7 +282,7 @@ def _leaf(value: Any) -> str | None:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise ValueRefused("bytes that are no UTF-8 text; pass base64.b64encode(data).decode()") from None
+            raise ValueRefused("bytes that are not UTF-8 text; pass base64.b64encode(data).decode()") from None
     if isinstance(value, complex):
         return str(value).strip("()")
     if isinstance(value, re.Pattern):

@@ -73,9 +73,9 @@ def read_message(channel: socket.socket, seconds: float | None = None) -> dict[s
         seconds: How long the whole message may take; None for ever.
 
     Raises:
-        EOFError: There is none.
+        EOFError: The channel was closed.
         TimeoutError: It took too long.
-        ValueError: What came is no message.
+        ValueError: The bytes are not a message.
     """
     until = None if seconds is None else time.monotonic() + seconds
     size = int.from_bytes(_exactly(channel, _HEAD, until), "big")
@@ -83,7 +83,7 @@ def read_message(channel: socket.socket, seconds: float | None = None) -> dict[s
         raise ValueError(f"a message of {size} bytes")
     message = json.loads(_exactly(channel, size, until))
     if not isinstance(message, dict):
-        raise ValueError("a message that is no object")
+        raise ValueError("a message that is not an object")
     return cast("dict[str, Any]", message)
 
 

@@ -55,7 +55,7 @@ def answer_of(request: ApprovalRequest, said: object) -> Grant | Denial:
             `{"type": "respond"}` with a `message`. A list of one decision counts as that decision.
 
     Raises:
-        ApprovalError: It is none of them.
+        ApprovalError: `said` is of another type or shape.
     """
     match said:
         case Grant() | Denial():

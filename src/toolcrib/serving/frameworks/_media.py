@@ -42,7 +42,7 @@ class MediaForms:
 
 
 def media_at(url: str, kind: str, name: str = "") -> Media | str:
-    """Return the media of a URL, of which a `data:` URL holds the bytes; the text itself where it is none.
+    """Return the media of a URL, of which a `data:` URL holds the bytes; the text itself where the URL is invalid.
 
     Args:
         kind: The MIME type of what a URL does not name one for.

@@ -87,12 +87,12 @@ class FrameworkTools:
         found = await self.find_suspended(call, run)
         if found is None or (self.pipeline.is_current(found.request) and not await _has_begun(found, run)):
             return found
-        made = await self.pipeline.admit(found, run)
-        if not isinstance(made, Suspended):
-            self._admitted[self._key(call, run)] = made
+        admitted = await self.pipeline.admit(found, run)
+        if not isinstance(admitted, Suspended):
+            self._admitted[self._key(call, run)] = admitted
             return found
-        await self._keep(self._key(call, run), made, run)
-        return made
+        await self._keep(self._key(call, run), admitted, run)
+        return admitted
 
     async def admit(self, call: ToolCall, run: Run, *, answer: Answer | None = None) -> Suspended | None:
         """Pass a call through every gate before its tool, for a framework that asks first whether a person has to.
@@ -111,11 +111,11 @@ class FrameworkTools:
         if found is not None and answer is None:
             return found
         grant = None if found is None or answer is None else answer(found.request)
-        made = await self.pipeline.admit(found or call, run, grant=grant)
-        if isinstance(made, Suspended):
-            await self._keep(key, made, run)
-            return made
-        forgotten = self._admitted.keep(key, made)
+        admitted = await self.pipeline.admit(found or call, run, grant=grant)
+        if isinstance(admitted, Suspended):
+            await self._keep(key, admitted, run)
+            return admitted
+        forgotten = self._admitted.keep(key, admitted)
         if forgotten is not None and is_call(forgotten):
             self.pipeline.discard(forgotten)
         return None
@@ -141,9 +141,9 @@ class FrameworkTools:
                 were asked by the framework itself, or by a process whose calls are not known here.
             report: Receives the values that the tool yields.
         """
-        made = self._admitted.pop(self._key(call, run), None) if self._admitted else None
-        if made is not None:
-            return await self._kept(await self._go_on(made), call, run)
+        admitted = self._admitted.pop(self._key(call, run), None) if self._admitted else None
+        if admitted is not None:
+            return await self._kept(await self._go_on(admitted), call, run)
         suspended = await self.find_suspended(call, run)
         grant = None if suspended is None or answer is None else answer(suspended.request)
         outcome = await self._kept(await self._run(suspended or call, run, grant, report), call, run)
@@ -242,10 +242,10 @@ class FrameworkTools:
             return await self.pipeline.run(call, run, grant=grant)
         return await run_reporting(self.pipeline, call, run, report, grant=grant)
 
-    async def _go_on(self, made: Call | Outcome) -> Outcome:
-        if not is_call(made):
-            return made
-        executed = await self.pipeline.execute(made)
+    async def _go_on(self, admitted: Call | Outcome) -> Outcome:
+        if not is_call(admitted):
+            return admitted
+        executed = await self.pipeline.execute(admitted)
         return await self.pipeline.finish(executed) if is_call(executed) else executed
 
     async def _kept(self, outcome: Outcome, call: ToolCall, run: Run) -> Outcome:

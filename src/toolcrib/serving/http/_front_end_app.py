@@ -36,7 +36,7 @@ class FrontEndProtocol(Protocol):
     headers: Mapping[str, str]
 
     def read(self, body: Mapping[str, Any]) -> FrontEndRequest:
-        """Return what counts of a request; raises FrontEndError for what is none of the protocol's."""
+        """Return the parts of a request that count; raise FrontEndError where it is not of the protocol."""
         ...
 
     def write(self, body: Mapping[str, Any], exchange: Exchange) -> AsyncIterator[str]:
@@ -94,7 +94,7 @@ class _Endpoint:
         try:
             body: object = json.loads(came)
         except (ValueError, RecursionError):
-            raise FrontEndError("the request is no JSON") from None
+            raise FrontEndError("the request is not JSON") from None
         if not isinstance(body, dict):
             raise FrontEndError("the request is a JSON object")
         return body  # pyright: ignore[reportUnknownVariableType] -- a protocol looks at what is in it

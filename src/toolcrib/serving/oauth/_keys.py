@@ -88,8 +88,8 @@ class KeySet:
         if keys is None:
             raise AuthorizationServerUnavailable("the keys of the authorization server cannot be read")
         named = [key for key in keys if key_id is None or key.get("kid") == key_id]
-        made = [_made(key, algorithm) for key in named if _is_for(key, algorithm)]
-        return [key for key in made if key is not None]
+        read = [_public_key(key, algorithm) for key in named if _is_for(key, algorithm)]
+        return [key for key in read if key is not None]
 
 
 def _is_for(key: dict[str, Any], algorithm: str) -> bool:
@@ -101,14 +101,14 @@ def _is_for(key: dict[str, Any], algorithm: str) -> bool:
     return algorithm not in _CURVES or key.get("crv") == _CURVES[algorithm]
 
 
-def _made(key: dict[str, Any], algorithm: str) -> PyJWK | None:
+def _public_key(key: dict[str, Any], algorithm: str) -> PyJWK | None:
     try:
-        made = PyJWK(key, algorithm)
+        public_key = PyJWK(key, algorithm)
     except (PyJWTError, ValueError, TypeError) as error:
-        _log.warning("a key of the authorization server is no key: %s", error)
+        _log.warning("invalid key of the authorization server: %s", error)
         return None
-    bits: int = getattr(made.key, "key_size", _RSA_BITS)
+    bits: int = getattr(public_key.key, "key_size", _RSA_BITS)
     if key["kty"] == "RSA" and bits < _RSA_BITS:
         _log.warning("a key of the authorization server has %d bits, and is not used", bits)
         return None
-    return made
+    return public_key

@@ -152,7 +152,7 @@ class OpenIDClient:
         """Return who has logged in, by the provider's answer to a login that began here.
 
         Raises:
-            TokenRefused: It is no answer to that, or its ID token is not valid.
+            TokenRefused: The answer is not to this login, or its ID token is not valid.
             AuthorizationServerUnavailable: The provider cannot be asked now.
         """
         if not hmac.compare_digest(answer.get("state", "").encode(), departure.state.encode()):

@@ -68,8 +68,8 @@ def token_check(
         clock: The time, in seconds.
     """
     audiences = server.audiences or (resource,)
-    made = _Introspection if server.introspect is not None else Signatures
-    return made(server, audiences, fetch or Fetch(), clock)
+    check = _Introspection if server.introspect is not None else Signatures
+    return check(server, audiences, fetch or Fetch(), clock)
 
 
 class Signatures:
@@ -128,12 +128,12 @@ class Signatures:
         try:
             header: dict[str, Any] = jwt.get_unverified_header(token)
         except Exception:  # the library's, about what a stranger sent
-            raise TokenRefused("the token is no JWT") from None
+            raise TokenRefused("the token is not a JWT") from None
         algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ")
         if algorithm not in self._server.algorithms:
             raise TokenRefused("the token is signed with an algorithm that is not accepted")
         if (kind.lower() if isinstance(kind, str) else kind) not in self.types:
-            raise TokenRefused(f"the token is no {self.kind}")
+            raise TokenRefused(f"the token is not an {self.kind}")
         return cast("str", algorithm), key_id if isinstance(key_id, str) else None
 
     def _verified(self, token: str, key: jwt.PyJWK, algorithm: str) -> dict[str, Any] | None:
@@ -158,7 +158,7 @@ class Signatures:
         except jwt.MissingRequiredClaimError as error:
             raise TokenRefused(f"the token has no claim {error.claim}") from None
         except Exception:  # the library's, about what a stranger sent
-            raise TokenRefused("the token is no valid JWT") from None
+            raise TokenRefused("the token is not a valid JWT") from None
 
 
 class _Introspection:
@@ -226,7 +226,7 @@ class _Introspection:
             raise TokenRefused("the token is for another audience")
         since, until = claims.get("nbf", 0), claims.get("exp", time.time() + 300)
         if not isinstance(since, int | float) or not isinstance(until, int | float):
-            raise TokenRefused("the token has times that are none")
+            raise TokenRefused("the token's times are not numbers")
         if since > time.time() + self._server.leeway:
             raise TokenRefused("the token is not valid yet")
         return checked_token({**claims, "exp": until}, self._server)
