@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from toolcrib._run_sync import run_sync
+from toolcrib.approvals import SqliteApprovalStore
+from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.cli._app import app
 
 TOOLS = '''
@@ -107,3 +110,27 @@ def toolcrib() -> Command:
         return CliRunner().invoke(app, list(args), input=stdin, catch_exceptions=False)
 
     return run
+
+
+Keep = Callable[..., ApprovalRequest]
+
+
+@pytest.fixture
+def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keep:
+    """Keep a request in the database of the folder; commands are ann's, by her token."""
+    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
+    monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", run_sync(store.issue_token("ann")))
+
+    def put(id: str = "ask_1a", **fields: Any) -> ApprovalRequest:
+        given: dict[str, Any] = {"arguments": {"item": "tea"}, "digest": "d" * 64, **fields}
+        request = ApprovalRequest(id=id, call_id=f"call_{id}", tool="buy", **given)
+        run_sync(store.put(request))
+        return request
+
+    return put
+
+
+@pytest.fixture
+def answer_to(tmp_path: Path) -> Callable[[str], Grant | Denial | None]:
+    """What a request in the database of the folder was answered."""
+    return lambda id: run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").show(id)).answer

@@ -8,39 +8,15 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.approvals.expired import has_expired
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Keep
 from tests.postgres import Postgres
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import PostgresApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, Denial, Done, Grant, Identity, RequiredApprovers, now
-
-Keep = Callable[..., ApprovalRequest]
-
-
-@pytest.fixture
-def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keep:
-    """Keep a request in the database of the folder; commands are ann's, by her token."""
-    store = SqliteApprovalStore(tmp_path / "toolcrib.db")
-    monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", run_sync(store.issue_token("ann")))
-
-    def put(id: str = "ask_1a", **fields: Any) -> ApprovalRequest:
-        given: dict[str, Any] = {"arguments": {"item": "tea"}, "digest": "d" * 64, **fields}
-        request = ApprovalRequest(id=id, call_id=f"call_{id}", tool="buy", **given)
-        run_sync(store.put(request))
-        return request
-
-    return put
-
-
-@pytest.fixture
-def answer_to(tmp_path: Path) -> Callable[[str], Grant | Denial | None]:
-    """What a request in the database of the folder was answered."""
-    return lambda id: run_sync(SqliteApprovalStore(tmp_path / "toolcrib.db").show(id)).answer
 
 
 def test_pending_requests_are_listed_a_line_each(toolcrib: Command, keep: Keep) -> None:
@@ -313,15 +289,18 @@ def test_requests_on_a_postgres_server_are_answered(
 ) -> None:
     url = postgres.url("answered")
     store = PostgresApprovalStore(url)
-    request = ApprovalRequest(id="ask_1a", call_id="call_1", tool="buy", arguments={"item": "tea"}, digest="d" * 64)
-    run_sync(store.put(request))
+    for id in ("ask_1a", "ask_2b", "ask_3c"):
+        request = ApprovalRequest(id=id, call_id=f"call_{id}", tool="buy", arguments={"item": "tea"}, digest="d" * 64)
+        run_sync(store.put(request))
     monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", run_sync(store.issue_token("ann")))
 
-    done = toolcrib("approvals", "approve", "--yes", "1a", "--database", url)
+    one = toolcrib("approvals", "approve", "--yes", "1a", "--database", url)
+    others = toolcrib("approvals", "approve", "--yes", "--tool", "buy", "--database", url)
 
-    answer = run_sync(store.show("ask_1a")).answer
+    answers = [entry.answer for entry in run_sync(store.list())]
     store.close()
-    assert (done.exit_code, getattr(answer, "approver", None)) == (0, "ann (token)")
+    assert (one.exit_code, others.exit_code) == (0, 0)
+    assert [getattr(answer, "approver", None) for answer in answers] == ["ann (token)"] * 3
 
 
 def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> None:

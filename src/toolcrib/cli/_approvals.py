@@ -54,6 +54,16 @@ IdArgument = Annotated[
     str,
     typer.Argument(metavar="ID", help="The request's id, or as much of it as `list` shows.", show_default=False),
 ]
+IdsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[ID]...", help="The requests' ids, or as much of each as `list` shows.", show_default=False
+    ),
+]
+ToolOption = Annotated[
+    str | None,
+    typer.Option("--tool", metavar="NAME", help="All pending requests of this tool that are not in doubt, not by id."),
+]
 AsOption = Annotated[
     str | None,
     typer.Option(
@@ -95,7 +105,8 @@ def show(request: IdArgument, database: DatabaseOption = None, as_json: JsonOpti
 
 @approvals.command()
 def approve(
-    request: IdArgument,
+    requests: IdsArgument = None,
+    tool: ToolOption = None,
     name: AsOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
     arguments: Annotated[
@@ -136,7 +147,11 @@ def approve(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Approve a request: its call runs, with the arguments that `show` shows."""
+    """Approve requests: their calls run, with the arguments that `show` shows."""
+    one_call = {"--always": always or None, "--arguments": arguments, "--input": typed}
+    for option in (option for option, given in one_call.items() if given is not None):
+        if tool is not None or len(requests or ()) > 1:
+            raise typer.BadParameter("it answers one request, by its id", param_hint=option)
     if always and (arguments is not None or typed is not None):
         raise typer.BadParameter("--arguments and --input are for one call, not for --always", param_hint="--always")
     if not always and (within or uses is not None or total is not None):
@@ -160,24 +175,25 @@ def approve(
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--always") from None
 
-    _answer(request, database, answer, name, as_json=as_json, yes=yes)
+    _answer(requests, tool, database, answer, name, as_json=as_json, yes=yes)
 
 
 @approvals.command()
 def deny(
-    request: IdArgument,
+    requests: IdsArgument = None,
+    tool: ToolOption = None,
     name: AsOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="What the model is shown.")] = "",
     yes: YesOption = False,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Deny a request: its call does not run, and the model is shown that."""
+    """Deny requests: their calls do not run, and the model is shown that."""
 
     def answer(entry: ApprovalEntry, by: str) -> Denial:
         return entry.request.deny(message, by)
 
-    _answer(request, database, answer, name, as_json=as_json, yes=yes, unproven=True)
+    _answer(requests, tool, database, answer, name, as_json=as_json, yes=yes, unproven=True)
 
 
 @approvals.command()
@@ -198,7 +214,7 @@ def done(
         _require_fit(entry.request, answer, f"`{entry.request.tool}` cannot have this result", "--result")
         return answer
 
-    _answer(request, database, answer, name, as_json=as_json, yes=yes)
+    _answer([request], None, database, answer, name, as_json=as_json, yes=yes)
 
 
 @approvals.command()
@@ -251,7 +267,8 @@ def token(
 
 
 def _answer(
-    request: str,
+    requests: Sequence[str] | None,
+    tool: str | None,
     database: str | None,
     make: Callable[[ApprovalEntry, str], Grant | Denial],
     name: str | None,
@@ -260,30 +277,64 @@ def _answer(
     yes: bool,
     unproven: bool = False,
 ) -> None:
-    """Answer a request with what is made for it, once a person has confirmed it, and print that.
+    """Answer requests with what is made for each, once a person has confirmed it, and print that.
 
     Args:
         make: Makes the answer of an approver.
         unproven: It lets nothing run, so that it needs no proof of the approver.
     """
+    if bool(requests) == (tool is not None):
+        raise typer.BadParameter("name requests, or give --tool for all of a tool's", param_hint="ID")
     with exit_on_error():
         store = open_approvals(database, create=False)
-        entry = _find(store, request, database)
-        answer = make(entry, name or user_name())  # so that what is wrong with it is said first
-        answer = _answered_by(_approver(store, name, database, unproven=unproven), answer)
-        if entry.state == "pending" and not yes:
-            _confirm(entry, answer)
-        try:
-            _wait(store.answer(answer), database)
-        except ApprovalError as error:  # answered before, or an answer that does not fit
-            say(str(error))
-            raise typer.Exit(Status.FAILED) from None
-        answered = ApprovalEntry(entry.request, answer)
-        if as_json:
-            print_json(entry_json(answered))
-        else:
-            again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
-            write(f"{answered.status} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
+        entries = _chosen(store, requests or (), tool, database)
+        made = [make(entry, name or user_name()) for entry in entries]  # so that what is wrong with it is said first
+        by = _approver(store, name, database, unproven=unproven)
+        answers = [
+            ApprovalEntry(entry.request, _answered_by(by, one)) for entry, one in zip(entries, made, strict=True)
+        ]
+        if not yes and any(entry.state == "pending" for entry in entries):
+            _confirm(entries, answers)
+        answered = [one for one in answers if _sent(store, one, database, as_json)]
+        if as_json and answered:
+            shown = [entry_json(one) for one in answered]
+            print_json(shown[0] if tool is None and len(entries) == 1 else shown)
+        if len(answered) < len(answers):
+            raise typer.Exit(Status.FAILED)
+
+
+def _chosen(
+    store: ReviewableApprovalStore, requests: Sequence[str], tool: str | None, database: str | None
+) -> list[ApprovalEntry]:
+    """Return the requests with these ids, each once, or the pending ones of a tool.
+
+    A call in doubt is answered by its id alone: whether it was done is known to one who looked at it.
+    """
+    if tool is None:
+        found = [_find(store, request, database) for request in requests]
+        return list({entry.request.id: entry for entry in found}.values())
+    pending = [entry for entry in _wait(store.list(pending=True), database) if entry.request.tool == tool]
+    entries = [entry for entry in pending if not entry.request.in_doubt]
+    if left := len(pending) - len(entries):
+        say(f"{left} of `{tool}` in doubt {'is' if left == 1 else 'are'} left; answer each by its id")
+    if not entries:
+        say(f"there is no pending request of `{tool}` in {shown_name(database)}; `toolcrib approvals list` shows all")
+        raise typer.Exit(Status.MISUSED)
+    return entries
+
+
+def _sent(store: SqlApprovalStore, entry: ApprovalEntry, database: str | None, as_json: bool) -> bool:
+    """Send the answer to a request, and say what came of it; false for one that the store does not take."""
+    answer = cast("Grant | Denial", entry.answer)
+    try:
+        _wait(store.answer(answer), database)
+    except ApprovalError as error:  # answered before, or an answer that does not fit
+        say(str(error))
+        return False
+    if not as_json:
+        again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
+        write(f"{entry.status} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
+    return True
 
 
 def _answered_by(who: str | Identity, answer: Grant | Denial) -> Grant | Denial:
@@ -322,14 +373,21 @@ def _approver(
     raise typer.Exit(Status.MISUSED)
 
 
-def _confirm(entry: ApprovalEntry, answer: Grant | Denial) -> None:
-    """Show a request and the answer to it, and end the command unless a person at the terminal says yes."""
+def _confirm(entries: Sequence[ApprovalEntry], answers: Sequence[ApprovalEntry]) -> None:
+    """Show requests and the answers to them, and end the command unless a person at the terminal says yes."""
     terminal = Terminal()
-    terminal.say(f"{entry_text(entry)}\nyour answer:\n{answer_text(answer)}")
+    for entry, answer in zip(entries, answers, strict=True):
+        text = answer_text(cast("Grant | Denial", answer.answer))
+        terminal.say(f"{entry_text(entry)}\nyour answer:\n{text}")
+    many = len(entries) > 1
     if not terminal.is_interactive():
-        say("nothing was answered: there is no terminal to confirm it on. Add --yes if the request above is the one")
+        say(
+            "nothing was answered: there is no terminal to confirm it on. Add --yes if "
+            + (f"the {len(entries)} requests above are the ones" if many else "the request above is the one")
+        )
         raise typer.Exit(Status.MISUSED)
-    line = run_sync(terminal.ask("send this answer? [y]es, [n]o: "))
+    what = f"these {len(entries)} answers" if many else "this answer"
+    line = run_sync(terminal.ask(f"send {what}? [y]es, [n]o: "))
     if (line or "").lower() not in ("y", "yes"):
         say("nothing was answered")
         raise typer.Exit(Status.FAILED)

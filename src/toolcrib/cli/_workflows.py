@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import time
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from toolcrib._run_sync import run_sync
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._status import Status, exit_on_error
+from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import durable
+from toolcrib.errors import EngineError
 
 __all__ = ["workers", "workflows"]
 
@@ -25,6 +32,29 @@ workflows = Commands(name="workflows", help="Durable turns and programs.", no_ar
 workers = Commands(name="workers", help="Workers that run durable work.", no_args_is_help=True)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow's id.", show_default=False)]
+IdsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]...", help="The workflows' ids.", show_default=False)
+]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="All that this can be done to, as far as the options below choose, not by id.")
+]
+StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help="With --all: those in this state.")]
+NameOption = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="With --all: those of this agent, tool or toolkit, or `agent: tool`."),
+]
+QueueOption = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="With --all: those of this queue.")]
+BeforeOption = Annotated[
+    str | None,
+    typer.Option("--before", metavar="TIME", help="With --all: those enqueued before 2030-01-31T12:00."),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="With --all: do it without saying how many and asking.")]
+_STATES = {
+    "cancel": ("delayed", "waiting", "running", "paused"),
+    "resume": ("cancelled", "given up"),
+    "retry": ("failed",),
+}
+"""The states of the work that a command is for."""
 _STYLES = {
     "done": "green",
     "failed": "red",
@@ -125,27 +155,54 @@ def result(
 
 
 @workflows.command()
-def cancel(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Keep a workflow from starting or going on; what it did stays done."""
-    with _client(database) as (module, client):
-        work = module.cancel_work(client, work_id)
-    _print_work(work, as_json)
+def cancel(
+    work_ids: IdsArgument = None,
+    everything: AllOption = False,
+    state: StateOption = None,
+    name: NameOption = None,
+    queue: QueueOption = None,
+    before: BeforeOption = None,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep workflows from starting or going on; what they did stays done."""
+    chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
+    _change("cancel", chosen, database, yes=yes, as_json=as_json)
 
 
 @workflows.command()
-def resume(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Resume a cancelled or given up workflow; what it has recorded is not done again."""
-    with _client(database) as (module, client):
-        work = module.resume_work(client, work_id)
-    _print_work(work, as_json)
+def resume(
+    work_ids: IdsArgument = None,
+    everything: AllOption = False,
+    state: StateOption = None,
+    name: NameOption = None,
+    queue: QueueOption = None,
+    before: BeforeOption = None,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Resume cancelled or given up workflows; what they have recorded is not done again."""
+    chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
+    _change("resume", chosen, database, yes=yes, as_json=as_json)
 
 
 @workflows.command()
-def retry(work_id: IdArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
+def retry(
+    work_ids: IdsArgument = None,
+    everything: AllOption = False,
+    state: StateOption = None,
+    name: NameOption = None,
+    queue: QueueOption = None,
+    before: BeforeOption = None,
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Retry failed work in its queue; a call that may have been done is not made again unless a person says so."""
-    with _client(database) as (module, client):
-        work = module.retry_work(client, work_id)
-    _print_work(work, as_json)
+    chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
+    _change("retry", chosen, database, yes=yes, as_json=as_json)
 
 
 @workers.command("list")
@@ -192,11 +249,98 @@ def recover(
         say(f"no worker on {shown_name(database)} is lost")
 
 
-def _print_work(work: Any, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which work a command is for: ids, or all that is so."""
+
+    ids: tuple[str, ...]
+    everything: bool
+    state: str | None
+    name: str | None
+    queue: str | None
+    before: float | None
+
+    def require_one_way(self, verb: str) -> None:
+        """Refuse ids together with a choice among all, a choice without `--all`, and a state that never fits."""
+        if bool(self.ids) == self.everything:
+            raise typer.BadParameter("name workflows, or give --all", param_hint="ID")
+        chosen = {"--state": self.state, "--name": self.name, "--queue": self.queue, "--before": self.before}
+        for option, given in chosen.items():
+            if given is not None and not self.everything:
+                raise typer.BadParameter("it chooses among --all", param_hint=option)
+        if self.state not in (None, *_STATES[verb]):
+            told = f"{self.state!r} is not one of {', '.join(_STATES[verb])}, which `{verb}` is for"
+            raise typer.BadParameter(told, param_hint="--state")
+
+    def found(self, verb: str, module: Any, client: Any) -> dict[str, str]:
+        """Return the ids of all work that is chosen, with its states."""
+        states = _STATES[verb] if self.state is None else (self.state,)
+        works = [
+            work
+            for state in states
+            for work in module.list_work(client, state=state, queue=self.queue, limit=sys.maxsize)
+        ]
+        return {work.id: work.state for work in works if self._has(work)}
+
+    def _has(self, work: Any) -> bool:
+        is_named = self.name is None or self.name in (work.what, *work.what.split(": ", 1))
+        return is_named and (self.before is None or (work.created_at or 0) < self.before)
+
+
+def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_json: bool) -> None:
+    """Do to each work that is chosen what a command is for, and say what came of it; status 1 if one could not be."""
+    chosen.require_one_way(verb)
+    with _client(database) as (module, client):
+        ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids))
+        if chosen.everything:
+            found = chosen.found(verb, module, client)
+            _confirm(verb, found, database, yes=yes)
+            ids = tuple(found)
+        change = getattr(module, f"{verb}_work")
+        if len(ids) == 1 and not chosen.everything:
+            changed = [change(client, ids[0])]
+        else:
+            changed = [work for one in ids if (work := _tried(change, client, one)) is not None]
     if as_json:
-        print_json(work.to_dict())
+        shown = [work.to_dict() for work in changed]
+        print_json(shown[0] if len(ids) == 1 and not chosen.everything else shown)
     else:
-        say(f"{work.id} is {work.state}")
+        for work in changed:
+            say(f"{work.id} is {work.state}")
+    if len(changed) < len(ids):
+        raise typer.Exit(Status.FAILED)
+
+
+def _tried(change: Callable[[Any, str], Any], client: Any, work_id: str) -> Any:
+    """Return changed work, or None where it cannot be changed, which is said."""
+    try:
+        return change(client, work_id)
+    except EngineError as error:
+        say(str(error))
+        return None
+
+
+def _confirm(verb: str, found: Mapping[str, str], database: str | None, *, yes: bool) -> None:
+    """Say how much work is chosen, by its states, and end the command where there is none or a person says no."""
+    counts = ", ".join(f"{number} {state}" for state, number in Counter(found.values()).items())
+    say(f"{verb} in {shown_name(database)}: {counts or 'there is no such work'}")
+    if yes or not found:
+        return
+    terminal = Terminal()
+    if not terminal.is_interactive():
+        say("nothing was done: there is no terminal to confirm it on. Add --yes if that is meant")
+        raise typer.Exit(Status.MISUSED)
+    if (run_sync(terminal.ask("do it? [y]es, [n]o: ")) or "").lower() not in ("y", "yes"):
+        say("nothing was done")
+        raise typer.Exit(Status.FAILED)
+
+
+def _time_before(text: str | None) -> float | None:
+    """Return a date and time in seconds since the epoch; one without a time zone is local."""
+    try:
+        return None if text is None else datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a time, such as 2030-01-31T12:00", param_hint="--before") from None
 
 
 def _why(work: Any) -> str | None:
