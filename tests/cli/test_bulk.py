@@ -118,7 +118,7 @@ def test_work_is_cancelled_and_resumed_by_ids_and_by_what_it_is(toolcrib: Comman
 
     assert asked.exit_code == 2
     assert ": 1 delayed, 1 waiting\nnothing was done: there is no terminal" in asked.stderr
-    assert past.stderr.endswith(": there is no such work\n")
+    assert past.stderr.endswith(": no work fits\n")
     assert set(untouched.values()) == {"waiting", "delayed"}
     assert (by_id.exit_code, "there is no workflow w9" in by_id.stderr) == (1, True)
     assert after_ids == {first: "cancelled", second: "cancelled", other: "waiting", later: "delayed"}

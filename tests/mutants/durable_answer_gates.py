@@ -43,7 +43,7 @@ DURABLE_ANSWER_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer on the command line is confirmed",
         _COMMAND,
-        "            _confirm(entry, answer)\n",
+        "            _confirm(entries, answers)\n",
         "            pass\n",
         _OF_COMMAND,
     ),

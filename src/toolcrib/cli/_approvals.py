@@ -288,10 +288,10 @@ def _answer(
     with exit_on_error():
         store = open_approvals(database, create=False)
         entries = _chosen(store, requests or (), tool, database)
-        made = [make(entry, name or user_name()) for entry in entries]  # so that what is wrong with it is said first
+        drafts = [make(entry, name or user_name()) for entry in entries]  # so that what is wrong with it is said first
         by = _approver(store, name, database, unproven=unproven)
         answers = [
-            ApprovalEntry(entry.request, _answered_by(by, one)) for entry, one in zip(entries, made, strict=True)
+            ApprovalEntry(entry.request, _answered_by(by, one)) for entry, one in zip(entries, drafts, strict=True)
         ]
         if not yes and any(entry.state == "pending" for entry in entries):
             _confirm(entries, answers)

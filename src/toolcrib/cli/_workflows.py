@@ -288,7 +288,7 @@ class _Chosen:
 
 
 def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_json: bool) -> None:
-    """Do to each work that is chosen what a command is for, and say what came of it; status 1 if one could not be."""
+    """Cancel, resume or retry each piece of work that is chosen, and print its state; status 1 if one fails."""
     chosen.require_one_way(verb)
     with _client(database) as (module, client):
         ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids))
@@ -296,7 +296,8 @@ def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_j
             found = chosen.found(verb, module, client)
             _confirm(verb, found, database, yes=yes)
             ids = tuple(found)
-        change = getattr(module, f"{verb}_work")
+        verbs = {"cancel": module.cancel_work, "resume": module.resume_work, "retry": module.retry_work}
+        change = verbs[verb]
         if len(ids) == 1 and not chosen.everything:
             changed = [change(client, ids[0])]
         else:
@@ -321,9 +322,9 @@ def _tried(change: Callable[[Any, str], Any], client: Any, work_id: str) -> Any:
 
 
 def _confirm(verb: str, found: Mapping[str, str], database: str | None, *, yes: bool) -> None:
-    """Say how much work is chosen, by its states, and end the command where there is none or a person says no."""
+    """Print how many workflows are chosen, by state, and ask before they change; exit where the answer is no."""
     counts = ", ".join(f"{number} {state}" for state, number in Counter(found.values()).items())
-    say(f"{verb} in {shown_name(database)}: {counts or 'there is no such work'}")
+    say(f"{verb} in {shown_name(database)}: {counts or 'no work fits'}")
     if yes or not found:
         return
     terminal = Terminal()
