@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.soak import soaked
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_a_gateway_whose_servers_are_disturbed_loses_nothing_and_holds_on_to_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -316,6 +316,7 @@ async def test_a_call_whose_gate_is_gone_does_not_run() -> None:
     assert "the gate `elsewhere` that it waits for is not there any more" in outcome.message
 
 
+@pytest.mark.processes
 async def test_a_feature_reads_a_program_before_the_results_of_its_calls() -> None:
     run = Run(features=[Notes()])
 

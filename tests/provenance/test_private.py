@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
@@ -42,6 +42,7 @@ def test_digits_in_a_row_are_found_in_whatever_groups(
 
     assert asked(made, f"take {grouped(sent, other)} now") == 1 or (kept >= 4 and sent >= 4)
     assert asked(made, f"take {grouped(sent, other)} now") >= 1
+    assume(not any(may_day in digits for may_day in ("51", "501", "15", "105")))  # the date below, in groups
     assert asked(made, "take 20 of 300 on 2026-05-01 at 10:30, room 4") == 0
 
 

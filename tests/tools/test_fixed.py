@@ -83,7 +83,10 @@ class Bank:
         return f"paid {cents} {meta}"
 
 
-@pytest.mark.parametrize("name", ["require_approval", "needs_approval", "require_confirmation", "approval_mode"])
+_APPROVAL_ELSEWHERE = ["approval", "needs_approval", "approval_mode", "human_in_the_loop", "interrupt_on"]
+
+
+@pytest.mark.parametrize("name", ["require_approval", "require_confirmation", *_APPROVAL_ELSEWHERE])
 @pytest.mark.parametrize(
     "make",
     [
@@ -163,3 +166,11 @@ def test_a_misspelt_option_of_a_hook_is_no_fixed_argument() -> None:
 def test_an_option_that_is_a_number_takes_no_other_type(option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=rf"{option} must be a .*number( of seconds)?, and is"):
         ez_tool(**{option: value})(pay)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("timeout_seconds", "timeout"), ("max_attempts", "max_retries"), ("name_override", "name")]
+)
+def test_an_option_by_its_name_elsewhere_is_told_by_ours(name: str, option: str) -> None:
+    with pytest.raises(TypeError, match=rf"Did you mean `{option}`\?"):
+        ez_tool(**{name: 1})(pay)

@@ -17,9 +17,19 @@ _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NEAR = 0.7  # `needs_approval` is nearer to `requires_approval`
 _OF_OTHERS = {  # what other frameworks call an option
+    "approval": "requires_approval",
     "approval_mode": "requires_approval",
     "approval_required": "requires_approval",
+    "human_approval": "requires_approval",
+    "human_in_the_loop": "requires_approval",
+    "interrupt_on": "requires_approval",
+    "needs_confirmation": "requires_approval",
     "require_confirmation": "requires_approval",
+    "requires_confirmation": "requires_approval",
+    "description_override": "description",
+    "name_override": "name",
+    "max_attempts": "max_retries",
+    "timeout_seconds": "timeout",
 }
 
 
