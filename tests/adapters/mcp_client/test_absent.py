@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from mcp.client.stdio import StdioServerParameters
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
@@ -18,6 +20,7 @@ from tests.adapters.mcp_client import small_server as module
 from tests.adapters.mcp_client.servers import Told, called, failed, outcome_of
 from tests.adapters.mcp_client.small_server import small_server
 from toolcrib.adapters.mcp_client import connect, server_statuses
+from toolcrib.adapters.mcp_client._command import command_streams
 from toolcrib.calls import Failed
 from toolcrib.errors import ServerError, ToolConstraintError
 from toolcrib.testing import FakeClock
@@ -212,3 +215,19 @@ async def test_views_of_an_open_toolset_outlive_a_server_that_is_started_again(t
 
     assert added == {"result": 3}
     assert up.tools == len([name for name in opened.names() if not name.startswith(("read_", "query_"))])
+
+
+async def test_a_command_whose_start_is_cancelled_leaves_no_stream_open() -> None:
+    async def enter() -> None:
+        command = StdioServerParameters(command=sys.executable, args=["-c", "import time; time.sleep(600)"])
+        async with command_streams(command, sys.stderr, 1000, lambda fault: None):
+            pass
+
+    entering = asyncio.create_task(enter())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+
+    gc.collect()  # a stream that is open then is a ResourceWarning, which pytest makes an error

@@ -169,6 +169,7 @@ class _Command:
                 await process.stdout.aclose()
         finally:
             self._incoming.close()
+            self._outgoing.close()  # of a command whose start was cancelled nothing reads it
             transport: Any = getattr(getattr(process, "_process", None), "_transport", None)  # there is no public way
             if isinstance(transport, asyncio.SubprocessTransport):  # else a pipe that a child has taken keeps it open
                 _kill(transport)
