@@ -96,6 +96,7 @@ def tier_of_file(path: Path) -> str:
     return next((TIER_OF[name] for name in names if name in TIER_OF), TIERS[0])
 
 
+@functools.cache
 def may_hold(path: Path, tier: str) -> bool:
     """Return whether a file may hold tests of a tier, as far as its text tells: it is not imported."""
     of_file = tier_of_file(path)
