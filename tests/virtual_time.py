@@ -1,7 +1,8 @@
 """Event loop whose time passes only while nothing is to be done: a pause takes no time, and a busy machine takes none.
 
-For tests of deadlines, in which what is in time and what is late has to be the same on any machine. Nothing of such a
-test may happen in a thread or in another process: the loop does not wait for them.
+For tests of deadlines, in which what is in time and what is late has to be the same on any machine. The time stands
+while a thread of the loop's own executor works. Nothing of such a test may happen in another thread or process: the
+loop does not wait for them.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ class _Selector(selectors.SelectSelector):
     """Moves the time of its loop on by the seconds for which the loop would wait."""
 
     now = 0.0
+    threads = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
+        if timeout is None or (timeout > 0 and self.threads):
             return super().select(None)
         found = super().select(0)
         if not found:
@@ -41,6 +43,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the seconds that have passed on this loop."""
         return self._virtual.now
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+        """Run a function in a thread; the time stands until it has ended."""
+        ended = super().run_in_executor(executor, func, *args)
+        self._virtual.threads += 1
+        ended.add_done_callback(self._thread_ended)
+        return ended
+
+    def _thread_ended(self, ended: asyncio.Future[Any]) -> None:
+        self._virtual.threads -= 1
 
 
 def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:

@@ -104,7 +104,7 @@ async def test_every_connection_of_a_worker_is_one_of_ours(url: str, postgres: P
 
 
 def test_a_statement_without_an_answer_is_given_up(network: Network, postgres: Postgres, url: str) -> None:
-    engine = Database.named(through(network, postgres, url, 0.2)).engine(pool=1)
+    engine = Database.named(through(network, postgres, url, 0.4)).engine(pool=1)
 
     with engine.connect() as connection:
         network.swallow()
@@ -118,10 +118,10 @@ def test_a_statement_without_an_answer_is_given_up(network: Network, postgres: P
 
 
 def test_a_change_of_tables_takes_as_long_as_it_takes(url: str) -> None:
-    engine = Database.named(f"{url}?answer_timeout=0.1").engine(pool=1)
+    engine = Database.named(f"{url}?answer_timeout=0.4").engine(pool=1)
 
     with unhurried(), engine.connect() as connection:
-        slept = connection.execute(sa.text("SELECT 1 FROM pg_sleep(0.5)")).scalar_one()
+        slept = connection.execute(sa.text("SELECT 1 FROM pg_sleep(1)")).scalar_one()
     with engine.connect() as connection, pytest.raises(ConnectionError, match="has not answered"):
         connection.execute(sa.text("SELECT pg_sleep(60)"))
     engine.dispose()
@@ -130,7 +130,7 @@ def test_a_change_of_tables_takes_as_long_as_it_takes(url: str) -> None:
 
 
 def test_a_connection_that_listens_waits_for_as_long_as_it_likes(url: str) -> None:
-    engine = Database.named(f"{url}?answer_timeout=0.1").engine(pool=2)
+    engine = Database.named(f"{url}?answer_timeout=0.4").engine(pool=2)
     listening = engine.raw_connection()
     connection: Any = listening.dbapi_connection
     connection.autocommit = True
@@ -140,7 +140,7 @@ def test_a_connection_that_listens_waits_for_as_long_as_it_likes(url: str) -> No
         with psycopg.connect(url, autocommit=True) as teller:
             teller.execute("NOTIFY news, 'late'")
 
-    threading.Timer(0.5, tell).start()
+    threading.Timer(1, tell).start()
     news = next(connection.notifies(timeout=60))
     listening.close()
     engine.dispose()

@@ -10,6 +10,7 @@ import pytest
 from mcp.server import Server
 
 from tests.adapters.mcp_client.servers import called, failed
+from tests.virtual_time import in_virtual_time
 from toolcrib.adapters.mcp_client import Elicitation, connect
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_server import build_server
@@ -50,6 +51,7 @@ def test_a_call_has_a_limit_unless_the_host_says_otherwise() -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("behind", [False, True], ids=["direct", "gateway"])
+@in_virtual_time
 async def test_a_call_without_an_answer_ends_and_says_that_it_may_have_taken_effect(mode: str, behind: bool) -> None:
     tools = connect(silent("tools/call"), mode=mode, timeout=0.05)
     async with (connect(build_server(tools), mode=mode) if behind else tools).open() as opened:
@@ -67,6 +69,7 @@ async def test_a_call_without_an_answer_ends_and_says_that_it_may_have_taken_eff
         ("completion", lambda tools: tools.complete("hi", "to", "A")),
     ],
 )
+@in_virtual_time
 async def test_every_other_request_without_an_answer_ends(method: str, ask: Any) -> None:
     tools = connect(silent(method), mode="legacy", timeout=0.05)
     async with tools.open():
@@ -74,6 +77,7 @@ async def test_every_other_request_without_an_answer_ends(method: str, ask: Any)
             await ask(tools)
 
 
+@in_virtual_time
 async def test_a_list_of_prompts_without_an_answer_ends() -> None:
     tools = connect(silent("prompts/list"), mode="legacy", timeout=0.05, connect_timeout=0.05)
     async with tools.open():
@@ -82,12 +86,14 @@ async def test_a_list_of_prompts_without_an_answer_ends() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The logging capability is deprecated")
+@in_virtual_time
 async def test_a_server_that_does_not_set_its_log_level_opens() -> None:
     tools = connect(silent("logging"), mode="legacy", log_level="warning", connect_timeout=0.2)
     async with tools.open() as opened:
         assert await called(opened, "pay") == "paid"
 
 
+@in_virtual_time
 async def test_the_clock_of_a_call_stands_while_a_person_is_asked() -> None:
     async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool(name="book", input_schema={"type": "object"})])
