@@ -33,6 +33,7 @@ from toolcrib.cli._approval_formatting import (
 )
 from toolcrib.cli._approver import user_name
 from toolcrib.cli._commands import Commands
+from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption, database_errors, open_approvals, shown_name
 from toolcrib.cli._formatting import JsonOption, console, print_json, say, write
 from toolcrib.cli._status import Status, exit_on_error
@@ -379,18 +380,13 @@ def _confirm(entries: Sequence[ApprovalEntry], answers: Sequence[ApprovalEntry])
     for entry, answer in zip(entries, answers, strict=True):
         text = answer_text(cast("Grant | Denial", answer.answer))
         terminal.say(f"{entry_text(entry)}\nyour answer:\n{text}")
-    many = len(entries) > 1
-    if not terminal.is_interactive():
-        say(
-            "nothing was answered: there is no terminal to confirm it on. Add --yes if "
-            + (f"the {len(entries)} requests above are the ones" if many else "the request above is the one")
-        )
-        raise typer.Exit(Status.MISUSED)
-    what = f"these {len(entries)} answers" if many else "this answer"
-    line = run_sync(terminal.ask(f"send {what}? [y]es, [n]o: "))
-    if (line or "").lower() not in ("y", "yes"):
-        say("nothing was answered")
-        raise typer.Exit(Status.FAILED)
+    one = len(entries) == 1
+    asked = confirm(
+        "send this answer?" if one else f"send these {len(entries)} answers?",
+        undone="nothing was answered",
+        meant="the request above is the one" if one else f"the {len(entries)} requests above are the ones",
+    )
+    run_sync(asked)
 
 
 def _find(store: ReviewableApprovalStore, text: str, database: str | None) -> ApprovalEntry:

@@ -12,6 +12,7 @@ from toolcrib._run_sync import run_sync
 from toolcrib.approvals import PinEntry, ToolPins
 from toolcrib.cli._approvals import AsOption, YesOption, proven_approver
 from toolcrib.cli._commands import Commands
+from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption
 from toolcrib.cli._find_toolset import open_toolset, tools_of
 from toolcrib.cli._formatting import JsonOption, print_json, say, write
@@ -121,16 +122,13 @@ async def _accepted(toolset: Toolset, server: str | None, names: Collection[str]
     if not changes:
         write("nothing has changed\n")
         return
-    terminal = Terminal()
     if not yes:
-        terminal.say(_text_of(changes))
-        if not terminal.is_interactive():
-            say("nothing was accepted: there is no terminal to confirm it on. Add --yes if all of the above is right")
-            raise typer.Exit(Status.MISUSED)
-        line = await terminal.ask(f"accept {'this' if len(changes) == 1 else 'all of this'}? [y]es, [n]o: ")
-        if (line or "").lower() not in ("y", "yes"):
-            say("nothing was accepted")
-            raise typer.Exit(Status.FAILED)
+        Terminal().say(_text_of(changes))
+        await confirm(
+            f"accept {'this' if len(changes) == 1 else 'all of this'}?",
+            undone="nothing was accepted",
+            meant="all of the above is right",
+        )
     for change in changes:
         await change.accept(by)
         write(escape_control(f"accepted the {change.kind} `{change.name}` of {change.server}, as {by}") + "\n")

@@ -18,10 +18,10 @@ from rich.text import Text
 
 from toolcrib._run_sync import run_sync
 from toolcrib.cli._commands import Commands
+from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption, shown_name
 from toolcrib.cli._formatting import JsonOption, cell_text, console, print_json, say, table_of, write
 from toolcrib.cli._status import Status, exit_on_error
-from toolcrib.cli._terminal import Terminal
 from toolcrib.cli._work_page import printed_result, value_of, when, work_page
 from toolcrib.cli._worker import durable
 from toolcrib.errors import EngineError
@@ -154,55 +154,30 @@ def result(
     raise typer.Exit({"done": Status.DONE, "paused": Status.SUSPENDED}.get(work.state, Status.FAILED))
 
 
-@workflows.command()
-def cancel(
-    work_ids: IdsArgument = None,
-    everything: AllOption = False,
-    state: StateOption = None,
-    name: NameOption = None,
-    queue: QueueOption = None,
-    before: BeforeOption = None,
-    yes: YesOption = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Keep workflows from starting or going on; what they did stays done."""
-    chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
-    _change("cancel", chosen, database, yes=yes, as_json=as_json)
+def _add_change(verb: str, about: str) -> None:
+    """Add the command that cancels, resumes or retries work, by ids or all that is chosen."""
+
+    @workflows.command(verb, help=about)
+    def change(
+        work_ids: IdsArgument = None,
+        everything: AllOption = False,
+        state: StateOption = None,
+        name: NameOption = None,
+        queue: QueueOption = None,
+        before: BeforeOption = None,
+        yes: YesOption = False,
+        database: DatabaseOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
+        _change(verb, chosen, database, yes=yes, as_json=as_json)
 
 
-@workflows.command()
-def resume(
-    work_ids: IdsArgument = None,
-    everything: AllOption = False,
-    state: StateOption = None,
-    name: NameOption = None,
-    queue: QueueOption = None,
-    before: BeforeOption = None,
-    yes: YesOption = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Resume cancelled or given up workflows; what they have recorded is not done again."""
-    chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
-    _change("resume", chosen, database, yes=yes, as_json=as_json)
-
-
-@workflows.command()
-def retry(
-    work_ids: IdsArgument = None,
-    everything: AllOption = False,
-    state: StateOption = None,
-    name: NameOption = None,
-    queue: QueueOption = None,
-    before: BeforeOption = None,
-    yes: YesOption = False,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Retry failed work in its queue; a call that may have been done is not made again unless a person says so."""
-    chosen = _Chosen(tuple(work_ids or ()), everything, state, name, queue, _time_before(before))
-    _change("retry", chosen, database, yes=yes, as_json=as_json)
+_add_change("cancel", "Keep workflows from starting or going on; what they did stays done.")
+_add_change("resume", "Resume cancelled or given up workflows; what they have recorded is not done again.")
+_add_change(
+    "retry", "Retry failed work in its queue; a call that may have been done is not made again unless a person says so."
+)
 
 
 @workers.command("list")
@@ -325,15 +300,8 @@ def _confirm(verb: str, found: Mapping[str, str], database: str | None, *, yes: 
     """Print how many workflows are chosen, by state, and ask before they change; exit where the answer is no."""
     counts = ", ".join(f"{number} {state}" for state, number in Counter(found.values()).items())
     say(f"{verb} in {shown_name(database)}: {counts or 'no work fits'}")
-    if yes or not found:
-        return
-    terminal = Terminal()
-    if not terminal.is_interactive():
-        say("nothing was done: there is no terminal to confirm it on. Add --yes if that is meant")
-        raise typer.Exit(Status.MISUSED)
-    if (run_sync(terminal.ask("do it? [y]es, [n]o: ")) or "").lower() not in ("y", "yes"):
-        say("nothing was done")
-        raise typer.Exit(Status.FAILED)
+    if found and not yes:
+        run_sync(confirm("do it?", undone="nothing was done", meant="that is meant"))
 
 
 def _time_before(text: str | None) -> float | None:
