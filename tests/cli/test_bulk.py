@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command, Keep
+from tests.cli.terminal import terminal
 from tests.postgres import Postgres
 from toolcrib.calls import Denial, Grant
 from toolcrib.turns import AgentRegistry
@@ -125,6 +126,24 @@ def test_work_is_cancelled_and_resumed_by_ids_and_by_what_it_is(toolcrib: Comman
     assert {one["id"] for one in json.loads(by_name.stdout)} == {other, later}
     assert resumed.exit_code == 0
     assert states(toolcrib) == {first: "waiting", second: "waiting", other: "cancelled", later: "cancelled"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize(("typed", "status", "state"), [("y", 0, "cancelled"), ("n", 1, "waiting")])
+@pytest.mark.usefixtures("work")
+def test_a_person_is_asked_before_all_work_is_cancelled(
+    toolcrib: Command, tools: str, typed: str, status: int, state: str
+) -> None:
+    ids = [put(toolcrib, tools, "add", '{"a": 1}') for _ in range(2)]
+
+    with terminal("workflows", "cancel", "--all") as screen:
+        screen.wait_for("do it? [y]es, [n]o: ")
+        shown = screen.text
+        screen.type(typed)
+        ended = screen.end()
+
+    assert ": 2 waiting\n" in shown
+    assert (ended, states(toolcrib)) == (status, dict.fromkeys(ids, state))
 
 
 @pytest.mark.usefixtures("work")
