@@ -77,10 +77,16 @@ def response_content(asked: Content, answer: Grant | Denial) -> Content:
     return response
 
 
-def answer_in(context: FunctionInvocationContext, request: ApprovalRequest) -> Grant | Denial | None:
+def answer_in(context: FunctionInvocationContext, request: ApprovalRequest, *, is_known: bool) -> Grant | Denial | None:
     """Return the answer that the framework took from a person, or None without one that counts.
 
-    One that names no request counts for the arguments that the framework shows.
+    One that names no request counts for the arguments that the framework shows, and only where it has shown the call:
+    beside a call that asks, it approves all others of the round by itself.
+
+    Args:
+        context: The framework's own, of the call.
+        request: What is asked.
+        is_known: Whether it was asked before, so that the answer is to it.
     """
     response: Any = context.metadata.get("approval_response")
     if not isinstance(response, Content) or response.approved is not True:
@@ -89,4 +95,5 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest) -> G
     given = cast("Mapping[str, Any]", payload if isinstance(payload, Mapping) else {})
     if "kind" in given:
         return answer_of(request, given)
-    return request.grant(given.get("approver", "host")) if is_as_seen(request) else None
+    was_shown = is_known or bool(given) or context.function.approval_mode == "always_require"
+    return request.grant(given.get("approver", "host")) if was_shown and is_as_seen(request) else None
