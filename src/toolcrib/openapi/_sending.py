@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from ssl import SSLContext
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
+from toolcrib._tls import shared_tls
 from toolcrib.clock import wanted_pause
 from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
 from toolcrib.openapi._operations import SAFE
@@ -79,7 +78,7 @@ class Sender:
             async with asyncio.timeout(self.timeout):
                 if self.client is not None:
                     return await self._tried(self.client, request, leaders)
-                async with httpx2.AsyncClient(verify=_certificates()) as client:
+                async with httpx2.AsyncClient(verify=shared_tls()) as client:
                     return await self._tried(client, request, leaders)
         except TimeoutError:
             problem = f"did not answer within {self.timeout:g} s"
@@ -186,12 +185,6 @@ class Sender:
         if method in SAFE:
             return ModelRetry(f"{problem}. Ask for less: a narrower filter, fewer fields, a smaller page.")
         return RemoteToolError(self.server, f"{problem}, and was not read; the request has taken effect")
-
-
-@cache
-def _certificates() -> SSLContext:
-    """Return what servers' certificates are checked by; to read them takes a moment."""
-    return httpx2.create_ssl_context()
 
 
 def bound_request(request: httpx2.Request, address: str | None) -> httpx2.Request:

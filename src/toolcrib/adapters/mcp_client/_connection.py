@@ -21,6 +21,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
 from toolcrib.adapters.mcp_client._options import Options
@@ -282,12 +283,12 @@ async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
     read = None if options.timeout is None else max(_READ, options.timeout)
     timeout = httpx2.Timeout(_CONNECT, read=read)
     auth = options.auth
+    tls = shared_tls()
     signed: dict[str, Any] = auth.client_options() if isinstance(auth, PrincipalAuth) else {"auth": auth}
     if "transport" not in signed and not getproxies():  # a client with a transport of its own knows no proxy
-        verify = signed.pop("verify", True)
-        signed["transport"] = httpx2.AsyncHTTPTransport(verify=verify, socket_options=_keep_alive())
+        signed["transport"] = httpx2.AsyncHTTPTransport(verify=tls, socket_options=_keep_alive())
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, **signed) as http,
+        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, verify=tls, **signed) as http,
         streamable_http_client(url, http_client=http, max_sse_event_size=limit) as streams,
     ):
         yield streams
