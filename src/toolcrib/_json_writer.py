@@ -1,4 +1,4 @@
-"""Writers of JSON shapes as text, made once, and a reader of what others sent: `json.dumps` makes its encoder anew for every text."""
+"""Writers of JSON shapes as text, made once, as `json.dumps` makes its encoder for every text; and a reader of JSON."""
 
 from __future__ import annotations
 
