@@ -23,6 +23,7 @@ from toolcrib.approvals import (
     SqliteApprovalStore,
     WrappedApprovalStore,
 )
+from toolcrib.approvals._people import people_of
 from toolcrib.calls import ApprovalRequest, Bound, Denial, Failed, Grant, GrantUse, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
@@ -568,6 +569,8 @@ ALIKE = {
     "spaces": "\u2003ann\u00a0",
     "Cyrillic": "\u0430nn",
     "Greek": "\u0391nn",
+    "Armenian": "an\u0578",
+    "way in, full width": "ann\u3000\uff08token\uff09",
 }
 
 
@@ -581,6 +584,35 @@ async def test_one_person_is_no_two_approvers(store: Store, again: str) -> None:
         await store.answer(request.grant(again))
 
     assert (await store.show("ask_1")).state == "pending"
+
+
+@pytest.mark.parametrize(
+    ("name", "alike"),
+    [
+        *[("Bob", "\u0412ob"), ("Bob", "\u0392ob"), ("Tom", "\u0422om"), ("Kim", "\u041aim"), ("Hans", "\u041dans")],
+        *[
+            ("Max", "\u041c\u0430x"),
+            ("Nina", "\u039dina"),
+            ("Hans", "\u0397ans"),
+            ("Yan", "\u03a5an"),
+            ("Zoe", "\u0396oe"),
+        ],
+        *[
+            ("O'Neil", "O\u2019Neil"),
+            ("Ann-Lee", "Ann\u2010Lee"),
+            ("\u03bd\u03b9\u03ba\u03bf\u03c2", "\u039d\u0399\u039a\u039f\u03a3"),
+            ("jose\u0301", "Jos\xe9"),
+        ],
+        *[("ann", ""), ("ann", "\u200b"), ("ann", " ")],
+    ],
+)
+def test_names_that_look_alike_and_names_that_do_not_show_are_no_second_person(name: str, alike: str) -> None:
+    assert len(people_of(name, alike)) == 1
+
+
+@pytest.mark.parametrize(("name", "other"), [("ann", "ben"), ("Ian", "Lan"), ("ann", "anne"), ("Max", "May")])
+def test_other_names_are_other_people(name: str, other: str) -> None:
+    assert len(people_of(name, other)) == 2
 
 
 @pytest.mark.parametrize(

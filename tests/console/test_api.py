@@ -216,6 +216,16 @@ async def test_halves_of_surrogate_pairs_keep_nothing_from_being_shown(console: 
     await console.store.answer(request.deny("no", "ann"))
 
 
+@pytest.mark.parametrize("field", ["request", "requests", "id", "grant", "name", "message", "arguments", "answer"])
+@pytest.mark.parametrize("path", ["check", "meant", "answer", "answers", "revoke", "work/cancel"])
+async def test_a_request_of_any_shape_is_answered(console: Console, path: str, field: str) -> None:
+    request = await asked(console, f"{path}-{field}")
+    sent = {"request": request.id, "requests": [request.id], "answer": "deny", "name": "ann", "message": "no"}
+
+    for odd in ("\ud83d", ["\ud83d"], {"a": "\ud83d"}, {"\ud83d": 1}, None, True, 10**400, 1.5, [], {}):
+        assert console.post(f"/api/{path}", {**sent, field: odd}).status < 500
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

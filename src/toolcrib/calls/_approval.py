@@ -365,7 +365,7 @@ class Grant(ShortRepr):
         is_limited = self.uses is not None or self.total is not None
         if (self.scope == "within") != bool(self.within) or (is_limited and not (self.standing and self.request_id)):
             raise ValueError("`within`, `uses` and `total` are of a standing grant: `request.always(...)` makes one")
-        if self.uses is not None and (isinstance(self.uses, bool) or self.uses < 1):
+        if self.uses is not None and (type(self.uses) is not int or self.uses < 1):
             raise ValueError(f"uses is a number of calls, 1 or more, and is {self.uses!r}")
 
     @property

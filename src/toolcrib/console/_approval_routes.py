@@ -137,8 +137,9 @@ class ApprovalRoutes:
         return JsonReply({"grants": [grant_row(grant, use) for grant, use in zip(grants, used, strict=True)]})
 
     async def _revoke(self, request: Request) -> Response:
-        wanted: dict[str, Any] = (await json_body(request)).get("grant") or {}
-        wanted = {name: value for name, value in wanted.items() if not name.startswith("used")}  # which goes on
+        sent: Any = (await json_body(request)).get("grant")
+        shown = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
+        wanted = {name: value for name, value in shown.items() if not name.startswith("used")}  # which goes on
         found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_row(grant) == wanted]
         if not found or not await self._approvals.revoke(found[0]):
             raise HTTPException(404, "there is no such grant any more")
