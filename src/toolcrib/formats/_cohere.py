@@ -49,7 +49,7 @@ class _Cohere(ChatFormat):
     reply_type = CohereReply
     sdk = "cohere"
     result_roles = ("tool",)
-    layout = Layout("run")
+    layout = Layout("run")  # refused, by Command A, in the words of OpenAI's chat
     stops = MappingProxyType[str, StopKind](
         {
             "COMPLETE": "finished",
