@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final, TypeVar, cast
+from math import isfinite
+from typing import Any, Final, Self, TypeVar, cast
 
 import mcp_types as types
+from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-__all__ = ["UNREADABLE", "Messages", "off_loop", "repair"]
+__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "off_loop", "repair"]
 
 T = TypeVar("T")
 
@@ -171,3 +173,47 @@ def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
     )
     problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{UNREADABLE[-1]}: {reason}")
     return types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=problem)
+
+
+class FiniteProgress:
+    """A stream of messages without the progress whose number no float can hold, at which the SDK ends a connection."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.__aexit__(*error)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        """Return the next message; of progress without its total where that is such a number."""
+        while True:
+            item: SessionMessage | Exception = await self._stream.__anext__()
+            params = _progress_in(item)
+            if params is None or _is_finite(params.get("progress")):
+                if params is not None and not _is_finite(params.get("total")):
+                    del params["total"]
+                return item
+
+
+def _progress_in(item: SessionMessage | Exception) -> dict[str, Any] | None:
+    message = None if isinstance(item, Exception) else item.message
+    is_progress = isinstance(message, types.JSONRPCNotification) and message.method == "notifications/progress"
+    return message.params if is_progress else None
+
+
+def _is_finite(number: object) -> bool:
+    """Return whether a float can hold a number; what is not a number is left to its reader."""
+    try:
+        return not isinstance(number, int | float) or isfinite(number)
+    except OverflowError:
+        return False

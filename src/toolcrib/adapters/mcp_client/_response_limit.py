@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx2
+import mcp_types as types
 
 from toolcrib.adapters.mcp_client._messages import off_loop, repair
 
-__all__ = ["PLAIN", "limited_responses"]
+__all__ = ["PLAIN", "UNKNOWN_SESSION", "limited_responses"]
 
 PLAIN = {"accept-encoding": "identity"}
 """Headers of requests: a small packed response could be of any size when it is unpacked."""
+UNKNOWN_SESSION = f"unknown session {secrets.token_hex(16)}"
+"""Message of the error for a request that the server refused, unread, as it does not know the session.
+
+No server knows it: one that could send such an error after a call would have the call made twice.
+"""
 _LINE_ENDS = re.compile(rb"(?<=[\r\n])")
+_SESSION_ID = "mcp-session-id"
+_NO_SESSION = re.compile(
+    r"(bad request: )?(session( id)? (not found|terminated|expired)|(no valid|invalid|unknown|missing) session( id)?"
+    r"( provided)?)\.?",
+    re.IGNORECASE,
+)
+"""The whole message of servers that answer 400 for an unknown session; the protocol wants 404."""
 
 
 class _TooLongError(httpx2.StreamError):
@@ -32,6 +47,10 @@ def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awa
             )
             return
         problem = f"the server `{server}` sent a response of more than {most} bytes (max_message)"
+        if response.status_code in (400, 404) and _SESSION_ID in response.request.headers:
+            response.headers["content-type"] = "application/json"  # of other responses the SDK does not read the body
+            response.stream = _Refusal(response.stream, most, problem, response.status_code)
+            return
         kind = response.headers.get("content-type", "").lower()
         is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
         body = _Events if is_stream else _Message if is_json else _Counted
@@ -74,6 +93,31 @@ class _Message(_Counted):
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         yield await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
+
+
+class _Refusal(_Counted):
+    """The body of a response to a request that has a session, which the server may not know."""
+
+    def __init__(self, stream: Any, most: int, problem: str, status: int) -> None:
+        super().__init__(stream, most, problem)
+        self._status = status
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        body = await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
+        yield _UNKNOWN if _is_unknown_session(self._status, body) else body
+
+
+_UNKNOWN = json.dumps(
+    {"jsonrpc": "2.0", "id": None, "error": {"code": types.INVALID_REQUEST, "message": UNKNOWN_SESSION}}
+).encode()
+
+
+def _is_unknown_session(status: int, body: bytes) -> bool:
+    try:
+        said = types.JSONRPCError.model_validate_json(body, by_name=False).error.message
+    except ValueError:
+        return status == 404
+    return "session" in said.lower() if status == 404 else _NO_SESSION.fullmatch(said.strip()) is not None
 
 
 class _Events(_Counted):
