@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,31 @@ async def test_a_cancelled_call_cancels_its_task(mode: str) -> None:
         await job.ended.wait()
 
     assert job.outcome == "cancelled"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("generation", ["older", "newer"])
+async def test_a_call_that_is_cancelled_before_its_task_is_known_cancels_it_when_it_is(
+    generation: str, tmp_path: Path
+) -> None:
+    notes, script = tmp_path / "notes", str(Path(__file__).with_name("late_task_server.py"))
+    server = [sys.executable, script, generation, "0.3", str(notes)]
+
+    async with connect(server, name="late", mode="auto", tasks=True).open() as tools:
+        calling = asyncio.create_task(call(tools, "pay"))
+        await noted(notes, "tools/call")
+        calling.cancel()
+        await asyncio.wait([calling])
+        await noted(notes, "tasks/cancel t1")
+
+    assert calling.cancelled()
+
+
+async def noted(notes: Path, line: str) -> None:
+    """Wait until a server has noted that it was asked for something."""
+    async with asyncio.timeout(60):
+        while line not in (notes.read_text() if notes.exists() else "").splitlines():
+            await asyncio.sleep(0.01)
 
 
 @every_generation

@@ -51,7 +51,7 @@ class Restarted:
             status, said, kind = self._refusal
             return status, said.replace(b"null", b"%d" % number), kind
         done = {"content": [{"type": "text", "text": "paid"}]}
-        result = {"initialize": START, "tools/list": {"tools": [TOOL]}, "tools/call": done}.get(method or "", {})
+        result: Any = {"initialize": START, "tools/list": {"tools": [TOOL]}, "tools/call": done}.get(method or "", {})
         return 200, json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode(), "application/json"
 
 
