@@ -1,11 +1,10 @@
-"""A server over standard streams that replies to a call with a task when it likes, and notes what it is asked."""
+"""A server over standard streams that replies to a call with a task when it likes, and says what it is asked."""
 
 import json
 import sys
 import time
-from pathlib import Path
 
-version, seconds, notes = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3])
+version, seconds = sys.argv[1], float(sys.argv[2])
 tool = {"name": "pay", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}
 caching = {"ttlMs": 0, "cacheScope": "private"}
 tasks = {"requests": {"tools": {"call": {}}}}
@@ -28,8 +27,7 @@ results = {
 for line in sys.stdin:
     asked = json.loads(line)
     method, number, params = asked["method"], asked.get("id"), asked.get("params") or {}
-    with notes.open("a") as file:
-        file.write(f"{method} {params.get('taskId', params.get('requestId', ''))}\n".replace(" \n", "\n"))
+    print(f"{method} {params.get('taskId', '')}".strip(), file=sys.stderr, flush=True)
     if number is None:
         continue
     result = results.get(method, {})

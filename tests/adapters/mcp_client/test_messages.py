@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import mcp_types as types
 import pytest
 
@@ -19,6 +20,7 @@ from tests.networks import free_port
 from toolcrib.adapters.mcp_client import Progress, connect
 from toolcrib.adapters.mcp_client._command import _lines  # pyright: ignore[reportPrivateUsage] -- its pipe
 from toolcrib.adapters.mcp_client._messages import Messages, off_loop, repair
+from toolcrib.adapters.mcp_client._response_limit import _Events  # pyright: ignore[reportPrivateUsage] -- its chunks
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.calls import ToolCall, Yielded
 from toolcrib.pipeline import Pipeline
@@ -311,3 +313,29 @@ def test_a_line_of_a_log_ends_no_request() -> None:
     [problem] = Messages(1 << 20).read(b'{"level":"info","msg":"slow","id":3,"error":"timeout of cache"}')
 
     assert isinstance(problem, ValueError)
+
+
+NOT_MEANT = [
+    b'{"jsonrpc":"2.0","id":"other","result":{"content":[{"type":"text","text":"stray"}]}}',
+    b'{"jsonrpc":"2.0","method":"notifications/message","params":7}',
+    b"Starting ...",
+]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: bytes, size: int) -> None:
+    request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
+    right = [b'{"jsonrpc":"2.0",', b'"id":7,"result":{}}']
+    events = [[*NOT_MEANT[:1]], [*NOT_MEANT[1:2]], [*NOT_MEANT[2:]], right]
+    sent = b"".join(b"".join(b"data: " + line + end for line in event) + end for event in events)
+    body = _Events(chunks(sent, size), 10_000, "", request)
+
+    said = b"".join([chunk async for chunk in body])
+
+    assert [line for line in said.splitlines() if line.startswith(b"data:")] == [b"data: " + line for line in right]
+
+
+async def chunks(text: bytes, size: int) -> AsyncIterator[bytes]:
+    for at in range(0, len(text), size):
+        yield text[at : at + size]

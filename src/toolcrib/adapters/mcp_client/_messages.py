@@ -14,7 +14,7 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "off_loop", "repair"]
+__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "may_answer", "off_loop", "repair"]
 
 T = TypeVar("T")
 
@@ -162,10 +162,13 @@ def _own_id(text: bytes) -> re.Match[bytes] | None:
     return None
 
 
+def _is_answer(text: bytes) -> bool:
+    return b'"jsonrpc"' in text and b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
+
+
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
     """Return the error that ends the request of an answer which cannot be read; for another text the reason."""
-    is_answer = b'"jsonrpc"' in text and b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
-    found = _own_id(text) if is_answer else None
+    found = _own_id(text) if _is_answer(text) else None
     if found is None:
         return error
     reason = (
@@ -173,6 +176,25 @@ def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
     )
     problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{UNREADABLE[-1]}: {reason}")
     return types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=problem)
+
+
+def may_answer(text: bytes, request: bytes) -> bool:
+    """Return whether a text is a message beside the answer to a request, or may be meant as that answer.
+
+    It is neither where it answers another request, or cannot be read and does not look like an answer.
+    """
+    asked = types.jsonrpc_message_adapter.validate_json(request)
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError as error:
+        unreadable = _unreadable(text, error)
+        if isinstance(unreadable, ValueError):
+            return _is_answer(text)
+        message = unreadable
+    if isinstance(message, types.JSONRPCError) and message.id is None:
+        return True
+    is_answer = isinstance(message, types.JSONRPCError | types.JSONRPCResponse)
+    return not is_answer or str(message.id) == str(getattr(asked, "id", None))
 
 
 class FiniteProgress:
@@ -207,8 +229,9 @@ class FiniteProgress:
 
 def _progress_in(item: SessionMessage | Exception) -> dict[str, Any] | None:
     message = None if isinstance(item, Exception) else item.message
-    is_progress = isinstance(message, types.JSONRPCNotification) and message.method == "notifications/progress"
-    return message.params if is_progress else None
+    if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/progress":
+        return message.params
+    return None
 
 
 def _is_finite(number: object) -> bool:
