@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 from urllib.request import getproxies
@@ -24,6 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
+from toolcrib.adapters.mcp_client._messages import FiniteProgress
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
@@ -235,8 +236,8 @@ class Connection:
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            return command_streams(server, self._errors.file, self._options.max_message, self._ended)
-        return _http(server, self._server, self._options) if isinstance(server, str) else server
+            return _finite(command_streams(server, self._errors.file, self._options.max_message, self._ended))
+        return _finite(_http(server, self._server, self._options)) if isinstance(server, str) else server
 
     # --- what changes
 
@@ -274,6 +275,12 @@ class Connection:
                     self._announced.list_changed()
         except (ListenNotSupportedError, MCPError, SubscriptionLost, TimeoutError) as error:
             _log.debug("%s: it does not announce changes: %s", self._server, error)
+
+
+@asynccontextmanager
+async def _finite(transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
+    async with transport as (received, sending):
+        yield FiniteProgress(received), sending
 
 
 @asynccontextmanager
