@@ -38,8 +38,8 @@ class EarlyScan:
 
     Read are, at the top level: assignments to names, imports of modules of the sandbox, displays of lists and dicts,
     `print`, `asyncio.gather`, and calls of these tools. A call of anything else ends the reading, so that nothing is
-    read before a change that the program makes first. A call, and an import of a name, may fail, and then those after it
-    are not made.
+    read before a change that the program makes first. A call, and the import of a name, may fail; then those after
+    it are not made.
 
     Attributes:
         tools: The names of the tools whose calls are looked for.

@@ -86,7 +86,7 @@ class JournalEntry:
 
     @property
     def answer_id(self) -> str:
-        """The id of the call that a person's answer is for: that of a call which started before its program had come."""
+        """The id of the call that an answer is for: another one where it started before its program had come."""
         return self.id if self.suspended is None else self.suspended.call_id
 
     @property
