@@ -97,3 +97,14 @@ async def test_a_copy_and_a_session_from_json_send_it_too() -> None:
         await one.run()
 
     assert [notes(request) for request in model.requests] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("words", [None, ["See", b"1"], {"role": "user"}])
+def test_what_is_said_is_a_text(words: Any, keep: bool) -> None:
+    session = Session(ScriptedModel("Hi."))
+
+    with pytest.raises(TypeError, match=r"`say` takes a text, .*: append a message with other parts"):
+        session.say(words, keep=keep)
+
+    assert session.transcript == []

@@ -65,7 +65,13 @@ class SessionState:
             keep: Whether it is kept in the transcript. What is not kept is sent with each request until the model has
                 answered, in the place where it was said, and with a question that is kept. In a process that comes
                 back, what is said so takes the place of what was.
+
+        Raises:
+            TypeError: It is not a text. A message with an image is appended to `transcript`, in the provider's format.
         """
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
+            mend = "append a message with other parts to `session.transcript`, in the format of the provider"
+            raise TypeError(f"`say` takes a text, and this is {text!r:.80}: {mend}")
         if self._keeper is not None and not self._keeper.is_loaded:
             self._waiting.append((text, keep))
             return self
