@@ -229,8 +229,8 @@ def test_an_option_of_another_framework_is_told_by_what_it_is_here(option: str, 
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        (None, "say takes a text, and not NoneType"),
-        ({"role": "user", "content": "Hi."}, "say takes a text, and not dict"),
+        (None, "`say` takes a text, and this is None"),
+        ({"role": "user", "content": "Hi."}, "`say` takes a text, and this is {"),
         ("", "the text is blank"),
         (" \n", "the text is blank"),
     ],

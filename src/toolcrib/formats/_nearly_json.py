@@ -45,10 +45,10 @@ def repaired_arguments(text: str) -> str | None:
 
 
 def with_arguments(value: Any, repaired: Mapping[str, str]) -> Any:
-    """Return an item of a reply with repaired texts in the place of the arguments that came."""
+    """Return an item of a reply with repaired texts in the place of the arguments that came; free texts stay."""
     if isinstance(value, list):
         return [with_arguments(part, repaired) for part in cast("list[Any]", value)]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or str(cast("Mapping[str, Any]", value).get("type")).startswith("custom"):
         return value
     made = dict[str, Any]()
     for key, part in cast("Mapping[str, Any]", value).items():

@@ -67,11 +67,12 @@ class SessionState:
                 back, what is said so takes the place of what was.
 
         Raises:
-            TypeError: It is not a text.
+            TypeError: It is not a text. A message with an image is appended to `transcript`, in the provider's format.
             ValueError: It is blank, which providers refuse.
         """
         if not isinstance(cast("object", text), str):
-            raise TypeError(f"say takes a text, and not {type(text).__name__}; other messages are in `transcript`")
+            mend = "append a message with other parts to `session.transcript`, in the format of the provider"
+            raise TypeError(f"`say` takes a text, and this is {text!r:.80}: {mend}")
         if not text.strip():
             raise ValueError("nothing is said: the text is blank")
         if self._keeper is not None and not self._keeper.is_loaded:
