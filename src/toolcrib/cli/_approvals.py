@@ -68,7 +68,7 @@ ToolOption = Annotated[
 AsOption = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="NAME", help="The approver in the record; the token's holder or your user name when left out."
+        "--by", metavar="NAME", help="The approver in the record; the token's holder or your user name when left out."
     ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer without showing the request and asking.")]
@@ -244,7 +244,7 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
         if not isinstance(answer, Grant) or not answer.standing or not _wait(store.revoke(answer), database):
             say(f"nothing that was approved for good answers {entry.request.id}")
             raise typer.Exit(Status.FAILED)
-        write(f"took back what {answer.approver} approved for `{answer.tool}`\n")
+        write(f"took back what {answer.by} approved for `{answer.tool}`\n")
 
 
 @approvals.command()
@@ -334,15 +334,15 @@ def _sent(store: SqlApprovalStore, entry: ApprovalEntry, database: str | None, a
         return False
     if not as_json:
         again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
-        write(f"{entry.status} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
+        write(f"{entry.status} `{answer.tool}`{again}, as {answer.by} ({entry.request.id})\n")
     return True
 
 
 def _answered_by(who: str | Identity, answer: Grant | Denial) -> Grant | Denial:
     """Return an answer as that of who answers, with the identity that a token shows."""
     if isinstance(answer, Grant) and isinstance(who, Identity):
-        return replace(answer, approver=str(who), identity=who)
-    return replace(answer, approver=str(who))
+        return replace(answer, by=str(who), identity=who)
+    return replace(answer, by=str(who))
 
 
 def proven_approver(name: str | None, database: str | None) -> str:
@@ -361,7 +361,7 @@ def _approver(
             say(f"{TOKEN} is not an approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
             raise typer.Exit(Status.MISUSED)
         if name not in (None, holder):
-            raise typer.BadParameter(f"the token is {holder}'s", param_hint="--as")
+            raise typer.BadParameter(f"the token is {holder}'s", param_hint="--by")
         return Identity(holder, "token")
     if Terminal.is_interactive():
         return f"{name or user_name()} (terminal)"

@@ -156,7 +156,7 @@ def _change_data(change: Any) -> dict[str, Any]:
 
 
 def _entry_line(entry: PinEntry) -> str:
-    return f"{entry.server}: {entry.kind} {entry.name}, by {entry.approver} at {entry.at:%Y-%m-%d %H:%M}"
+    return f"{entry.server}: {entry.kind} {entry.name}, by {entry.by} at {entry.at:%Y-%m-%d %H:%M}"
 
 
 def _entry_data(entry: PinEntry) -> dict[str, Any]:
@@ -164,6 +164,6 @@ def _entry_data(entry: PinEntry) -> dict[str, Any]:
         "server": entry.server,
         "kind": entry.kind,
         "name": entry.name,
-        "approver": entry.approver,
+        "by": entry.by,
         "at": entry.at.isoformat(),
     }

@@ -73,7 +73,7 @@ def response_content(asked: Content, answer: Grant | Denial) -> Content:
     elif isinstance(answer, Grant):
         if answer.standing or answer.override_args is not None:
             raise ApprovalError(answer.tool, _PLAIN)
-        response.additional_properties = {_KEY: {"approver": answer.approver}}
+        response.additional_properties = {_KEY: {"approver": answer.by}}
     return response
 
 
