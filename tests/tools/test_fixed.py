@@ -171,7 +171,13 @@ def test_an_option_that_is_a_number_takes_no_other_type(option: str, value: Any)
 
 
 @pytest.mark.parametrize(
-    ("name", "option"), [("timeout_seconds", "timeout"), ("max_attempts", "max_retries"), ("name_override", "name")]
+    ("name", "option"),
+    [
+        ("timeout_seconds", "timeout"),
+        ("max_attempts", "max_retries"),
+        ("name_override", "name"),
+        ("approvers", "approvals_needed"),
+    ],
 )
 def test_an_option_by_its_name_elsewhere_is_told_by_ours(name: str, option: str) -> None:
     with pytest.raises(TypeError, match=rf"Did you mean `{option}`\?"):

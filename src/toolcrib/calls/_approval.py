@@ -17,6 +17,7 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
+from toolcrib.errors import closest
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
@@ -133,7 +134,14 @@ class ApprovalRequest(ShortRepr):
 
         Args:
             by: Who says yes, for the record; an `Identity` where a rule says who may.
+
+        Raises:
+            TypeError: An option is not a field of `Grant`.
         """
+        if unknown := options.keys() - Grant.__dataclass_fields__.keys():
+            name = min(unknown)
+            hint = "Did you mean `by`?" if name == "approver" else closest(name, Grant.__dataclass_fields__)
+            raise TypeError(f"a grant has no option `{name}`. {hint}")
         bound: dict[str, Any] = {
             "call_id": self.call_id,
             "digest": self.digest,

@@ -40,7 +40,7 @@ from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
 
-__all__ = ["AsOption", "YesOption", "approvals", "proven_approver"]
+__all__ = ["ByOption", "YesOption", "approvals", "proven_approver"]
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ ToolOption = Annotated[
     str | None,
     typer.Option("--tool", metavar="NAME", help="All pending requests of this tool that are not in doubt, not by id."),
 ]
-AsOption = Annotated[
+ByOption = Annotated[
     str | None,
     typer.Option(
         "--by", metavar="NAME", help="The approver in the record; the token's holder or your user name when left out."
@@ -108,7 +108,7 @@ def show(request: IdArgument, database: DatabaseOption = None, as_json: JsonOpti
 def approve(
     requests: IdsArgument = None,
     tool: ToolOption = None,
-    name: AsOption = None,
+    name: ByOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
     arguments: Annotated[
         str | None,
@@ -183,7 +183,7 @@ def approve(
 def deny(
     requests: IdsArgument = None,
     tool: ToolOption = None,
-    name: AsOption = None,
+    name: ByOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="What the model is shown.")] = "",
     yes: YesOption = False,
     database: DatabaseOption = None,
@@ -201,7 +201,7 @@ def deny(
 def done(
     request: IdArgument,
     result: Annotated[str, typer.Option("--result", metavar="JSON", help="What the call came to.", show_default=False)],
-    name: AsOption = None,
+    name: ByOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
     yes: YesOption = False,
     database: DatabaseOption = None,
