@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from toolcrib._networks import inner_address, is_public
+from toolcrib._networks import inner_address, is_about_machine, is_public
 from toolcrib.errors import ConsentError
 
 __all__ = ["AddressError", "GuardedClient", "guarded_client", "shared_tls"]
@@ -172,6 +172,6 @@ def _range_of(text: str) -> _Range:
     address = inner_address(ip_address(text.partition("%")[0]))
     if address.is_loopback:
         return "loopback"
-    if address.is_multicast or address.is_link_local or address.is_unspecified or address.is_reserved:
+    if address.is_multicast or is_about_machine(address) or address.is_unspecified or address.is_reserved:
         return "never"
     return "public" if is_public(address) else "private"
