@@ -66,7 +66,7 @@ async def test_a_grant_is_used_up_when_its_call_begins(store: Store) -> None:
     taken = await store.take(request)
 
     assert isinstance(taken, Grant)
-    assert (taken.approver, taken.message, taken.override_args, taken.user_input) == (
+    assert (taken.by, taken.message, taken.override_args, taken.user_input) == (
         "ann",
         "fine",
         {"cents": 4},
@@ -184,7 +184,7 @@ async def test_what_is_executed_or_in_doubt_is_not_pruned(store: Store) -> None:
 async def test_a_denial_is_the_answer_to_its_request_alone(store: Store) -> None:
     request = asked()
     await store.put(request)
-    denial = request.deny("too much", approver="ann")
+    denial = request.deny("too much", by="ann")
     await store.answer(denial)
 
     taken = await store.take(request)
@@ -323,7 +323,7 @@ async def test_an_answer_that_does_not_fit_is_an_error(store: Store, answer: Cal
 
 async def test_a_request_is_answered_once(store: Store) -> None:
     await store.put(asked())
-    await store.answer(asked().deny(approver="ann"))
+    await store.answer(asked().deny(by="ann"))
 
     with pytest.raises(ApprovalError, match="the request ask_1 was answered before by ann"):
         await store.answer(asked().grant("ben"))
@@ -442,7 +442,7 @@ async def test_what_was_answered_and_comes_with_the_call_is_one_answer(store: St
 
 async def test_another_answer_than_the_one_kept_is_an_error(store: Store) -> None:
     await store.put(asked())
-    await store.answer(asked().deny(approver="ann"))
+    await store.answer(asked().deny(by="ann"))
 
     with pytest.raises(ApprovalError, match="answered before by ann"):
         await store.use(asked(), asked().grant("ben"))
@@ -536,7 +536,7 @@ async def test_history_is_kept_in_order(store: Store) -> None:
 
 
 async def test_a_request_that_needs_two_waits_for_the_second(store: Store) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
 
     await store.answer(request.grant("Ann (console)"))
@@ -549,7 +549,7 @@ async def test_a_request_that_needs_two_waits_for_the_second(store: Store) -> No
     await store.answer(request.grant("ben"))
     taken = await store.take(request)
     assert isinstance(taken, Grant)
-    assert (taken.approver, taken.also) == ("ben", ("Ann (console)",))
+    assert (taken.by, taken.also) == ("ben", ("Ann (console)",))
 
 
 ALIKE = {
@@ -576,7 +576,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("again", ALIKE.values(), ids=ALIKE.keys())
 async def test_one_person_is_no_two_approvers(store: Store, again: str) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
     await store.answer(request.grant("ann"))
 
@@ -619,7 +619,7 @@ def test_other_names_are_other_people(name: str, other: str) -> None:
     "options", [{"override_args": {"cents": 4}}, {"user_input": 1}, {"scope": "tool"}, {"digest": "d6"}]
 )
 async def test_what_needs_two_is_approved_as_it_is(store: Store, options: Any) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
 
     with pytest.raises(ApprovalError, match=r"as it is|the arguments changed"):
@@ -629,7 +629,7 @@ async def test_what_needs_two_is_approved_as_it_is(store: Store, options: Any) -
 
 
 async def test_one_no_is_enough(store: Store) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
     await store.answer(request.grant("ann"))
 
@@ -642,7 +642,7 @@ async def test_one_no_is_enough(store: Store) -> None:
 async def test_a_call_is_not_executed_with_too_few_approvers() -> None:
     ran: list[int] = []
 
-    @ez_tool(requires_approval=True, approvers=2)
+    @ez_tool(requires_approval=True, approvals_needed=2)
     def refund(cents: int) -> int:
         ran.append(cents)
         return cents
@@ -670,8 +670,8 @@ async def test_a_call_is_not_executed_with_too_few_approvers() -> None:
 
 
 def test_a_tool_needs_at_least_one_approver() -> None:
-    with pytest.raises(ValueError, match="approvers must be at least 1"):
-        ez_tool(approvers=0)(print)
+    with pytest.raises(ValueError, match="approvals_needed must be at least 1"):
+        ez_tool(approvals_needed=0)(print)
 
 
 async def test_pending_requests_are_counted(store: Store) -> None:
@@ -796,7 +796,7 @@ async def test_a_call_that_asks_the_same_again_waits_by_the_request_that_is_ther
         {"call_id": "call_2"},
         {"digest": "d6"},
         {"definition": "another tool"},
-        {"approvers": 2},
+        {"approvals_needed": 2},
         {"in_doubt": True},
     ],
     ids=str,

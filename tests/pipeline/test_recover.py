@@ -809,7 +809,7 @@ async def test_a_suspended_call_that_was_stored_without_its_state_is_refused() -
     assert isinstance(outcome, Suspended)
 
     with pytest.raises(ValueError, match="a Call is read from a dict"):
-        await pipeline.run(replace(outcome, call=None), grant=outcome.request.grant(approver="ann"))
+        await pipeline.run(replace(outcome, call=None), grant=outcome.request.grant(by="ann"))
     assert paid == []
 
 

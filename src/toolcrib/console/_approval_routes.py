@@ -125,7 +125,7 @@ class ApprovalRoutes:
                     failed[one] = f"It {IN_DOUBT}: answer it alone."
                     continue
                 await self._approvals.answer(answer_to(entry, form, visitor_of(request)))
-                if entry.request.approvers > 1 and (await self._approvals.show(one)).state == "pending":
+                if entry.request.approvals_needed > 1 and (await self._approvals.show(one)).state == "pending":
                     pending.append(one)
             except ApprovalError as error:
                 failed[one] = error.problem

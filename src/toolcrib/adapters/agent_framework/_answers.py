@@ -71,7 +71,7 @@ def response_content(asked: Content, answer: Grant | Denial) -> Content:
         return response
     require_plain(answer, "`approval_mode`")
     if isinstance(answer, Grant):
-        response.additional_properties = {_KEY: {"approver": answer.approver}}
+        response.additional_properties = {_KEY: {"approver": answer.by}}
     return response
 
 
