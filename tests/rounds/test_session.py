@@ -425,17 +425,18 @@ async def test_the_limits_of_a_session_hold_over_its_rounds() -> None:
     assert ran == [(0, 1), (1, 1)]
 
 
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("begin", [Session.run, Session.step])
 @pytest.mark.parametrize("other", [Session.run, Session.step])
-async def test_a_session_is_asked_once_at_a_time(begin: Any, other: Any) -> None:
+async def test_a_session_is_asked_once_at_a_time(begin: Any, other: Any, format: WireFormat) -> None:
     ran, gate = list[Any](), asyncio.Event()
 
     class Slow:
         async def reply(self, request: ChatRequest) -> object:
             await gate.wait()
-            return wire_reply("openai", text="Done.")
+            return wire_reply(format, text="Done.")
 
-    session = Session(Slow(), tools=[adding(ran)]).say("Add.")
+    session = Session(Slow(), tools=[adding(ran)], format=format).say("Add.")
     first, second = asyncio.ensure_future(begin(session)), asyncio.ensure_future(other(session))
     await asyncio.sleep(0)
     gate.set()
@@ -454,9 +455,10 @@ async def test_a_session_may_be_asked_again_after_a_step_that_failed() -> None:
     assert isinstance(await session.run(), Finished)
 
 
-async def test_a_run_in_which_nothing_was_said_says_so_before_any_request() -> None:
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_run_in_which_nothing_was_said_says_so_before_any_request(format: WireFormat) -> None:
     with pytest.raises(RoundError, match=r"nothing was said in this session: call `session\.say"):
-        await Session(ScriptedModel()).run()
+        await Session(ScriptedModel(), format=format).run()
 
 
 async def test_a_streamed_reply_is_shown_as_it_comes() -> None:
