@@ -48,10 +48,12 @@ def with_arguments(value: Any, repaired: Mapping[str, str]) -> Any:
     """Return an item of a reply with repaired texts in the place of the arguments that came; free texts stay."""
     if isinstance(value, list):
         return [with_arguments(part, repaired) for part in cast("list[Any]", value)]
-    if not isinstance(value, Mapping) or str(cast("Mapping[str, Any]", value).get("type")).startswith("custom"):
+    if not isinstance(value, Mapping):
         return value
-    made = dict[str, Any]()
-    for key, part in cast("Mapping[str, Any]", value).items():
+    fields, made = cast("Mapping[str, Any]", value), dict[str, Any]()
+    if str(fields.get("type")).startswith("custom"):
+        return fields
+    for key, part in fields.items():
         text = repaired.get(str(raw_arguments(part))) if key in _KEYS and isinstance(part, str) else None
         made[key] = with_arguments(part, repaired) if text is None else text
     return made
