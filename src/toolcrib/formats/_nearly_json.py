@@ -50,10 +50,10 @@ def with_arguments(value: Any, repaired: Mapping[str, str]) -> Any:
         return [with_arguments(part, repaired) for part in cast("list[Any]", value)]
     if not isinstance(value, Mapping):
         return value
-    item, made = cast("Mapping[str, Any]", value), dict[str, Any]()
-    if str(item.get("type")).startswith("custom"):
-        return item
-    for key, part in item.items():
+    fields, made = cast("Mapping[str, Any]", value), dict[str, Any]()
+    if str(fields.get("type")).startswith("custom"):
+        return fields
+    for key, part in fields.items():
         text = repaired.get(str(raw_arguments(part))) if key in _KEYS and isinstance(part, str) else None
         made[key] = with_arguments(part, repaired) if text is None else text
     return made
