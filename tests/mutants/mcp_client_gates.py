@@ -493,8 +493,36 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer that cannot be read",
         "adapters/mcp_client/_messages.py",
-        "    found = _own_id(text) if is_answer else None\n",
+        "    found = _own_id(text) if _is_answer(text) else None\n",
         "    found = None\n",
         _OF_MESSAGES,
+    ),
+    Gate(
+        "what takes the place of an answer",
+        "adapters/mcp_client/_messages.py",
+        '    return not is_answer or str(message.id) == str(getattr(asked, "id", None))\n',
+        "    return True\n",
+        _OF_MESSAGES,
+    ),
+    Gate(
+        "progress that ends a connection",
+        "adapters/mcp_client/_messages.py",
+        'if params is None or _is_finite(params.get("progress")):',
+        "if True:",
+        _OF_MESSAGES,
+    ),
+    Gate(
+        "a call whose error speaks of a session",
+        _REMOTE,
+        "if error.message == UNKNOWN_SESSION:",
+        'if "session" in error.message:',
+        (f"{_HERE}/test_unknown_sessions.py",),
+    ),
+    Gate(
+        "a task whose id comes after its call was cancelled",
+        "adapters/mcp_client/_task_calls.py",
+        "        return self._everything if is_newer else self.begins_in(session)\n",
+        "        return False\n",
+        (f"{_HERE}/test_tasks.py",),
     ),
 )

@@ -87,8 +87,8 @@ TASK_GATES: tuple[Gate, ...] = (
     Gate(
         "a cancelled call cancels its task",
         _CALLS,
-        "            if not sending.done():  # the call",
-        "            if False:  # the call",
+        "            if not is_answered and not (sending.done() and sending.exception()):",
+        "            if False:",
         _OF_CALLS,
     ),
     Gate(

@@ -321,7 +321,9 @@ def faulty_command(fault: Fault, folder: Path) -> list[str]:
     answer = fault.answer(_NUMBER)
     script, answers = folder / "faulty.py", folder / f"{len([*folder.iterdir()])}.json"
     script.write_text(_COMMAND)
-    answers.write_text(json.dumps([fault.method, answer and answer.decode("latin-1"), right]), encoding="latin-1")
+    answers.write_text(
+        json.dumps([fault.method, None if answer is None else answer.decode("latin-1"), right]), encoding="latin-1"
+    )
     return [sys.executable, str(script), str(answers)]
 
 

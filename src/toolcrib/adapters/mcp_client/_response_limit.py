@@ -126,8 +126,8 @@ def _is_unknown_session(status: int, body: bytes) -> bool:
 class _Events(_Counted):
     """The body of a response that is a stream of events, each repaired; the SDK limits their size.
 
-    The SDK takes the first event that is not a notification or a request for the answer, whatever it is: an event of
-    the response to a request that cannot be its answer is left empty.
+    The SDK takes for the answer whatever is not a notification or a request. So an event that cannot be the answer to
+    the request is left empty.
     """
 
     def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request) -> None:
