@@ -213,15 +213,15 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "an approval holds for the value's origin",
         "provenance/_question.py",
-        "self.kind, self.tool, self.source, *sorted(to)]",
+        "self.kind, self.tool, source, *sorted(to)]",
         "*sorted(to)]",
         _MEMORY,
     ),
     Gate(
         "an approval of a private value holds for those who get it",
         "provenance/_question.py",
-        "self.source, *sorted(to)]",
-        "self.source]",
+        "source, *sorted(to)]",
+        "source]",
         _MEMORY,
     ),
     Gate(
