@@ -13,19 +13,22 @@ import argparse
 import base64
 import gzip
 import json
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
 from toolcrib.formats import FINISHED, PROVIDERS, ProviderFormat, WireFormat, WireReply, WireResult
 
-__all__ = ["SOURCES", "Recorded", "asked", "recorded", "replayed", "table"]
+__all__ = ["SOURCES", "GitError", "Recorded", "asked", "fetch", "recorded", "replayed", "table"]
 
 SOURCES = {  # repositories with recordings, and the commit
     "crmne/ruby_llm": "fb5a49bf04da78d3e74496431ad1c99df5e7e5f0",
@@ -252,15 +255,21 @@ def _fields(needed: tuple[str, ...]) -> dict[str, Any] | None:
 # --- repositories
 
 
+class GitError(Exception):
+    """A command of git that failed, in git's own words."""
+
+
 def replies(name: str, folder: Path, copies: Path | None) -> Iterator[Recorded]:
-    """Yield the recorded replies of a repository: of a copy of it, or of a clone that is made."""
+    """Yield the recorded replies of a repository: of a copy of it, or of what is fetched.
+
+    Raises:
+        GitError: The commit is not in the copy, or cannot be fetched.
+    """
     repository = folder / name.replace("/", "+")
     if copies is not None:
         repository = copies / name.replace("/", "+") / "repo"
-    elif not repository.exists():
-        repository.mkdir(parents=True)
-        _git(repository, "init", "--quiet", "--bare")
-        _git(repository, "fetch", "--quiet", "--depth=1", f"https://github.com/{name}", SOURCES[name])
+    else:
+        fetch(f"https://github.com/{name}", SOURCES[name], repository)
     listed = _git(repository, "ls-tree", "-r", "--name-only", "-z", SOURCES[name]).decode().split("\0")
     for path in listed:
         is_fixture = path.startswith(tuple(_FIXTURES))
@@ -268,14 +277,40 @@ def replies(name: str, folder: Path, copies: Path | None) -> Iterator[Recorded]:
             continue
         try:
             text = _git(repository, "show", f"{SOURCES[name]}:{path}").decode("utf-8", "replace")
-        except subprocess.CalledProcessError:  # a copy may lack its largest files
+        except GitError:  # a copy may lack its largest files
             print(f"{name}: {path} is not there")
             continue
         yield from fixture(path, text) if is_fixture else recorded(text)
 
 
+def fetch(address: str, commit: str, repository: Path) -> None:
+    """Fetch a commit into a bare repository, unless it is there.
+
+    It is fetched beside the folder, which it replaces when it is complete.
+
+    Raises:
+        GitError: It cannot be fetched; the folder is as it was.
+    """
+    if repository.is_dir():
+        with suppress(GitError):
+            _git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
+            return
+    repository.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=repository.parent) as beside:
+        fetched = Path(beside) / "repo"
+        fetched.mkdir()
+        _git(fetched, "init", "--quiet", "--bare")
+        _git(fetched, "fetch", "--quiet", "--depth=1", address, commit)
+        shutil.rmtree(repository, ignore_errors=True)
+        fetched.rename(repository)
+
+
 def _git(repository: Path, *arguments: str) -> bytes:
-    return subprocess.run(["git", "-C", str(repository), *arguments], check=True, capture_output=True).stdout
+    ran = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True)
+    if ran.returncode:
+        said = ran.stderr.decode("utf-8", "replace").strip()
+        raise GitError(f"`git {arguments[0]}` failed: {said}")
+    return ran.stdout
 
 
 def table(counts: Mapping[str, Counter[str]]) -> str:
@@ -297,11 +332,14 @@ def main() -> None:
     seen, sizes = set[str](), list[str]()
     for name in options.repositories:
         before = len(seen)
-        for one in replies(name, Path(".recordings"), options.copies):
-            key = json.dumps([one.format, one.chunks], sort_keys=True)
-            if key not in seen:
-                seen.add(key)
-                counts[one.format] += replayed(one)
+        try:
+            for one in replies(name, Path(".recordings"), options.copies):
+                key = json.dumps([one.format, one.chunks], sort_keys=True)
+                if key not in seen:
+                    seen.add(key)
+                    counts[one.format] += replayed(one)
+        except GitError as error:
+            parser.exit(1, f"{name}: {error}\n")
         sizes.append(f"{len(seen) - before:,} of {name}")
     day = datetime.now(UTC).strftime("%d %B %Y").lstrip("0")
     made = f"{table(counts)}\nReplayed on {day}: {', '.join(sizes)}.\n"

@@ -46,7 +46,7 @@ async def main() -> None:
     outcome = await pipeline.run(booking)
     if isinstance(outcome, Suspended):
         print(outcome.request.text())
-        outcome = await pipeline.run(outcome, grant=outcome.request.grant(approver="you"))
+        outcome = await pipeline.run(outcome, grant=outcome.request.grant(by="you"))
     print(outcome.text())
 
     print("--- a program, as a model writes it")

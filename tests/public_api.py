@@ -10,6 +10,7 @@ of the package uses it, so the author of an adapter or a feature needs it). A na
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -117,8 +118,19 @@ UNSPOKEN = {
 }
 
 
+def public_names() -> list[str]:
+    """Return the names of the modules that a user may import from: no part of one begins with an underscore.
+
+    They are those of the files, which takes no time; `public_modules` reads all of the source.
+    """
+    files = [path.relative_to(ROOT / "src").with_suffix("") for path in (ROOT / "src" / "toolcrib").rglob("*.py")]
+    names = [path.parts[:-1] if path.name == "__init__" else path.parts for path in files]
+    return sorted(".".join(parts) for parts in names if not any(part.startswith("_") for part in parts))
+
+
+@functools.cache
 def public_modules() -> dict[str, griffe.Module]:
-    """Return the modules that a user may import from, by name: no part of it begins with an underscore."""
+    """Return the modules that a user may import from, by name."""
     package = griffe.load("toolcrib", search_paths=[ROOT / "src"], allow_inspection=False, resolve_aliases=True)
     found: dict[str, griffe.Module] = {}
     waiting = [package]

@@ -177,6 +177,9 @@ FROM_ZERO = {
 
 ANY_SIGN = {"low", "high", "server", "per", "expires", "spend"}
 
+ANY_SIZE = {"low", "high", "spend"}
+"""Amounts, which are no seconds."""
+
 CURSORS = {"record.EventLog.activities.before", "record.EventLog.events.after", "record.EventLog.since.position"}
 """Positions that the log itself gave."""
 
@@ -256,7 +259,10 @@ def wrong_values(owner: str, name: str, kind: str) -> list[Any]:
     wrong: list[Any] = [] if "bool" in kind else [True]
     if name not in ANY_SIGN:
         wrong += [-1] if from_zero else [0, -1]
-    return [*wrong, math.nan] if "float" in kind else wrong
+    wrong += [] if "str" in kind or "Decimal" in kind else ["3"]
+    if "float" not in kind:
+        return [*wrong, 1.5, math.nan, math.inf]
+    return [*wrong, math.nan, math.inf, *([] if name in ANY_SIZE else [10**400])]
 
 
 async def use(made: Any) -> None:

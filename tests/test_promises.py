@@ -62,7 +62,7 @@ async def test_a_paused_program_goes_on_when_a_person_has_answered() -> None:
     paused = await toolkit.execute_async("pay(3)", run=run)
     (call,) = paused.suspended_calls
     assert paused.paused is not None
-    done = await toolkit.resume_async(paused.paused, run, grants=[call.request.grant(approver="ann")])
+    done = await toolkit.resume_async(paused.paused, run, grants=[call.request.grant(by="ann")])
 
     assert done.return_value == "paid 3"
 

@@ -6,10 +6,10 @@ import difflib
 
 import pytest
 
-from tests.public_api import RECORD, exports, public_modules, render, without_reason
+from tests.public_api import RECORD, exports, public_modules, public_names, render, without_reason
 from toolcrib.errors import MissingExtraError
 
-MODULES = public_modules()
+NAMES = public_names()
 
 
 @pytest.mark.processes
@@ -27,24 +27,28 @@ def test_every_public_name_has_a_reason() -> None:
     assert without_reason() == []
 
 
-@pytest.mark.parametrize("path", MODULES)
+def test_each_public_module_is_tried() -> None:
+    assert [*public_modules()] == NAMES
+
+
+@pytest.mark.parametrize("path", NAMES)
 def test_every_public_name_can_be_imported(path: str) -> None:
     module = pytest.importorskip(path, exc_type=MissingExtraError)
 
-    missing = [name for name in exports(MODULES[path]) if not hasattr(module, name)]
+    missing = [name for name in exports(public_modules()[path]) if not hasattr(module, name)]
 
     assert missing == []
 
 
 def test_every_public_module_says_what_is_public() -> None:
-    silent = [path for path, module in MODULES.items() if module.exports is None]
+    silent = [path for path, module in public_modules().items() if module.exports is None]
 
     assert silent == []
 
 
-@pytest.mark.parametrize("path", MODULES)
+@pytest.mark.parametrize("path", NAMES)
 def test_every_public_name_has_a_docstring_for_the_reference(path: str) -> None:
-    module = MODULES[path]
+    module = public_modules()[path]
     members = {name: module.members[name] for name in exports(module)}
 
     silent = [name for name, member in members.items() if not member.has_docstring]

@@ -42,6 +42,8 @@ def test_each_file_is_collected_for_its_own_tier_and_for_none_before() -> None:
         ("from tests.ways import WAYS\n", ["processes"]),
         ("from tests.room.helper import STORES\n", ["systems"]),
         ("from tests.room import helper\n", ["systems"]),
+        ("from tests.room import (\n    other,\n    helper,\n)\n", ["systems"]),
+        ("from tests.room import other\n", []),
     ],
 )
 def test_a_file_of_the_first_tier_is_collected_for_a_later_one_that_it_has_a_sign_of(

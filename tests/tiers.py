@@ -86,9 +86,10 @@ _ROOT = Path(__file__).parents[1]
 # What makes a test later than its file. It stands in the file, in a conftest.py of its folders, or in a module of the
 # tests that one of these imports.
 _SIGNS = {"processes": r"mark\.processes|tests\.ways", "systems": r"mark\.systems|postgres"}
-_IMPORTED = re.compile(r"^\s*(?:from|import) +(tests(?:\.\w+)*)", re.MULTILINE)
+_IMPORTED = re.compile(r"^\s*(?:from|import) +(tests(?:\.\w+)*)(?: +import +(\([^)]*\)|.*))?", re.MULTILINE)
 
 
+@functools.cache
 def tier_of_file(path: Path) -> str:
     """Return the tier of a file's tests that have no mark."""
     places = [path, *path.parents]
@@ -115,9 +116,15 @@ def _read_with(path: Path) -> set[Path]:
         one = left.pop()
         if one not in found and one.is_file():
             found.add(one)
-            names = [_ROOT.joinpath(*name.split(".")) for name in _IMPORTED.findall(_text(one))]
-            left += [place for name in names for place in (name.with_suffix(".py"), *name.glob("*.py"))]
+            left += [place for module, names in _IMPORTED.findall(_text(one)) for place in _files(module, names)]
     return found
+
+
+def _files(module: str, names: str) -> list[Path]:
+    """Return where a module of the tests may be, and what is imported from it if those are modules too."""
+    place = _ROOT.joinpath(*module.split("."))
+    places = [place, *(place / name for name in re.findall(r"\w+", names))]
+    return [file for one in places for file in (one.with_suffix(".py"), one / "__init__.py")]
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from benchmarks.bfcl._data import api_class
 from toolcrib import Toolkit, Toolset
 from toolcrib.code._listing import Detail
 from toolcrib.code._prompts import render_prompt
+from toolcrib.formats import PROVIDERS
 from toolcrib.toolsets.search import searchable
 
 __all__ = ["APIS", "PAGE", "table", "toolset", "with_table"]
@@ -47,9 +49,10 @@ def table() -> str:
 
 
 def with_table(page: str) -> str:
-    """Return the page with the table as it is now."""
+    """Return the page with the table as it is now, and the day."""
     before, _, rest = page.partition(_BEGIN)
-    return f"{before}{_BEGIN}\n{table()}\n{_END}{rest.partition(_END)[2]}"
+    day = datetime.now(UTC).strftime("%d %B %Y").lstrip("0")
+    return f"{before}{_BEGIN}\n{table()}\nCounted on {day}.\n\n{_END}{rest.partition(_END)[2]}"
 
 
 def _rows(tools: Toolset) -> Iterator[tuple[str, str]]:
@@ -58,7 +61,7 @@ def _rows(tools: Toolset) -> Iterator[tuple[str, str]]:
     yield "code mode without shapes of results: arguments, descriptions", _prompt(tools, Detail.FULL, chaining=False)
     for budget in BUDGETS:
         yield f"code mode with `budget={budget:_}`", Toolkit(tools, assist_tool_chaining=True).prompt(budget)
-    for format in ("openai", "anthropic", "gemini"):
+    for format in PROVIDERS:
         yield f"definitions for `{format}`, as they are sent", _sent(tools.definitions(format=format))
     yield "definition of the `search_tools` of `searchable`", _sent(searchable(tools).definitions(format="openai"))
 

@@ -97,7 +97,7 @@ async def history(store: SqliteApprovalStore) -> None:
     for entry in await store.list():
         answer, said = entry.answer, "no answer"
         if answer is not None:
-            said = f"{'yes' if isinstance(answer, Grant) else 'no'} from {answer.approver}"
+            said = f"{'yes' if isinstance(answer, Grant) else 'no'} from {answer.by}"
             said += f": {answer.message}" if answer.message else ""
         print(f"{entry.request.call_id} {dict(entry.request.arguments)} - {said} ({entry.state})")
 

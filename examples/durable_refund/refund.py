@@ -2,7 +2,7 @@
 
 python examples/durable_refund/refund.py ask
 toolcrib approvals list
-toolcrib approvals approve ID --as ann    (at a terminal; `refund.py token ann` makes the token of a script)
+toolcrib approvals approve ID --by ann    (at a terminal; `refund.py token ann` makes the token of a script)
 python examples/durable_refund/refund.py go-on TURN
 
 The same with a worker that runs until it is stopped: toolcrib worker examples/durable_refund/refund.py

@@ -195,7 +195,7 @@ class ChatApprover:
             return f"{so_far if entry.request.approved_by else 'it waits'}{late}", message(entry.request)
         yes = entry.answer if isinstance(entry.answer, Grant) else None
         word = "denied" if yes is None else "approved" if yes.done is None else "said to be done"
-        said = f"{entry.request.text()}\n{word} by {entry.answer.approver}{late}"
+        said = f"{entry.request.text()}\n{word} by {entry.answer.by}{late}"
         return said, plain(said)
 
     async def _update(self, at: str, request_id: str, late: str) -> None:

@@ -99,8 +99,8 @@ async def answer(text: str, said: str, name: Format, saved: Path) -> None:
     waiting = await session.run()
     assert isinstance(waiting, Waiting)
     requests = [call.request for call in waiting.suspended]
-    grants = [request.grant(approver="desk") for request in requests] if said == "yes" else []
-    denials = [] if grants else [request.deny(said, approver="desk") for request in requests]
+    grants = [request.grant(by="desk") for request in requests] if said == "yes" else []
+    denials = [] if grants else [request.deny(said, by="desk") for request in requests]
     await waiting.resolve(grants, denials)
     show(session, await session.run(), saved)
 

@@ -1,4 +1,4 @@
-"""Writers of JSON shapes as text, made once: `json.dumps` makes its encoder anew for every text."""
+"""Writers of JSON shapes as text, made once, as `json.dumps` makes its encoder for every text; and a reader of JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ import json.encoder
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["json_writer", "valid_text"]
+__all__ = ["json_writer", "read_valid_json", "valid_text"]
+
+
+def read_valid_json(text: bytes) -> Any:
+    """Return the JSON shapes of a text, with U+FFFD for halves of surrogate pairs, which no store and no answer takes.
+
+    Raises:
+        ValueError: The text is not JSON.
+        RecursionError: It is nested too deep.
+    """
+    shapes = json.loads(text)
+    return json.loads(valid_text(json.dumps(shapes, ensure_ascii=False))) if rb"\u" in text else shapes
 
 
 def valid_text(text: str) -> str:

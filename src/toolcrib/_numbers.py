@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from numbers import Integral, Real
+from threading import TIMEOUT_MAX
 from typing import Any, cast
 
 __all__ = ["require_number", "require_numbers", "require_seconds", "require_span"]
@@ -43,9 +44,10 @@ def require_seconds(who: str, name: str, value: object, *, from_zero: bool = Fal
         return
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{who}: {name} must be a number of seconds, and is {value!r:.80}")
-    if not (cast("float", value) > 0 or (from_zero and value == 0)):
-        least = "at least 0" if from_zero else "more than 0"
-        raise ValueError(f"{who}: {name} must be {least} seconds, and is {value}")
+    seconds = cast("float", value)
+    if not (0 < seconds <= TIMEOUT_MAX or (from_zero and seconds == 0)):
+        least = f"at most {TIMEOUT_MAX:.0f}" if seconds > 0 else "at least 0" if from_zero else "more than 0"
+        raise ValueError(f"{who}: {name} must be {least} seconds, and is {value!r:.80}")
 
 
 def require_span(who: str, name: str, value: object) -> None:

@@ -23,6 +23,7 @@ from toolcrib.approvals import (
     SqliteApprovalStore,
     WrappedApprovalStore,
 )
+from toolcrib.approvals._people import people_of
 from toolcrib.calls import ApprovalRequest, Bound, Denial, Failed, Grant, GrantUse, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
@@ -65,7 +66,7 @@ async def test_a_grant_is_used_up_when_its_call_begins(store: Store) -> None:
     taken = await store.take(request)
 
     assert isinstance(taken, Grant)
-    assert (taken.approver, taken.message, taken.override_args, taken.user_input) == (
+    assert (taken.by, taken.message, taken.override_args, taken.user_input) == (
         "ann",
         "fine",
         {"cents": 4},
@@ -183,7 +184,7 @@ async def test_what_is_executed_or_in_doubt_is_not_pruned(store: Store) -> None:
 async def test_a_denial_is_the_answer_to_its_request_alone(store: Store) -> None:
     request = asked()
     await store.put(request)
-    denial = request.deny("too much", approver="ann")
+    denial = request.deny("too much", by="ann")
     await store.answer(denial)
 
     taken = await store.take(request)
@@ -322,7 +323,7 @@ async def test_an_answer_that_does_not_fit_is_an_error(store: Store, answer: Cal
 
 async def test_a_request_is_answered_once(store: Store) -> None:
     await store.put(asked())
-    await store.answer(asked().deny(approver="ann"))
+    await store.answer(asked().deny(by="ann"))
 
     with pytest.raises(ApprovalError, match="the request ask_1 was answered before by ann"):
         await store.answer(asked().grant("ben"))
@@ -441,7 +442,7 @@ async def test_what_was_answered_and_comes_with_the_call_is_one_answer(store: St
 
 async def test_another_answer_than_the_one_kept_is_an_error(store: Store) -> None:
     await store.put(asked())
-    await store.answer(asked().deny(approver="ann"))
+    await store.answer(asked().deny(by="ann"))
 
     with pytest.raises(ApprovalError, match="answered before by ann"):
         await store.use(asked(), asked().grant("ben"))
@@ -535,7 +536,7 @@ async def test_history_is_kept_in_order(store: Store) -> None:
 
 
 async def test_a_request_that_needs_two_waits_for_the_second(store: Store) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
 
     await store.answer(request.grant("Ann (console)"))
@@ -548,7 +549,7 @@ async def test_a_request_that_needs_two_waits_for_the_second(store: Store) -> No
     await store.answer(request.grant("ben"))
     taken = await store.take(request)
     assert isinstance(taken, Grant)
-    assert (taken.approver, taken.also) == ("ben", ("Ann (console)",))
+    assert (taken.by, taken.also) == ("ben", ("Ann (console)",))
 
 
 ALIKE = {
@@ -568,12 +569,14 @@ ALIKE = {
     "spaces": "\u2003ann\u00a0",
     "Cyrillic": "\u0430nn",
     "Greek": "\u0391nn",
+    "Armenian": "an\u0578",
+    "way in, full width": "ann\u3000\uff08token\uff09",
 }
 
 
 @pytest.mark.parametrize("again", ALIKE.values(), ids=ALIKE.keys())
 async def test_one_person_is_no_two_approvers(store: Store, again: str) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
     await store.answer(request.grant("ann"))
 
@@ -584,10 +587,39 @@ async def test_one_person_is_no_two_approvers(store: Store, again: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "alike"),
+    [
+        *[("Bob", "\u0412ob"), ("Bob", "\u0392ob"), ("Tom", "\u0422om"), ("Kim", "\u041aim"), ("Hans", "\u041dans")],
+        *[
+            ("Max", "\u041c\u0430x"),
+            ("Nina", "\u039dina"),
+            ("Hans", "\u0397ans"),
+            ("Yan", "\u03a5an"),
+            ("Zoe", "\u0396oe"),
+        ],
+        *[
+            ("O'Neil", "O\u2019Neil"),
+            ("Ann-Lee", "Ann\u2010Lee"),
+            ("\u03bd\u03b9\u03ba\u03bf\u03c2", "\u039d\u0399\u039a\u039f\u03a3"),
+            ("jose\u0301", "Jos\xe9"),
+        ],
+        *[("ann", ""), ("ann", "\u200b"), ("ann", " ")],
+    ],
+)
+def test_names_that_look_alike_and_names_that_do_not_show_are_no_second_person(name: str, alike: str) -> None:
+    assert len(people_of(name, alike)) == 1
+
+
+@pytest.mark.parametrize(("name", "other"), [("ann", "ben"), ("Ian", "Lan"), ("ann", "anne"), ("Max", "May")])
+def test_other_names_are_other_people(name: str, other: str) -> None:
+    assert len(people_of(name, other)) == 2
+
+
+@pytest.mark.parametrize(
     "options", [{"override_args": {"cents": 4}}, {"user_input": 1}, {"scope": "tool"}, {"digest": "d6"}]
 )
 async def test_what_needs_two_is_approved_as_it_is(store: Store, options: Any) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
 
     with pytest.raises(ApprovalError, match=r"as it is|the arguments changed"):
@@ -597,7 +629,7 @@ async def test_what_needs_two_is_approved_as_it_is(store: Store, options: Any) -
 
 
 async def test_one_no_is_enough(store: Store) -> None:
-    request = asked(approvers=2)
+    request = asked(approvals_needed=2)
     await store.put(request)
     await store.answer(request.grant("ann"))
 
@@ -610,7 +642,7 @@ async def test_one_no_is_enough(store: Store) -> None:
 async def test_a_call_is_not_executed_with_too_few_approvers() -> None:
     ran: list[int] = []
 
-    @ez_tool(requires_approval=True, approvers=2)
+    @ez_tool(requires_approval=True, approvals_needed=2)
     def refund(cents: int) -> int:
         ran.append(cents)
         return cents
@@ -638,8 +670,8 @@ async def test_a_call_is_not_executed_with_too_few_approvers() -> None:
 
 
 def test_a_tool_needs_at_least_one_approver() -> None:
-    with pytest.raises(ValueError, match="approvers must be at least 1"):
-        ez_tool(approvers=0)(print)
+    with pytest.raises(ValueError, match="approvals_needed must be at least 1"):
+        ez_tool(approvals_needed=0)(print)
 
 
 async def test_pending_requests_are_counted(store: Store) -> None:
@@ -764,7 +796,7 @@ async def test_a_call_that_asks_the_same_again_waits_by_the_request_that_is_ther
         {"call_id": "call_2"},
         {"digest": "d6"},
         {"definition": "another tool"},
-        {"approvers": 2},
+        {"approvals_needed": 2},
         {"in_doubt": True},
     ],
     ids=str,

@@ -193,7 +193,7 @@ def test_limits_are_of_a_standing_grant() -> None:
         ({"tool": "pay"}, False),
         ({"definition": "other"}, False),
         ({"in_doubt": True}, False),
-        ({"approvers": 2}, False),
+        ({"approvals_needed": 2}, False),
         ({"origins": ({"path": "order", "value": "A", "mark": "m"},)}, True),
         ({"origins": ({"path": "order", "value": "A", "mark": "n"},)}, False),
         ({"origins": ({"path": "order", "value": "A"},)}, False),

@@ -274,7 +274,7 @@ async def test_a_standing_yes_covers_no_call_that_its_giver_may_not_approve(scop
 
 
 async def test_a_standing_yes_of_nobody_known_is_kept_and_covers_nothing(store: Any) -> None:
-    await store.answer(Grant("refund", approver="host", scope="tool", principal="*"))
+    await store.answer(Grant("refund", by="host", scope="tool", principal="*"))
 
     waiting = await asked(guarded(), Run(principal="ada", approvals=store), amount=5)
 
@@ -334,7 +334,7 @@ async def test_a_policy_that_becomes_stricter_holds_for_what_is_pending(store: A
     await stricter.run(waiting, run)
 
     await refused(store, waiting.request.grant(SUE))
-    assert (await store.show(waiting.request.id)).request.approvers == 2
+    assert (await store.show(waiting.request.id)).request.approvals_needed == 2
 
 
 async def test_a_group_of_the_login_counts_for_the_answer_and_for_further_calls_until_the_login_ends(

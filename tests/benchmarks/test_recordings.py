@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from benchmarks.recordings import Recorded, asked, recorded, replayed, table
+from benchmarks.recordings import GitError, Recorded, asked, fetch, recorded, replayed, table
 from tests.formats.replies import NAMES, Asked, pieces, whole
 from toolcrib.formats import WireFormat
 
@@ -105,3 +107,42 @@ def test_the_table_has_a_row_for_each_format_and_one_for_all() -> None:
 
     assert len(rows) == 2 + len(NAMES) + 1
     assert rows[-1].startswith(f"| all | {len(NAMES)} |")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    author = ("-c", "user.name=test", "-c", "user.email=test@localhost")
+    command = ["git", "-C", str(folder), *author, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    folder.joinpath("a.yaml").write_text("interactions: []\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "Record")
+    return folder
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_commit_is_fetched_where_it_is_missing(source: Path, tmp_path: Path, is_begun: bool) -> None:
+    commit, copy = git(source, "rev-parse", "HEAD"), tmp_path / "copies" / "a+b"
+    if is_begun:  # what a fetch that broke off has left
+        copy.mkdir(parents=True)
+        git(copy, "init", "--quiet", "--bare")
+
+    fetch(source.as_uri(), commit, copy)
+    fetch("file:///nowhere", commit, copy)  # it is there
+
+    assert git(copy, "show", f"{commit}:a.yaml") == "interactions: []"
+
+
+def test_a_fetch_that_fails_says_why_and_leaves_nothing(source: Path, tmp_path: Path) -> None:
+    missing, copies = "0" * 40, tmp_path / "copies"
+
+    with pytest.raises(GitError, match=r"`git fetch` failed: fatal: .*"):
+        fetch(source.as_uri(), missing, copies / "a+b")
+
+    assert [*copies.iterdir()] == []

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import re
 
 import bpe_openai
 import pytest
 
-from benchmarks.bfcl.tokens import PAGE, toolset, with_table
+from benchmarks.bfcl.tokens import PAGE, table, toolset, with_table
 from toolcrib import Toolkit, Toolset
 from toolcrib.code._budget import estimated_tokens
+from toolcrib.formats import PROVIDERS
+
+DAY = re.compile(r"Counted on \d+ \w+ \d{4}\.")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +30,19 @@ def tokens(text: str) -> int:
 
 def test_the_table_in_the_docs_is_what_the_command_writes() -> None:
     page = PAGE.read_text(encoding="utf-8")
+    counted = table()
 
-    assert page == with_table(page), "run `make tokens`"
+    assert f"\n{counted}\nCounted on " in page, "run `make tokens`"
+    assert [name for name in PROVIDERS if f"`{name}`" not in counted] == []
+
+
+def test_the_command_writes_the_table_and_the_day_in_the_place_of_those_before() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    written = with_table(page)
+
+    assert DAY.sub("", written) == DAY.sub("", page)
+    assert len(DAY.findall(written)) == 1
 
 
 def test_prompts_and_definitions_take_few_tokens(tools: Toolset, toolkit: Toolkit) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from toolcrib.calls import DOUBT_ANSWERS, ApprovalRequest
 
@@ -24,3 +27,12 @@ def test_the_title_of_a_call_in_doubt_says_that_it_may_have_run_already() -> Non
     assert asked.title == "refund may have run already"
     assert asked.text() == "refund may have run already: it was begun\n  order = 7"
     assert [*DOUBT_ANSWERS.values()] == ["Do it", "It was done: this is the result", "It must not be done"]
+
+
+@pytest.mark.parametrize(("option", "near"), [("approver", "by"), ("expires", "expires_at")])
+def test_an_option_that_no_grant_has_is_told_by_the_nearest(option: str, near: str) -> None:
+    asked = ApprovalRequest("ask_1", "call_1", "refund", {"order": 7}, "d")
+    options: dict[str, Any] = {option: "ann"}
+
+    with pytest.raises(TypeError, match=rf"a grant has no option `{option}`. Did you mean `{near}`\?"):
+        asked.grant(**options)

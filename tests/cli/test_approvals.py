@@ -63,7 +63,7 @@ def test_a_list_for_programs_is_one_json_document(toolcrib: Command, keep: Keep)
 def test_a_request_is_shown_whole_with_its_answer(toolcrib: Command, keep: Keep) -> None:
     keep("ask_1a", requested={"item": "coffee"}, metadata={"shop": "corner"}, reason="it costs")
     toolcrib(
-        "approvals", "approve", "--yes", "ask_1a", "--as", "ann", "--message", "fine", "--arguments", '{"item": "milk"}'
+        "approvals", "approve", "--yes", "ask_1a", "--by", "ann", "--message", "fine", "--arguments", '{"item": "milk"}'
     )
 
     shown = toolcrib("approvals", "show", "1a").stdout
@@ -92,7 +92,7 @@ def test_an_approval_carries_what_the_person_added(
         "approve",
         "--yes",
         "ask_1a",
-        "--as",
+        "--by",
         "ann",
         "--arguments",
         '{"item": "milk"}',
@@ -113,7 +113,7 @@ def test_always_stands_until_it_is_taken_back(toolcrib: Command, keep: Keep, tmp
     keep("ask_1a")
     store = SqliteApprovalStore(tmp_path / "toolcrib.db")
 
-    toolcrib("approvals", "approve", "--yes", "1a", "--as", "ann", "--always", "--scope", "arguments")
+    toolcrib("approvals", "approve", "--yes", "1a", "--by", "ann", "--always", "--scope", "arguments")
 
     assert [grant.scope for grant in run_sync(store.standing())] == ["arguments"]
     assert toolcrib("approvals", "revoke", "1a").stdout == "took back what ann (token) approved for `buy`\n"
@@ -164,7 +164,7 @@ def test_a_denial_tells_the_model_why(toolcrib: Command, keep: Keep, answer_to: 
     done = toolcrib("approvals", "deny", "--yes", "ask_1a", "--message", "too dear", "--json")
 
     assert json.loads(done.stdout)["state"] == "denied"
-    assert (answer_to("ask_1a").message, answer_to("ask_1a").approver) == ("too dear", "ann (token)")
+    assert (answer_to("ask_1a").message, answer_to("ask_1a").by) == ("too dear", "ann (token)")
 
 
 def test_an_approval_that_expired_unused_is_answered_again(
@@ -179,7 +179,7 @@ def test_an_approval_that_expired_unused_is_answered_again(
     )
 
     assert "expired" in listed.stdout
-    assert (done.exit_code, answer_to("ask_1a").approver) == (0, "ann (token)")
+    assert (done.exit_code, answer_to("ask_1a").by) == (0, "ann (token)")
 
 
 def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant]) -> None:
@@ -187,7 +187,7 @@ def test_a_call_in_doubt_is_given_its_result(toolcrib: Command, keep: Keep, answ
     listed, asked = toolcrib("approvals", "list").stdout, toolcrib("approvals", "show", "1a").stdout
 
     done = toolcrib(
-        "approvals", "done", "--yes", "1a", "--result", '{"receipt": 12}', "--as", "ann", "--message", "looked it up"
+        "approvals", "done", "--yes", "1a", "--result", '{"receipt": 12}', "--by", "ann", "--message", "looked it up"
     )
 
     assert asked.startswith("buy may have run already")
@@ -251,7 +251,7 @@ def test_what_cannot_be_done_is_one_sentence(
     (tmp_path / "tools.txt").write_text("no database, and long enough to be taken for one" * 100)
     for id in ("ask_1a", "ask_2c", "ask_0123456789ab1", "ask_0123456789ab2"):
         keep(id)
-    toolcrib("approvals", "approve", "--yes", "2c", "--as", "ann")
+    toolcrib("approvals", "approve", "--yes", "2c", "--by", "ann")
 
     done = toolcrib("approvals", *args)
 
@@ -300,7 +300,7 @@ def test_requests_on_a_postgres_server_are_answered(
     answers = [entry.answer for entry in run_sync(store.list())]
     store.close()
     assert (one.exit_code, others.exit_code) == (0, 0)
-    assert [getattr(answer, "approver", None) for answer in answers] == ["ann (token)"] * 3
+    assert [getattr(answer, "by", None) for answer in answers] == ["ann (token)"] * 3
 
 
 def test_an_empty_list_says_where_it_looked(toolcrib: Command, keep: Keep) -> None:
@@ -330,7 +330,7 @@ def test_a_command_that_a_model_could_run_approves_nothing(
     if token is not None:
         monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", token)
 
-    done = toolcrib("approvals", *answer, "1a", "--yes", "--as", "ann")
+    done = toolcrib("approvals", *answer, "1a", "--yes", "--by", "ann")
 
     assert (done.exit_code, answer_to("ask_1a")) == (2, None)
     assert "`toolcrib approvals token NAME` makes" in done.stderr
@@ -355,24 +355,24 @@ def test_a_denial_needs_no_proof(
     keep("ask_1a")
     monkeypatch.delenv("TOOLCRIB_APPROVER_TOKEN")
 
-    toolcrib("approvals", "deny", "1a", "--yes", "--as", "ben")
+    toolcrib("approvals", "deny", "1a", "--yes", "--by", "ben")
 
-    assert answer_to("ask_1a").approver == "ben"
+    assert answer_to("ask_1a").by == "ben"
 
 
 def test_a_holder_of_a_token_is_no_other_and_may_give_one_to_another(
     toolcrib: Command, keep: Keep, answer_to: Callable[[str], Grant], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     keep("ask_1a")
-    refused = toolcrib("approvals", "approve", "1a", "--yes", "--as", "ben")
+    refused = toolcrib("approvals", "approve", "1a", "--yes", "--by", "ben")
     made = toolcrib("approvals", "token", "ben")
     monkeypatch.setenv("TOOLCRIB_APPROVER_TOKEN", made.stdout.strip())
-    done = toolcrib("approvals", "approve", "1a", "--yes", "--as", "ben")
+    done = toolcrib("approvals", "approve", "1a", "--yes", "--by", "ben")
     ended = toolcrib("approvals", "token", "ben", "--revoke")
 
     assert (refused.exit_code, made.exit_code, done.exit_code) == (2, 0, 0)
     assert "the token is ann's" in refused.stderr
-    assert answer_to("ask_1a").approver == "ben (token)"
+    assert answer_to("ask_1a").by == "ben (token)"
     assert ended.stdout == "ben has no token any more\n"
     assert toolcrib("approvals", "token", "eve").exit_code == 2
     assert made.stdout.strip().encode() not in (tmp_path / "toolcrib.db").read_bytes()
@@ -387,7 +387,7 @@ def test_always_goes_as_far_as_it_is_typed(toolcrib: Command, keep: Keep, tmp_pa
         "approve",
         "-y",
         "1a",
-        "--as",
+        "--by",
         "ann",
         "--always",
         "--within",
@@ -445,4 +445,4 @@ def test_a_rule_takes_the_identity_of_a_token_and_no_name(
     assert "the approval of ann (token) does not meet the rule tea: 1 of buyers (bob)" in refused.stderr
     answer = answer_to("ask_1a")
     assert isinstance(answer, Grant)
-    assert (answer.approver, answer.identity) == ("ann (token)", Identity("ann", "token"))
+    assert (answer.by, answer.identity) == ("ann (token)", Identity("ann", "token"))

@@ -113,7 +113,7 @@ def test_an_approver_s_token_accepts_and_the_list_says_who(toolcrib: Command, pi
     assert rest.stdout.count("accepted") == 3
     assert toolcrib("pins", "diff", pinned).stdout == "nothing has changed\n"
     assert "sums: tool add, by ann (token)" in toolcrib("pins", "list", pinned).stdout
-    assert {row["approver"] for row in json.loads(toolcrib("pins", "list", pinned, "--json").stdout)} == {"ann (token)"}
+    assert {row["by"] for row in json.loads(toolcrib("pins", "list", pinned, "--json").stdout)} == {"ann (token)"}
 
 
 @pytest.mark.usefixtures("token")

@@ -88,7 +88,7 @@ async def test_a_call_is_approved_from_a_second_terminal(
     async with connected(transport, tmp_path, shop, mode) as client:
         waiting = await client.call_tool("buy", {"item": "tea"})
         (asked,) = json.loads(await second_terminal("list", "--json"))
-        await second_terminal("approve", asked["id"], "--as", "ben", "--yes")
+        await second_terminal("approve", asked["id"], "--by", "ben", "--yes")
         done = await client.call_tool("buy", {"item": "tea"})
         again = await client.call_tool("buy", {"item": "tea"})
 

@@ -77,7 +77,7 @@ def test_a_stored_request_is_shown_and_its_answer_confirmed(
     request = ApprovalRequest("ask_1a", "call_1", "buy", {"item": "tea"}, "d" * 64)
     run_sync(store.put(request))
 
-    with terminal("approvals", "approve", "1a", "--arguments", '{"item": "milk"}', "--as", "ann") as screen:
+    with terminal("approvals", "approve", "1a", "--arguments", '{"item": "milk"}', "--by", "ann") as screen:
         screen.wait_for("send this answer? [y]es, [n]o: ")
         shown = screen.text
         screen.type(typed)

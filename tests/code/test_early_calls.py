@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Ask, Grant, Reject, RunNormally
 from toolcrib.code import EarlyToolkit, Toolkit
 from toolcrib.hooks import HookSet
@@ -175,7 +176,7 @@ async def test_where_a_hook_asks_nothing_runs_before_the_program(engine: Sandbox
     async def ask(call: Any, input: Any) -> Ask:
         return Ask("please")
 
-    run = Run(approver=yes)
+    run = Run(approver=yes, limits=CallLimits(total=1))
     async with EarlyToolkit(Toolkit(TOOLS, sandbox=engine, hooks=hooks), run) as early:
         early.feed("find('Oslo')\n")
         await turns()
@@ -184,7 +185,28 @@ async def test_where_a_hook_asks_nothing_runs_before_the_program(engine: Sandbox
 
     assert before == ([], [])
     assert (result.return_value, looked, asked) == ("Oslo 1", ["Oslo"], ["find"])
-    assert states(early) == [("find", "unused")]
+    assert states(early) == [("find", "taken")]
+    assert [call["id"] for call in result.tool_calls] == [early.calls[0].id]
+
+
+async def test_a_call_that_a_hook_asks_about_is_the_one_that_waits(engine: Sandbox) -> None:
+    hooks, run, store = HookSet(), Run(), MemoryApprovalStore()
+
+    @hooks.register
+    async def ask(call: Any, input: Any) -> Ask:
+        return Ask("please")
+
+    async with EarlyToolkit(Toolkit([find], sandbox=engine, hooks=hooks), run) as early:
+        early.feed("find('Oslo')\n")
+        await turns()
+        result = await early.execute_async("find('Oslo')", run.view(approvals=store))
+
+    [suspended] = result.suspended_calls
+    assert [entry.request.id for entry in await store.list(pending=True)] == [suspended.request.id]
+    assert suspended.request.call_id == early.calls[0].id
+    assert result.paused is not None
+    again = await early.resume_async(result.paused, run.view(approvals=store), grants=[suspended.grant("ann")])
+    assert (again.return_value, looked) == ("Oslo 1", ["Oslo"])
 
 
 async def test_a_hook_that_rejects_is_asked_once(engine: Sandbox) -> None:

@@ -49,12 +49,22 @@ def test_calls_that_are_made_in_any_case_are_found(program: str, calls: list[tup
 
 NO_LITERALS = """f'a' | x | 1 + 1 | -x | b'a' | ('a',) | {'a'} | 1e999 | -'a' | -True | -False | 1j | ... | *['a']
     | **{'a': 1} | {1: 2} | {**{}} | (y := 'a') | lambda: 1 | 'a'.upper() | not 1 | [x] | ['a'][0] | [*'ab']
-    | __name__"""
+    | __name__ | '\\ud800' | {'\\ud83d\\ude00': 1} | 36893488147419103232 | -36893488147419103232"""
 
 
 @pytest.mark.parametrize("argument", [each.strip() for each in NO_LITERALS.split("|")])
 def test_an_argument_that_only_looks_like_a_literal_starts_nothing(argument: str) -> None:
     assert found(f"find({argument})\nfind('late')\n") == []
+
+
+@pytest.mark.parametrize("holder", ["[{}]", "{{'k': {}}}"])
+def test_an_argument_that_is_too_deep_for_a_sandbox_starts_nothing(holder: str) -> None:
+    argument, starts = "1", list[bool]()
+    for _ in range(100):
+        argument = holder.format(argument)
+        starts.append(bool(found(f"find({argument})\n")))
+
+    assert (starts[0], starts[-1]) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +79,9 @@ def test_an_argument_that_only_looks_like_a_literal_starts_nothing(argument: str
         "import os",
         "import json as find",
         "import json as shop",
+        "import json as asyncio",
+        "import asyncio.streams",
+        "asyncio = []",
         "from json import dumps as find",
         "from json import *",
         "from . import json",

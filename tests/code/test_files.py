@@ -13,7 +13,7 @@ from toolcrib.calls import Completed, Media, ToolCall, render
 from toolcrib.code import PausedProgram, ProgramDone, Toolkit
 from toolcrib.errors import SandboxError
 from toolcrib.pipeline import Pipeline
-from toolcrib.sandbox import ProcessSandbox
+from toolcrib.sandbox import ProcessSandbox, SandboxLimits
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
@@ -123,6 +123,66 @@ async def test_artifacts_are_media_of_the_tool_that_runs_programs(kit: Toolkit) 
         Media("text/csv", b"1", name="b.csv"),
     )
     assert shown.text == "done\n[image/png: a.png, 3 bytes]\n[text/csv: b.csv, 1 bytes]"
+
+
+async def at_once(kit: Toolkit, code: str) -> str:
+    return str((await kit.execute_async(code)).error)
+
+
+async def streamed(kit: Toolkit, code: str) -> str:
+    async with aclosing(kit.stream(code)) as events:
+        *_, done = [event async for event in events]
+    assert isinstance(done, ProgramDone)
+    return str(done.result.error)
+
+
+async def in_a_session(kit: Toolkit, code: str) -> str:
+    with kit.session() as session:
+        await session.execute_async("open('artifacts/z', 'w').write('z')")
+        return str((await session.execute_async(code)).error)
+
+
+async def by_a_model(kit: Toolkit, code: str) -> str:
+    return (await Pipeline(Toolset([ez_tool(kit.as_tool())])).run(ToolCall("run_python", {"code": code}))).text()
+
+
+async def after_a_pause(kit: Toolkit, code: str) -> str:
+    paused = (await kit.execute_async(f"pay(5)\n{code}")).paused
+    assert paused is not None
+    grants = [call.grant() for call in paused.suspended_calls]
+    return str((await kit.resume_async(paused, grants=grants)).error)
+
+
+WAYS = {
+    "once": at_once,
+    "stream": streamed,
+    "session": in_a_session,
+    "model": by_a_model,
+    "pause": after_a_pause,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("for n in range(3): open(f'artifacts/{n}', 'w')", "write 2 artifacts, and this is one more"),
+        ("for n in range(3): pathlib.Path(f'artifacts/{n}').write_text('')", "write 2 artifacts, and this is one more"),
+        ("with open('artifacts/a', 'w') as file: file.write('x' * 200)", "take 100 bytes together, and this is more"),
+        ("shutil.copy(big, 'artifacts/a')", "take 100 bytes together, and this is more"),
+        ("open('artifacts/' + 'n' * 300, 'w')", "File name too long"),
+        ("open('artifacts/a\\n', 'w')", "the name of an artifact is text that can be shown"),
+    ],
+)
+async def test_artifacts_past_a_limit_end_with_a_text_that_says_so(way: str, code: str, says: str) -> None:
+    start = "import pathlib, shutil\nbig = '/tmp/big'\nopen(big, 'w').write('x' * 200)\n"
+
+    with ProcessSandbox() as sandbox:
+        kit = Toolkit([pay], sandbox=sandbox, limits=SandboxLimits(artifacts=2, bytes_out=100))
+        text = await WAYS[way](kit, start + code)
+
+    assert says in text
+    assert "protocol" not in text
 
 
 async def test_a_text_for_a_model_names_the_artifacts(kit: Toolkit) -> None:

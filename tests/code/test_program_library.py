@@ -240,6 +240,8 @@ async def test_the_name_of_a_tool_or_of_another_program_is_taken(library: Progra
 
     with pytest.raises(SavedProgramError, match="a tool has this name"):
         await library.save("order", "1")
+    with pytest.raises(SavedProgramError, match="a builtin has this name"):
+        await library.save("print", "1")
     with pytest.raises(SavedProgramError, match="another program has this name"):
         await library.save("one", "2")
     await library.save("one", "3", replace=True)
@@ -250,6 +252,32 @@ async def test_the_name_of_a_tool_or_of_another_program_is_taken(library: Progra
 async def test_an_input_without_a_schema_is_an_error(library: ProgramLibrary) -> None:
     with pytest.raises(SavedProgramError, match="no JSON schema"):
         await library.save("program", "city", inputs={"city": Sandbox})
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"type": "nope"}, "the schema of its inputs is not valid: properties.city.type"),
+        ({"properties": 5}, "the schema of its inputs is not valid: properties.city.properties"),
+        ({"pattern": "("}, "the schema of its inputs is not valid: properties.city.pattern"),
+        ({"$ref": "https://example.com/x"}, "the schema of its inputs is not valid: properties.city.$ref"),
+        ({"$ref": "#/$defs/none"}, "no JSON schema"),
+        ({"default": object()}, "the schema of its inputs is not valid: properties.city.default"),
+        ({"type": "integer", "default": "many"}, "a default does not fit its schema: city: must be an integer"),
+        (
+            {"type": "object", "required": ["a"], "default": {}},
+            "a default does not fit its schema: city.a: missing",
+        ),
+    ],
+)
+async def test_inputs_of_which_no_tool_can_be_made_are_an_error(
+    library: ProgramLibrary, schema: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(SavedProgramError) as caught:
+        await library.save("program", "[city, day]", inputs={"city": schema, "day": str})
+
+    assert problem in str(caught.value)
+    assert await library.tools() == ()
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -355,6 +383,19 @@ async def test_a_model_keeps_a_program_when_a_person_has_said_yes(library: Progr
     assert "another program has this name" in problem_of(again)
     assert [tool.name for tool in await library.tools()] == ["warm_cities"]
     assert (await library.get("warm_cities")).author == "model"
+
+
+@pytest.mark.parametrize("taken", ["save_program", "run_python"])
+async def test_a_model_does_not_take_the_name_of_the_tools_around_its_program(
+    library: ProgramLibrary, taken: str
+) -> None:
+    tools = Pipeline([library.save_tool(requires_approval=False)])
+    arguments: dict[str, Any] = {"program_name": taken, "code": "1", "description": "One.", "inputs": {}}
+
+    outcome = await tools.run(ToolCall("save_program", arguments, "c1"), Run())
+
+    assert "a tool has this name" in problem_of(outcome)
+    assert await library.tools() == ()
 
 
 # --- what is stored

@@ -262,7 +262,7 @@ async def test_a_run_of_the_hosts_is_used_and_counted(kit: Toolkit) -> None:
 async def test_what_a_run_of_the_hosts_leaves_open_is_the_toolkits(sandbox: MontySandbox) -> None:
     @ez_tool(requires_approval=True)
     def who(ctx: RunContext[str]) -> str:
-        return f"{ctx.deps}, {ctx.approver}"
+        return f"{ctx.deps}, {ctx.approved_by}"
 
     kit = Toolkit([who], sandbox=sandbox, deps="ada", approver=approve_all, sinks=[ListSink()])
     first = await kit.execute_async("who()", Run())

@@ -216,6 +216,16 @@ async def test_halves_of_surrogate_pairs_keep_nothing_from_being_shown(console: 
     await console.store.answer(request.deny("no", "ann"))
 
 
+@pytest.mark.parametrize("field", ["request", "requests", "id", "grant", "name", "message", "arguments", "answer"])
+@pytest.mark.parametrize("path", ["check", "meant", "answer", "answers", "revoke", "work/cancel"])
+async def test_a_request_of_any_shape_is_answered(console: Console, path: str, field: str) -> None:
+    request = await asked(console, f"{path}-{field}")
+    sent = {"request": request.id, "requests": [request.id], "answer": "deny", "name": "ann", "message": "no"}
+
+    for odd in ("\ud83d", ["\ud83d"], {"a": "\ud83d"}, {"\ud83d": 1}, None, True, 10**400, 1.5, [], {}):
+        assert console.post(f"/api/{path}", {**sent, field: odd}).status < 500
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -295,7 +305,7 @@ async def test_a_yes_is_recorded_with_who_said_it(console: Console) -> None:
     assert (reply.status, reply.json["state"]) == (200, "answered")
     given = (await console.store.show(request.id)).answer
     assert isinstance(given, Grant)
-    assert (given.approver, given.message, given.scope, given.digest) == ("Ann (console)", "go on", "once", "d5")
+    assert (given.by, given.message, given.scope, given.digest) == ("Ann (console)", "go on", "once", "d5")
 
 
 async def test_a_no_reaches_the_model_with_its_message(console: Console) -> None:
@@ -305,7 +315,7 @@ async def test_a_no_reaches_the_model_with_its_message(console: Console) -> None
 
     given = (await console.store.show(request.id)).answer
     assert isinstance(given, Denial)
-    assert (given.approver, given.message) == ("Ann (console)", "not today")
+    assert (given.by, given.message) == ("Ann (console)", "not today")
 
 
 async def test_a_call_in_doubt_is_given_its_result(console: Console) -> None:
@@ -316,7 +326,7 @@ async def test_a_call_in_doubt_is_given_its_result(console: Console) -> None:
     assert (reply.status, reply.json["in_doubt"], reply.json["answer"]["kind"]) == (200, True, "done")
     given = (await console.store.show(request.id)).answer
     assert isinstance(given, Grant)
-    assert (given.done, given.approver, given.message) == (Done({"receipt": 12}), "Ann (console)", "looked it up")
+    assert (given.done, given.by, given.message) == (Done({"receipt": 12}), "Ann (console)", "looked it up")
 
 
 async def test_a_result_that_does_not_fit_the_tool_is_no_answer(console: Console) -> None:
@@ -408,7 +418,7 @@ async def test_always_is_a_standing_grant_until_it_is_taken_back(console: Consol
 
     (grant,) = console.get("/api/standing").json["grants"]
     (kept,) = await console.store.standing()
-    assert (grant["tool"], grant["scope"], grant["principal"], grant["approver"]) == (
+    assert (grant["tool"], grant["scope"], grant["principal"], grant["by"]) == (
         "refund",
         "tool",
         "bob",

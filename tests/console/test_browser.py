@@ -445,7 +445,7 @@ def test_a_thousand_requests_are_found_and_answered_at_once(
     expect(page.locator("#pending")).to_have_text("967")
     answer = _elsewhere(SqliteApprovalStore(path).show("ask_10")).answer
     assert isinstance(answer, Denial)
-    assert (answer.approver, answer.message) == ("Ann (console)", "not today")
+    assert (answer.by, answer.message) == ("Ann (console)", "not today")
     page.goto(served.url + "#/inbox/ask_11?text=A-11")
     expect(request_card(page)).to_contain_text("asked by agent support")
     expect(side.locator(".row-link").first).to_contain_text("A-11")
@@ -475,7 +475,7 @@ def test_several_requests_are_chosen_with_the_keyboard(
 
 
 def test_of_two_approvers_each_sees_the_other(path: Path, served: Console, visit: Callable[..., Page]) -> None:
-    request = ApprovalRequest("ask_1", "c1", "refund", {"order": "A-1"}, "d", approvers=2)
+    request = ApprovalRequest("ask_1", "c1", "refund", {"order": "A-1"}, "d", approvals_needed=2)
     _elsewhere(SqliteApprovalStore(path).put(request))
     ann, ben = (visit(served.url + "#/inbox/ask_1", name=name) for name in ("Ann", "Ben"))
     expect(request_card(ben)).to_contain_text("It needs 2 approvers")

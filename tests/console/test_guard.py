@@ -218,7 +218,7 @@ async def test_a_token_in_a_header_is_enough_for_a_script(guarded: Serve) -> Non
     assert reply.status == 200
     answer = (await console.store.show("ask_1")).answer
     assert answer is not None
-    assert answer.approver == "ann (console)"
+    assert answer.by == "ann (console)"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "console.example"])

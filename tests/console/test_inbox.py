@@ -105,7 +105,7 @@ async def test_several_are_answered_at_once(inbox: Console) -> None:
     assert "by Ben" in reply.json["failed"]["ask_c1"]
     answers = [(await inbox.store.show(f"ask_c{number}")).answer for number in range(4)]
     assert [type(one) for one in answers] == [Grant, Denial, Grant, type(None)]
-    assert [one.approver for one in answers if one is not None] == ["Ann (console)", "Ben", "Ann (console)"]
+    assert [one.by for one in answers if one is not None] == ["Ann (console)", "Ben", "Ann (console)"]
 
 
 async def test_several_are_denied_with_a_message(inbox: Console) -> None:
@@ -147,7 +147,7 @@ async def test_what_several_cannot_be_answered_with_is_refused(inbox: Console, s
 
 
 async def test_what_needs_two_approvers_waits_for_the_second(inbox: Console) -> None:
-    await inbox.store.put(request_of("two", approvers=2))
+    await inbox.store.put(request_of("two", approvals_needed=2))
     ann, ben = ({"requests": ["ask_two"], "answer": "approve", "name": name} for name in ("Ann", "Ben"))
 
     first = inbox.post("/api/answers", ann).json
@@ -156,7 +156,7 @@ async def test_what_needs_two_approvers_waits_for_the_second(inbox: Console) -> 
     second = inbox.post("/api/answers", ben).json
 
     assert first == {"failed": {}, "pending": ["ask_two"]}
-    assert (shown["state"], shown["approvers"], shown["approved_by"]) == ("pending", 2, ["Ann (console)"])
+    assert (shown["state"], shown["approvals_needed"], shown["approved_by"]) == ("pending", 2, ["Ann (console)"])
     assert "another approver" in again["failed"]["ask_two"]
     assert second == {"failed": {}, "pending": []}
     assert inbox.get("/api/request?id=ask_two").json["answer"]["by"] == "Ann (console), Ben (console)"

@@ -121,7 +121,7 @@ async def test_a_person_of_the_group_logs_in_and_answers_as_the_login_says(desk:
     kept = (await desk.store.show("ask_1")).answer
     assert isinstance(kept, Grant)
     assert kept.identity is not None
-    assert (kept.approver, kept.identity.groups) == ("bob@example.org (openid)", ("finance", "staff"))
+    assert (kept.by, kept.identity.groups) == ("bob@example.org (openid)", ("finance", "staff"))
     assert kept.identity.until is not None
 
 

@@ -36,4 +36,4 @@ async def test_a_call_that_waits_on_a_server_is_answered_there(postgres: Postgre
         assert (shown["id"], shown["status"]) == ("c1", "suspended")
         answer = (await store.show(asked["id"])).answer
         assert isinstance(answer, Grant)
-        assert (answer.approver, answer.override_args) == ("Ann (console)", {"cents": 3})
+        assert (answer.by, answer.override_args) == ("Ann (console)", {"cents": 3})

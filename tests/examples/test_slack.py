@@ -182,7 +182,7 @@ def test_a_press_that_is_forged_or_old_or_of_another_user_answers_nothing(desk: 
 
 def test_a_request_that_takes_two_approvers_keeps_its_buttons_for_the_second(desk: Desk) -> None:
     store = SqliteApprovalStore(desk.folder / "approvals.db")
-    asyncio.run(store.put(ApprovalRequest("ask_two", "call_two", "refund", {"order": 5}, "digest", approvers=2)))
+    asyncio.run(store.put(ApprovalRequest("ask_two", "call_two", "refund", {"order": 5}, "digest", approvals_needed=2)))
     message = desk.about(5)
 
     first = desk.press("approve", "U1", message)

@@ -8,6 +8,7 @@ import pytest
 
 from toolcrib.errors import FormatError
 from toolcrib.formats import PROVIDERS, definition, definitions, provider_parts
+from toolcrib.rounds import decode
 from toolcrib.tools import ez_tool
 
 COHERE = PROVIDERS["cohere"]
@@ -30,6 +31,29 @@ def test_a_call_without_arguments_goes_back_with_an_empty_object(arguments: str)
     assert [(call.name, call.arguments) for call in read.calls] == [("look", "")]
     assert read.items[0]["tool_calls"][0]["function"]["arguments"] == "{}"
     assert read.items[0]["tool_plan"] == "I will look."
+
+
+@pytest.mark.parametrize("arguments", [None, "", "null"])
+async def test_no_arguments_are_enough_for_a_tool_without_parameters_alone(arguments: str | None) -> None:
+    ran: list[str] = []
+
+    @ez_tool(name="look")
+    def around() -> str:
+        ran.append("around")
+        return "sun"
+
+    @ez_tool
+    def look(city: str = "Oslo") -> str:
+        ran.append(city)
+        return "sun"
+
+    transcripts = [COHERE.user("Look."), COHERE.user("Look.")]
+    for tool, transcript in zip([around, look], transcripts, strict=True):
+        await decode([tool], asked(arguments), format="cohere").run(transcript)
+
+    assert ran == ["around"]
+    assert [transcript[1]["tool_calls"][0]["function"]["arguments"] for transcript in transcripts] == ["{}", "{}"]
+    assert "Send them as one JSON object, with `{}` for none" in transcripts[1][2]["content"]
 
 
 def test_thoughts_and_texts_of_a_stream_stay_apart() -> None:

@@ -153,7 +153,7 @@ def test_reasoning_is_kept_with_what_it_led_to_and_dropped_without() -> None:
     )
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "gemini", "mistral", "bedrock"])
+@pytest.mark.parametrize("provider", ["gemini", "mistral", "bedrock"])
 def test_a_missing_turn_is_added_and_says_so(provider: WireFormat) -> None:
     rules = PROVIDERS[provider]
     history = [*rules.assistant("Hi."), *rules.user("Well?")]

@@ -194,6 +194,21 @@ def test_media_of_a_user_that_no_model_is_shown_are_named() -> None:
         switched(items, PROVIDERS["openai"], PROVIDERS["anthropic"])
 
 
+@pytest.mark.parametrize("source", ["gemini", "gemini_interactions", "bedrock", "ollama"])
+@pytest.mark.parametrize("target", NAMES)
+def test_media_that_a_model_made_are_named(source: WireFormat, target: WireFormat) -> None:
+    rules, made = PROVIDERS[source], {"role": "model" if source == "gemini" else "assistant", **SHOWN[source]}
+    if source == "gemini_interactions":
+        made = {**SHOWN[source], "type": "model_output"}
+    items = [*rules.user("Draw."), made, *rules.user("Why?")]
+
+    with pytest.raises(ValueError, match=r"does not take \[image/png, 12 bytes\] of the model's, in item 1"):
+        switched(items, rules, PROVIDERS[target])
+    dropped = switched(items, rules, PROVIDERS[target], drop=True)
+
+    assert spoken(dropped.items, target) == ["Draw.", "See", "Why?"]
+
+
 def test_a_system_message_is_named_where_instructions_stand_beside_the_transcript() -> None:
     items = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}]
 
@@ -240,6 +255,54 @@ def test_calls_for_gemini_have_the_signature_of_calls_that_another_model_made() 
     parts = switched(items, PROVIDERS["openai"], PROVIDERS["gemini"]).items[1]["parts"]
 
     assert [part.get("thoughtSignature") for part in parts] == ["skip_thought_signature_validator", None]
+
+
+WORDS: list[dict[str, Any]] = [  # documents that are no files
+    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "see the rain"}},
+    {"document": {"format": "txt", "name": "a", "source": {"text": "see the rain"}}},
+    {"type": "document", "document": {"id": "1", "data": "see the rain"}},
+]
+
+
+@pytest.mark.parametrize("part", WORDS)
+def test_a_document_of_words_is_words(part: dict[str, Any]) -> None:
+    assert [*parts_in({"role": "user", "content": [part]})] == ["see the rain"]
+
+
+def test_a_result_of_documents_arrives_with_their_fields() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    documents = [{"type": "document", "document": {"data": data}} for data in ({"rain": 3}, "and wind")]
+    items = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": documents},
+    ]
+
+    made = switched(items, PROVIDERS["cohere"], PROVIDERS["openai"])
+
+    assert (called(made.items, "openai"), made.dropped) == ([("look", {}, '{"rain": 3}\nand wind')], ())
+
+
+BROKEN: dict[WireFormat, list[dict[str, Any]]] = {
+    "openai": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,abc"}}],
+    "openai_responses": [{"type": "input_image", "image_url": "data:image/png;base64,abc"}],
+    "anthropic": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "abc"}}],
+}
+
+
+@pytest.mark.parametrize("source", BROKEN)
+def test_media_that_are_not_base64_are_named(source: WireFormat) -> None:
+    items = [{"role": "user", "content": BROKEN[source]}]
+
+    with pytest.raises(ValueError, match=r"ollama does not take a part of the type `\w+` of item 0: give `drop=True`"):
+        switched(items, PROVIDERS[source], PROVIDERS["ollama"])
+
+
+def test_an_image_that_is_not_base64_is_named() -> None:
+    items = [{"role": "user", "content": "See", "images": ["abc"]}]
+
+    with pytest.raises(ValueError, match="openai does not take an image of item 0"):
+        switched(items, PROVIDERS["ollama"], PROVIDERS["openai"])
 
 
 def test_parts_of_no_known_type_are_foreign() -> None:

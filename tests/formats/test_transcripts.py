@@ -14,7 +14,7 @@ from tests.formats.replies import NAMES, sdk_accepts
 from toolcrib.formats import PROVIDERS, WireFormat
 
 each_provider = pytest.mark.parametrize("provider", NAMES)
-UNIQUE: tuple[WireFormat, ...] = ("anthropic", "openai_responses", "bedrock", "gemini_interactions")
+UNIQUE: tuple[WireFormat, ...] = ("openai_responses", "gemini_interactions")
 A, B, C = "aaaaaaaa1", "aaaaaaaa2", "aaaaaaaa3"
 
 

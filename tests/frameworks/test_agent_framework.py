@@ -434,8 +434,36 @@ async def test_what_the_framework_itself_asks_is_asked_and_answered_as_ours_is(g
 
     assert ran == (["x"] if says_yes else [])
     assert (outputs(done) == ["deleted x"]) is says_yes
+    told = [content.result for message in chat.client.asked[-1] for content in message.contents if content.result]
+    assert told == (["deleted x"] if says_yes else ["Rejected: no"])
     if gates == "guard" and says_yes:
         assert sink.records[-1].approval["approver"] == "ann"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("gates", ["guard", "tools"])
+@pytest.mark.parametrize("how", ["yes", "no", "their way"])
+async def test_a_call_beside_one_that_the_framework_asks_about_is_asked_about_too(gates: str, how: str) -> None:
+    ran: list[str] = []
+    theirs, ours = deleting(ran, approval_mode="always_require"), booking(ran, requires_approval=gates == "tools")
+    round_ = calling(("delete", {"path": "x"}), ("book", {"city": "Rome"}))
+    if gates == "guard":
+        policy = GuardPolicy(approve=["book"])
+        chat = Chat(GuardProvider(policy), round_, tools=[theirs, tool(ours.fn, name="book")])
+    else:
+        chat = Chat(as_tools([ours]), round_, tools=[theirs])
+    await chat.say("go")
+
+    [request] = chat.asked
+    if how == "their way":
+        await chat.answer_their_way(True)
+    else:
+        await chat.answer(request.grant("ann") if how == "yes" else request.deny("no", "ann"))
+    [further] = chat.asked
+    assert (further.tool, ran) == ("book", [] if how == "no" else ["x"])
+    done = await chat.answer(further.grant("ann"))
+
+    assert ran[-1] == "Rome"
+    assert outputs(done)[-1] == "booked Rome"
 
 
 async def test_an_answer_that_the_framework_cannot_take_is_refused_with_the_mend() -> None:

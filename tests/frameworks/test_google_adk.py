@@ -17,6 +17,7 @@ from toolcrib.adapters.google_adk import GuardPlugin, answers, approval_requests
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import Media, Suspended, ToolCall
 from toolcrib.code import Toolkit
+from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import RunContext
@@ -132,7 +133,7 @@ async def test_a_session_asks_one_question_about_a_call_in_doubt_and_its_answer_
 
     assert (request.in_doubt, request.follows) == (True, before.id)
     assert (outputs(done), ran) == ([{"result": "booked by hand"}], [])
-    assert (approval_requests(await chat.events())[1:], await store.list(pending=True)) == ([request], ())
+    assert (approval_requests(await chat.events()), await store.list(pending=True)) == ([], ())
 
 
 class Twice(BasePlugin):
@@ -288,6 +289,61 @@ async def test_a_guarded_tool_that_asks_by_itself_is_confirmed_once() -> None:
     done = await chat.say(types.Content(role="user", parts=[types.Part(function_response=response)]))
 
     assert (outputs(done), ran) == ([{"result": "deleted x"}], ["x"])
+
+
+def self_asking(ran: list[str]) -> Any:
+    """Return a function that asks for a confirmation itself, with a payload of its own."""
+
+    def delete(path: str, tool_context: ToolContext) -> str:
+        """Delete a file."""
+        if tool_context.tool_confirmation is None:
+            tool_context.request_confirmation(hint="sure?", payload={"seats": 1})
+            return "waits"
+        ran.append(f"{path} {tool_context.tool_confirmation.payload}")
+        return f"{tool_context.tool_confirmation.confirmed}"
+
+    return delete
+
+
+@pytest.mark.parametrize("says_yes", [True, False], ids=["yes", "no"])
+@pytest.mark.parametrize("gates", ["guard", "none"])
+async def test_what_adk_itself_asks_is_asked_and_answered_as_ours_is(gates: str, says_yes: bool) -> None:
+    ran: list[str] = []
+    plugins = [GuardPlugin(GuardPolicy())] if gates == "guard" else []
+    tools = [FunctionTool(deleting(ran), require_confirmation=True)]
+    chat = Chat(tools, [("delete", {"path": "x"})], plugins=plugins)
+    asked = await chat.say("go")
+
+    [request] = approval_requests(asked)
+    assert (request.tool, request.arguments, ran) == ("delete", {"path": "x"}, [])
+    given = request.grant("ann") if says_yes else request.deny("no", "ann")
+    done = await chat.say(answers(asked, given))
+
+    assert ran == (["x"] if says_yes else [])
+    assert (outputs(done) == [{"result": "deleted x"}]) is says_yes
+    assert approval_requests(await chat.events()) == []
+
+
+async def test_a_tool_that_asks_by_itself_gets_its_payload_back() -> None:
+    ran: list[str] = []
+    chat = Chat([self_asking(ran)], [("delete", {"path": "x"})], plugins=[GuardPlugin(GuardPolicy())])
+    asked = await chat.say("go")
+
+    [request] = approval_requests(asked)
+    assert request.reason == "sure?"
+    await chat.say(answers(asked, request.grant("ann")))
+
+    assert ran == ["x {'seats': 1}"]
+
+
+async def test_an_answer_that_adk_cannot_take_is_refused_with_the_mend() -> None:
+    chat = Chat([FunctionTool(deleting([]), require_confirmation=True)], [("delete", {"path": "x"})])
+    asked = await chat.say("go")
+    [request] = approval_requests(asked)
+
+    for answer in (request.grant("ann", scope="tool"), request.grant("ann", override_args={"path": "y"})):
+        with pytest.raises(ApprovalError, match="GuardPolicy"):
+            answers(asked, answer)
 
 
 async def test_a_tool_that_a_provider_runs_is_refused_until_it_is_left() -> None:

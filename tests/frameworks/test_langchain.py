@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, ToolException
 from langchain_core.tools import tool as lc_tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -30,6 +30,7 @@ from toolcrib.adapters.langchain import (
     guard,
     member_of,
 )
+from toolcrib.adapters.langchain._members import value_of
 from toolcrib.approvals import MemoryApprovalStore, MemorySuspendedCalls
 from toolcrib.calls import Completed, Failed, Media, Suspended, ToolCall
 from toolcrib.errors import ApprovalError
@@ -591,6 +592,41 @@ async def test_a_tool_that_is_guarded_alone_has_what_its_graph_injects(name: str
         done = await agent.ainvoke(Command(resume=answers(done["__interrupt__"], request.grant("ann"))), where)
 
     assert (seen, outputs(done)) == ([2], ["so"])
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("asks", [False, True], ids=["runs", "asks"])
+async def test_all_that_a_guarded_tool_gives_its_graph_arrives(asks: bool, is_first: bool) -> None:
+    @lc_tool
+    def commands_of(word: str, call_id: Annotated[str, InjectedToolCallId]) -> list[Any]:
+        """Give a message and a command."""
+        both = [Command(update={"messages": [HumanMessage("more")]}), ToolMessage(word, tool_call_id=call_id)]
+        return both if is_first else both[::-1]
+
+    sink, where = ListSink(), config()
+    agent = agent_of(guard([commands_of], GuardPolicy(approve=asks, sinks=(sink,))), [("commands_of", {"word": "so"})])
+
+    done = await agent.ainvoke({"messages": "go"}, where)
+    if asks:
+        [request] = approval_requests(done["__interrupt__"])
+        done = await agent.ainvoke(Command(resume=answers(done["__interrupt__"], request.grant("ann"))), where)
+
+    assert outputs(done) == ["so"]
+    assert "more" in [message.content for message in done["messages"]]
+    assert sink.records[-1].outcome["value"] == "so"
+
+
+@pytest.mark.parametrize(
+    ("update", "value"),
+    [
+        ({"messages": [ToolMessage("so", tool_call_id="c")]}, "so"),
+        ([ToolMessage("so", tool_call_id="c")], "so"),
+        ({"n": 1}, "the graph goes on by a command of the tool"),
+        (None, "the graph goes on by a command of the tool"),
+    ],
+)
+def test_the_value_of_a_command_is_what_the_model_reads_of_it(update: Any, value: str) -> None:
+    assert value_of(Command(update=update)) == value_of([Command(update=update)]) == value
 
 
 @pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])

@@ -184,3 +184,13 @@ async def test_their_tools_are_members_of_a_toolset_and_of_programs(chat: type[C
     assert isinstance(done, Completed)
     assert isinstance(misread, Failed)
     assert (done.value, program.return_value, ran) == ("deleted x", "deleted y", ["x", "y"])
+
+
+@each_framework
+async def test_a_guard_takes_a_policy_and_nothing_else(chat: type[Chat]) -> None:
+    policy: Any = {"approve": ["delete"]}
+
+    with pytest.raises(
+        TypeError, match=r"a guard has its gates from a GuardPolicy\(approve=\[\.\.\.\]\), and not from {"
+    ):
+        await chat([DELETE], theirs=[deleting([])], policy=policy).say()

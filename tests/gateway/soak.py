@@ -216,7 +216,7 @@ class Soak:
         held = await client.call_tool("north_buy", {"key": key})
         for entry in await self.store.list(pending=True):
             if entry.request.arguments.get("key") == key:
-                await self.store.answer(entry.request.grant(approver="ann"))
+                await self.store.answer(entry.request.grant(by="ann"))
                 held = await client.call_tool("north_buy", {"key": key})
         self.account.note(key, held)
 

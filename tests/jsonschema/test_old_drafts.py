@@ -25,6 +25,9 @@ CASES: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "id": ({"n": {"id": "#n", "type": "integer"}}, 1, "one"),
     "items by place": ({"n": _LIST}, [1], [1, 2]),
     "required": ({"n": {"type": "integer", "required": True}}, 1, None),
+    "any": ({"n": {"type": "any", "enum": [1, "a"]}}, "a", "b"),
+    "another type": ({"n": {"type": "file", "maxLength": 2}}, "a", "abc"),
+    "any of several": ({"n": {"type": ["integer", "any"], "maxLength": 2}}, "a", "abc"),
 }
 """Properties, a value of `n` that fits them and one that does not; None for no value."""
 
@@ -71,3 +74,5 @@ async def test_a_schema_of_an_old_draft_is_read_in_one_way(case: str, declared: 
     assert ways == [["completed", "failed"]] * 2
     assert "exclusiveMinimum': True" not in str(shown)
     assert "required': True" not in str(shown)
+    assert "any'" not in str(shown)
+    assert "file'" not in str(shown)

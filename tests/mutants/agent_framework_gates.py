@@ -22,8 +22,15 @@ AGENT_FRAMEWORK_GATES: tuple[Gate, ...] = (
     Gate(
         "an approval of Agent Framework's own",
         _ANSWERS,
-        "if is_as_seen(request) else None",
-        "",
+        "was_shown and is_as_seen(request) else None",
+        "was_shown else None",
+        _TESTS,
+    ),
+    Gate(
+        "an approval that Agent Framework gives by itself",
+        _ANSWERS,
+        "if was_shown and is_as_seen(request)",
+        "if is_as_seen(request)",
         _TESTS,
     ),
     Gate(

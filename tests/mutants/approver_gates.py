@@ -81,7 +81,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "rules of what is pending",
         _LEDGER,
-        '{"required": request.required, "approvers": request.approvers}',
+        '{"required": request.required, "approvals_needed": request.approvals_needed}',
         "{}",
         _OF_GATE,
     ),
@@ -123,8 +123,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "people of all rules in a request",
         _REQUEST,
-        "people = max([self.approvers, *(one.people for one in required)])",
-        "people = self.approvers",
+        "people = max([self.approvals_needed, *(one.people for one in required)])",
+        "people = self.approvals_needed",
         _OF_GATE,
     ),
 )

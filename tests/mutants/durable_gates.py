@@ -172,8 +172,8 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "denial of a durable turn",
         "adapters/dbos/_answers.py",
-        "asked.deny(message, approver)",
-        "asked.grant(approver)",
+        "asked.deny(message, by)",
+        "asked.grant(by)",
         _OF_AGENTS,
     ),
     Gate(

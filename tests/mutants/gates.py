@@ -409,14 +409,14 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "number of approvers",
         "approvals/_fit.py",
-        "if grant.done is None and len(people_of(grant.approver, *grant.also)) < request.approvers:",
+        "if grant.done is None and len(people_of(grant.by, *grant.also)) < request.approvals_needed:",
         "if False:",
         ("tests/approvals/test_stores.py",),
     ),
     Gate(
         "two approvers who are one person",
         "approvals/_several.py",
-        "if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):",
+        "if not people_of(grant.by, *grant.also) - people_of(*request.approved_by):",
         "if False:",
         ("tests/approvals/test_stores.py",),
     ),

@@ -42,8 +42,8 @@ GOOGLE_ADK_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to what ADK asked",
         _ANSWERS,
-        "in answered(_asked(events), given)",
-        "in [(id, answer) for answer in given for id, _ in _asked(events)]",
+        "in answered(waiting, given)]",
+        "in [(id, answer) for answer in given for id in asked]]",
         _TESTS,
     ),
     Gate("a user of ADK as the principal", _CALLS, "principal=theirs.user_id", 'principal=""', _TESTS),

@@ -73,7 +73,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "calls that are the host's to answer",
         "rounds/_tool_calls.py",
-        "        if entry is None or (namespace and not (namespace == name and entry.provider.defer_loading)):\n",
+        '        if entry is None or namespace not in ("", name):\n',
         "        if entry is None:\n",
         ("tests/rounds/test_unhandled.py",),
     ),

@@ -271,3 +271,35 @@ def test_the_bound_of_referenced_files_is_said_with_a_mend(tmp_path: Path) -> No
 
     with pytest.raises(DocumentError, match=r"more than 200 other documents; put it into one file first, .*bundle"):
         toolset(tmp_path / "api.json")
+
+
+@pytest.mark.parametrize(
+    ("item", "where"),
+    [
+        ({"$ref": "#/nowhere"}, "/x"),
+        ({"$ref": "gone.json"}, "/x"),
+        ({"$ref": "#/info/title"}, "/x"),
+        ({"trace": operation("x")}, "TRACE /x"),
+        ({"query": operation("x")}, "QUERY /x"),
+        ({"additionalOperations": {"COPY": operation("x")}}, "ADDITIONALOPERATIONS /x"),
+    ],
+)
+def test_a_path_that_cannot_be_read_is_left_out_by_name(
+    item: dict[str, Any], where: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    file = tmp_path / "api.json"
+    file.write_text(json.dumps(document({"/x": item, "/y": {"get": operation("y")}})))
+
+    assert toolset(file).names() == ["y"]
+    assert f"`{where}`" in caplog.text
+
+
+def test_a_path_has_the_operations_beside_its_reference_too() -> None:
+    spec = document({"/x/{id}": {"$ref": "#/x-paths/x", "post": operation("own")}})
+    shared = [parameter("id", "path", {"type": "integer"}, required=True)]
+    spec["x-paths"] = {"x": {"get": operation("referred"), "post": operation("other"), "parameters": shared}}
+
+    tools = toolset(spec)
+
+    assert set(tools.names()) == {"own", "referred"}
+    assert all(tools[name].tool.parameters["properties"]["id"] == {"type": "integer"} for name in tools.names())

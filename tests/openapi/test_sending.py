@@ -14,10 +14,11 @@ import httpx2
 import pytest
 
 from tests.openapi.standin import StandIn, document, operation
-from toolcrib import Completed, Failed, Media, Run
-from toolcrib.calls import now
+from toolcrib import Completed, Failed, Media, Pipeline, Run, ToolCall
+from toolcrib.calls import Outcome, now
 from toolcrib.openapi import toolset
 from toolcrib.openapi._sending import bound_request
+from toolcrib.openapi._servers import may_reach
 
 KEY = {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}
 
@@ -270,6 +271,77 @@ async def test_a_name_is_looked_up_once_for_the_check_and_for_the_request(places
 
     assert (str(made.url), made.headers["host"]) == ("https://93.184.216.35/x", "other.test")
     assert made.extensions["sni_hostname"] == "other.test"
+
+
+async def sent(servers: str, own: str | None = None) -> Outcome:
+    """Make a call of a document that names these servers, over the connections of each call itself."""
+    parts = {} if own is None else {"servers": [{"url": own}]}
+    spec = document({"/x": {"get": operation("get", **parts)}}, servers=[{"url": servers}])
+    return await Pipeline(toolset(spec, retries=0)).run(ToolCall("get", {}))
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "fd00:ec2::254"])
+async def test_a_server_whose_name_leads_to_secrets_of_the_machine_is_not_asked(
+    address: str, places: dict[str, str]
+) -> None:
+    places["api.test"] = address
+
+    outcome = await sent("http://api.test")
+
+    assert isinstance(outcome, Failed)
+    assert "is not followed; `server=`" in outcome.message
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1", "fd00::1"])
+async def test_an_operation_is_not_led_into_the_private_net_by_a_name(address: str, places: dict[str, str]) -> None:
+    places["other.test"] = address
+
+    outcome = await sent("http://api.test", own="http://other.test")
+
+    assert isinstance(outcome, Failed)
+    assert "is not followed; `server=`" in outcome.message
+
+
+async def test_a_name_that_nobody_knows_is_not_asked(places: dict[str, str]) -> None:
+    del places["api.test"]
+
+    assert "'api.test' has no address" in (await sent("http://api.test")).text()
+
+
+@pytest.mark.parametrize(
+    ("leaders", "found", "is_reached"),
+    [
+        ((), ["10.0.0.1"], True),
+        (("http://api.test",), ["93.184.216.35"], True),
+        (("http://api.test",), ["93.184.216.35", "10.0.0.1"], False),
+        (("http://10.0.0.9",), ["10.0.0.1"], True),
+        (("http://10.0.0.9", "http://api.test"), ["10.0.0.1"], False),
+        (("http://10.0.0.9",), ["169.254.169.254"], False),
+    ],
+)
+async def test_a_private_address_is_reached_from_private_ones(
+    leaders: tuple[str, ...], found: list[str], is_reached: bool
+) -> None:
+    assert await may_reach(leaders, found) == is_reached
+
+
+async def test_each_address_of_a_name_is_tried_until_one_takes_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\ntrue")
+        writer.close()
+
+    heads: list[bytes] = []
+    running = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = running.sockets[0].getsockname()[1]
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in ("127.0.0.9", "127.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: found)
+
+    outcome = await sent(f"http://api.test:{port}")
+
+    running.close()
+    assert isinstance(outcome, Completed)
+    assert f"host: api.test:{port}".encode() in heads[0].lower()
 
 
 def leads(to: str, status: int = 302) -> Callable[[httpx2.Request], httpx2.Response]:

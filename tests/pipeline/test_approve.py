@@ -307,7 +307,7 @@ async def test_what_a_person_typed_reaches_the_tool() -> None:
             return user_input.upper()
 
         async def call(self, ctx: RunContext) -> Any:
-            return ctx.approved, ctx.approver, ctx.user_input
+            return ctx.approved, ctx.approved_by, ctx.user_input
 
     pipeline = Pipeline([Ask])
     waiting = await suspended(pipeline, {}, "ask")
@@ -512,7 +512,7 @@ async def test_a_tool_may_ask_before_it_does_anything() -> None:
         if not ctx.approved:
             raise ApprovalRequired({"size": 3})
         ran.append(path)
-        return ctx.approver or ""
+        return ctx.approved_by or ""
 
     told: list[Any] = []
 

@@ -797,6 +797,11 @@ async def test_a_state_that_lacks_a_field_is_refused_by_its_name(field: str) -> 
         await pipeline.recover(state)
 
 
+async def test_a_new_call_that_is_given_as_a_dict_is_told_what_to_write() -> None:
+    with pytest.raises(ValueError, match=r"its `state` is missing. A new call is ToolCall\(name, arguments\)"):
+        await Pipeline([paying([])]).run({"name": "pay", "arguments": {"cents": 1}})
+
+
 async def test_a_suspended_call_that_was_stored_without_its_state_is_refused() -> None:
     paid: list[int] = []
     pipeline = Pipeline([paying(paid, requires_approval=True)])
@@ -804,7 +809,7 @@ async def test_a_suspended_call_that_was_stored_without_its_state_is_refused() -
     assert isinstance(outcome, Suspended)
 
     with pytest.raises(ValueError, match="a Call is read from a dict"):
-        await pipeline.run(replace(outcome, call=None), grant=outcome.request.grant(approver="ann"))
+        await pipeline.run(replace(outcome, call=None), grant=outcome.request.grant(by="ann"))
     assert paid == []
 
 

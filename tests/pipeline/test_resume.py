@@ -193,7 +193,7 @@ class Settled(BaseTool):
     asks, settler = True, "ann"
 
     async def call(self, ctx: RunContext[Any]) -> str:
-        return f"done by the word of {ctx.approver}"
+        return f"done by the word of {ctx.approved_by}"
 
     def requires_approval(self, arguments: Any, ctx: Any) -> bool:
         return self.asks

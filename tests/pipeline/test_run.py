@@ -40,6 +40,7 @@ async def test_limits_by_tool() -> None:
         ({"sinks": [1]}, "give sinks, as in"),
         ({"limits": 3}, "give CallLimits, as in"),
         ({"principal": 5}, "give a name"),
+        ({"id": {"db": 1}}, "what tools are given is deps="),
         ({"available": "pay"}, "give a set of names"),
         ({"channel": "mcp"}, "give Channel, as in"),
         ({"durability": 3}, "give Durability, as in"),

@@ -203,11 +203,8 @@ def _is_put_out(following: Sequence[Item]) -> bool:
 
 
 def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
-    seen: set[str] = set()
     waiting: list[str] = []
     own = _OwnCalls()
-    if transcript and transcript[0]["role"] != "user":
-        yield "0: order: the first message must be the user's"
     for at, message in enumerate(transcript):
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -223,10 +220,9 @@ def _anthropic(transcript: Sequence[Item]) -> Iterator[str]:
             yield f"{at}: results of the {message['role']}"
         yield from _blocks(at, message["role"], blocks)
         yield from own.read(at, message["role"], map(_own_block, blocks))
-        if len(seen.union(uses)) < len(seen) + len(uses):
-            yield f"{at}: the ids {uses} are not unique"
         waiting = [*waiting, *uses] if goes_on else uses
-        seen.update(uses)
+        if len(set(waiting)) < len(waiting):
+            yield f"{at}: the ids {waiting} are not unique"
     if waiting:
         yield f"the end: no results for {waiting}"
 
@@ -236,9 +232,10 @@ def _blocks(at: int, role: str, blocks: Sequence[Item]) -> Iterator[str]:
         yield f"{at}: form: no content"
     elif blocks[-1]["type"] in ("thinking", "redacted_thinking"):
         yield f"{at}: form: the final block cannot be {blocks[-1]['type']}"
+    says = any(block["type"] == "text" and block["text"].strip() for block in blocks)
     for block in blocks:
         match block["type"]:
-            case "text" if not block["text"].strip():
+            case "text" if not (block["text"] and says):
                 yield f"{at}: form: text content blocks must contain non-whitespace text"
             case "tool_result" if isinstance(block.get("content"), list):
                 yield from (_blocks(at, role, block["content"]) if block["content"] else ())
@@ -343,7 +340,6 @@ def _known_by(part: Item) -> tuple[str, str]:
 
 
 def _converse(transcript: Sequence[Item]) -> Iterator[str]:
-    seen: set[str] = set()
     waiting: list[str] = []
     before = "assistant"
     own = _OwnCalls()
@@ -370,9 +366,8 @@ def _converse(transcript: Sequence[Item]) -> Iterator[str]:
                 yield f"{at}: form: {use} is no call"
             yield from _named(at, use["name"], r"[a-zA-Z0-9_-]{1,64}")
         waiting = [use["toolUseId"] for use in uses]
-        if len(seen.union(waiting)) < len(seen) + len(waiting) or not all(waiting):
+        if len(set(waiting)) < len(waiting) or not all(waiting):
             yield f"{at}: the ids {waiting} are not unique"
-        seen.update(waiting)
         before = role
     if waiting:
         yield f"the end: no results for {waiting}"

@@ -550,7 +550,7 @@ async def test_a_round_that_waits_for_a_person_is_not_committed() -> None:
 
     plan = await round.run(messages)
     assert (len(messages), round.settled, ran) == (1, False, [])
-    await plan.resolve([suspended.request.grant(approver="ann") for suspended in plan.suspended])
+    await plan.resolve([suspended.request.grant(by="ann") for suspended in plan.suspended])
     await plan.commit(messages, await plan.run_pending())
 
     assert (messages[-1]["content"], ran) == ("booked", ["Oslo"])

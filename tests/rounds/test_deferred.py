@@ -1,4 +1,7 @@
-"""Calls of tools that are offered deferred: OpenAI puts each into a namespace of its own name, and the tool runs."""
+"""Calls of tools that are offered deferred: OpenAI puts each into a namespace of its own name, and the tool runs.
+
+Recorded replies of OpenAI's show it, in tests/cassettes/test_tool_search of pydantic/pydantic-ai.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.formats.replies import sdk_accepts
+from tests.formats.replies import NAMES, Asked, pieces, sdk_accepts, whole
 from tests.rounds.endings import MODES, begins
-from toolcrib.formats import ProviderOptions
+from toolcrib.formats import ProviderOptions, WireFormat
 from toolcrib.rounds import CallProgress, Finished, Session, ToolRound, Transcript, decode, decode_stream
 from toolcrib.testing import ScriptedModel
 from toolcrib.tools import Tool, ez_tool
@@ -25,6 +28,7 @@ FUNCTION = {
     "status": "completed",
 }
 CUSTOM = {"type": "custom_tool_call", "id": "f", "call_id": "c", "input": "SELECT 1"}
+DEFERRING = ("openai_responses", "anthropic", "gemini_interactions")
 CALLS = {"function": FUNCTION, "custom": CUSTOM}
 each_kind = pytest.mark.parametrize("kind", CALLS)
 each_mode = pytest.mark.parametrize("mode", MODES)
@@ -93,11 +97,36 @@ async def test_a_call_of_a_deferred_tool_is_shown_while_it_comes(kind: str) -> N
     assert [(one.name, one.arguments) for one in shown] == 2 * [("query", {"sql": "SELECT 1"})]
 
 
+def made(format: WireFormat, mode: str) -> Any:
+    if format == "openai_responses":
+        return reply("function", mode)
+    asked = [Asked("c12345678", "query", {"sql": "SELECT 1"})]
+    return whole(format, "", asked) if mode == "whole" else pieces(format, "", asked)
+
+
+@each_mode
+@pytest.mark.parametrize("own", [True, False, None])
+@pytest.mark.parametrize("format", NAMES)
+async def test_a_tool_that_one_request_defers_runs_in_every_format(
+    format: WireFormat, mode: str, own: bool | None
+) -> None:
+    ran: list[str] = []
+    tools, transcript = Toolset([querying(ran, "function", own)]), begins(format)
+    defined = tools.definitions(format=format, options={"query": ProviderOptions(defer_loading=True)})
+
+    round = decode(tools, made(format, mode), format=format)
+    await round.run(transcript)
+
+    assert ("defer_loading" in str(defined)) is (format in DEFERRING)
+    assert (ran, round.unhandled) == (["SELECT 1"], [])
+    assert Transcript(transcript, format).check() == []
+
+
 @each_mode
 @each_kind
 @pytest.mark.parametrize(
     ("deferred", "name", "namespace"),
-    [(None, "query", "query"), (False, "query", "query"), (True, "query", "crm"), (True, "others", "others")],
+    [(None, "query", "crm"), (True, "query", "crm"), (True, "others", "others"), (True, "query", "others")],
 )
 def test_a_call_in_another_namespace_is_the_host_s(
     kind: str, mode: str, deferred: bool | None, name: str, namespace: str
@@ -108,8 +137,9 @@ def test_a_call_in_another_namespace_is_the_host_s(
     assert [(one.kind, one.name) for one in round.unhandled] == [(CALLS[kind]["type"], name)]
 
 
-def test_the_search_is_offered_with_deferred_tools_and_with_no_others() -> None:
+@pytest.mark.parametrize("format", ["openai_responses", "gemini_interactions"])
+def test_the_search_is_offered_with_deferred_tools_and_with_no_others(format: WireFormat) -> None:
     deferred, plain = Toolset([querying([], "function")]), Toolset([querying([], "function", None)])
 
-    assert deferred.definitions(format="openai_responses")[1:] == [{"type": "tool_search"}]
-    assert len(plain.definitions(format="openai_responses")) == 1
+    assert deferred.definitions(format=format)[1:] == [{"type": "tool_search"}]
+    assert len(plain.definitions(format=format)) == 1

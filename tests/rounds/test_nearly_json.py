@@ -170,6 +170,27 @@ async def test_arguments_whose_end_is_missing_are_never_repaired(format: WireFor
     assert len(round.tool_calls) == (not missing)
 
 
+def test_a_free_text_that_reads_like_the_arguments_stays() -> None:
+    text = "{'a': 1,}"
+    call = {"type": "function_call", "call_id": "c1", "name": "note", "arguments": text, "status": "completed"}
+    custom = {"type": "custom_tool_call", "call_id": "c2", "name": "script", "input": text}
+    chat = [
+        {"id": "c1", "type": "function", "function": {"name": "note", "arguments": text}},
+        {"id": "c2", "type": "custom", "custom": {"name": "script", "input": text}},
+    ]
+
+    responses = {"object": "response", "status": "completed", "output": [call, custom]}
+    message = {"role": "assistant", "tool_calls": chat}
+    whole = {"choices": [{"finish_reason": "tool_calls", "message": message}]}
+    first = decode(tools([]), responses, format="openai_responses", repair=True)
+    second = decode(tools([]), whole, format="openai", repair=True)
+
+    assert (first.items[0]["arguments"], first.items[1]["input"]) == ('{"a": 1}', text)
+    [made] = second.items
+    assert made["tool_calls"][0]["function"]["arguments"] == '{"a": 1}'
+    assert made["tool_calls"][1]["custom"]["input"] == text
+
+
 async def test_a_session_repairs_where_it_is_asked_to() -> None:
     ran = list[Any]()
     model = ScriptedModel(asks(("note", "{'a': True}")), "Noted.")

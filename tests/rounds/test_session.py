@@ -1,6 +1,8 @@
 """Sessions: a conversation to whose transcript nothing is added but by commit."""
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
@@ -206,10 +208,49 @@ async def test_a_keyword_that_no_step_takes_is_an_error_before_any_request() -> 
     assert model.requests == []
 
 
+@pytest.mark.parametrize(
+    ("option", "here"),
+    [
+        ("instructions", "Session(..., system=...)"),
+        ("response_format", "`output=...`"),
+        ("thread_id", "Session(..., store=..., id=...)"),
+        ("message_history", "Session(..., transcript=...)"),
+        ("max_turns", "session.run(max_rounds=...)"),
+        ("deps", "Session(..., run=Run(deps=...))"),
+    ],
+)
+def test_an_option_of_another_framework_is_told_by_what_it_is_here(option: str, here: str) -> None:
+    keywords: dict[str, Any] = {option: 1}
+
+    with pytest.raises(TypeError, match=re.escape(f"a session takes no `{option}`. Here it is {here}")):
+        Session(ScriptedModel(), **keywords)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (None, "`say` takes a text, and this is None"),
+        ({"role": "user", "content": "Hi."}, "`say` takes a text, and this is {"),
+        ("", "the text is blank"),
+        (" \n", "the text is blank"),
+    ],
+)
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("store", ["", "app.db"], ids=["in memory", "stored"])
+def test_what_is_not_a_text_is_not_said(said: Any, problem: str, keep: bool, store: str, tmp_path: Path) -> None:
+    kept: dict[str, Any] = {"store": tmp_path / store, "id": "one"} if store else {}
+    session = Session(ScriptedModel(), **kept)
+
+    with pytest.raises((TypeError, ValueError), match=problem):
+        session.say(said, keep=keep)
+
+    assert list(session.transcript) == []
+
+
 async def test_what_is_available_is_told_by_an_availability() -> None:
     session = Session(ScriptedModel(), tools=AppTools)
 
-    with pytest.raises(TypeError, match=r"ToolAvailability\.only\('name'\); this is a list"):
+    with pytest.raises(TypeError, match=r"ToolAvailability\.only\('name'\), and not as \['web_search'\]"):
         await session.step(available=["web_search"])
 
 

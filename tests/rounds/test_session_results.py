@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.rounds.endings import stopped
-from tests.rounds.replies import adding, asks
+from tests.formats.replies import NAMES
+from tests.rounds.conversations import add_other
+from tests.rounds.endings import stopped, words_of
+from tests.rounds.replies import adding
 from toolcrib.calls import ApprovalRequest, ToolCall
 from toolcrib.errors import NoResult
+from toolcrib.formats import WireFormat
 from toolcrib.rounds import Finished, Session, Stopped, Unhandled, Waiting
 from toolcrib.testing import ScriptedModel, wire_reply
 
+each_format = pytest.mark.parametrize("format", NAMES)
 
-async def test_an_answer_is_the_result() -> None:
-    answer = await Session(ScriptedModel("[1, 2]")).say("Count.").run(output=list[int])
+
+@each_format
+async def test_an_answer_is_the_result(format: WireFormat) -> None:
+    answer = await Session(ScriptedModel("[1, 2]"), format=format).say("Count.").run(output=list[int])
 
     assert isinstance(answer, Finished)
     assert (answer.result, answer.waits_for) == ([1, 2], ())
 
 
-async def test_a_session_that_waits_for_a_person_says_what_to_do() -> None:
+@each_format
+async def test_a_session_that_waits_for_a_person_says_what_to_do(format: WireFormat) -> None:
     model = ScriptedModel(ToolCall("add", {"a": 1}), "done")
-    session = Session(model, tools=[adding([], requires_approval=True)]).say("Add.")
+    session = Session(model, tools=[adding([], requires_approval=True)], format=format).say("Add.")
 
     waiting = await session.run()
     with pytest.raises(NoResult, match=r"a person has to approve `add` first; give the run an approver"):
@@ -37,14 +42,17 @@ async def test_a_session_that_waits_for_a_person_says_what_to_do() -> None:
     assert answer.result == "done"
 
 
-async def test_a_session_that_waits_for_its_host_says_what_to_do() -> None:
-    call: Any = {"type": "local_shell_call", "id": "c1", "call_id": "c1", "status": "completed", "action": {}}
-    reply = wire_reply("openai_responses", [])
-    reply["output"] = [call]
-    session = Session(ScriptedModel(reply, "done"), format="openai_responses").say("Go.")
+@pytest.mark.parametrize(
+    ("format", "what"), [("openai", "custom"), ("openai_responses", "shell_call"), ("anthropic", "tool_use")]
+)
+async def test_a_session_that_waits_for_its_host_says_what_to_do(format: WireFormat, what: str) -> None:
+    reply = wire_reply(format, text="Well.")
+    add_other(format, reply)
+    asked = stopped(format, reply, words_of(format, "tool_calls")[0]) if format != "openai_responses" else reply
+    session = Session(ScriptedModel(asked, "done"), format=format).say("Go.")
 
     waiting = await session.run()
-    with pytest.raises(NoResult, match="`local_shell_call` waits for an answer of yours; commit what"):
+    with pytest.raises(NoResult, match=f"`{what}` waits for an answer of yours; commit what"):
         waiting.result  # noqa: B018 -- the property raises
     [one] = waiting.waits_for
     assert isinstance(waiting, Waiting)
@@ -54,8 +62,10 @@ async def test_a_session_that_waits_for_its_host_says_what_to_do() -> None:
     assert (await session.run()).result == "done"
 
 
-async def test_a_reply_without_an_answer_says_why() -> None:
-    session = Session(ScriptedModel(stopped("openai", asks(text="So far"), "length"), "done")).say("Go.")
+@each_format
+async def test_a_reply_without_an_answer_says_why(format: WireFormat) -> None:
+    reply = stopped(format, wire_reply(format, text="So far"), words_of(format, "length")[0])
+    session = Session(ScriptedModel(reply, "done"), format=format).say("Go.")
 
     cut = await session.run()
     with pytest.raises(NoResult, match="the reply ended without an answer: length"):

@@ -130,7 +130,7 @@ async def test_rounds_that_the_host_took_back_are_forgotten(format: WireFormat) 
     assert transcript.check() == []
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai_responses"])
+@pytest.mark.parametrize("format", ["gemini_interactions", "openai_responses"])
 async def test_an_id_of_a_round_before_is_known_where_it_may_not_come_again(format: WireFormat) -> None:
     transcript = await conversation(format)
 

@@ -161,7 +161,9 @@ def test_a_misspelt_option_of_a_hook_is_no_fixed_argument() -> None:
         ez_tool(pay).after_invoke(locks=True)(note)
 
 
-@pytest.mark.parametrize("option", ["approvers", "max_concurrency", "max_retries", "max_result_chars", "timeout"])
+@pytest.mark.parametrize(
+    "option", ["approvals_needed", "max_concurrency", "max_retries", "max_result_chars", "timeout"]
+)
 @pytest.mark.parametrize("value", [True, "3"])
 def test_an_option_that_is_a_number_takes_no_other_type(option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=rf"{option} must be a .*number( of seconds)?, and is"):
@@ -169,7 +171,13 @@ def test_an_option_that_is_a_number_takes_no_other_type(option: str, value: Any)
 
 
 @pytest.mark.parametrize(
-    ("name", "option"), [("timeout_seconds", "timeout"), ("max_attempts", "max_retries"), ("name_override", "name")]
+    ("name", "option"),
+    [
+        ("timeout_seconds", "timeout"),
+        ("max_attempts", "max_retries"),
+        ("name_override", "name"),
+        ("approvers", "approvals_needed"),
+    ],
 )
 def test_an_option_by_its_name_elsewhere_is_told_by_ours(name: str, option: str) -> None:
     with pytest.raises(TypeError, match=rf"Did you mean `{option}`\?"):

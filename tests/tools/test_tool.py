@@ -36,6 +36,19 @@ def test_a_sync_function_is_a_type_error() -> None:
     assert "plain" not in ToolRegistry
 
 
+def test_what_is_not_a_function_is_told_what_to_write() -> None:
+    class Pay: ...
+
+    name: Any = "weather"
+
+    with pytest.raises(TypeError, match=r"`Pay` is a class, and @tool takes async functions.*`BaseTool`"):
+        tool()(Pay)
+    with pytest.raises(TypeError, match=r"'weather' is a text; its name is an option: name='weather'"):
+        tool(name)
+    with pytest.raises(TypeError, match=r"'weather' is a text; its name is an option: name='weather'"):
+        ez_tool(name)
+
+
 @pytest.mark.parametrize("make", [tool, ez_tool, as_tool], ids=["tool", "ez_tool", "as_tool"])
 def test_a_method_of_a_class_is_a_type_error_with_the_mend(make: Any) -> None:
     class Files:

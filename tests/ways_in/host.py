@@ -27,7 +27,7 @@ from toolcrib.turns import Agent, Turn
 
 __all__ = ["AgentWay", "CommandLineWay", "StepsWay"]
 
-_GRANT_OPTIONS = {field.name for field in fields(Grant)} - {"tool", "approver"}  # of `Agent.approve`
+_GRANT_OPTIONS = {field.name for field in fields(Grant)} - {"tool", "by"}  # of `Agent.approve`
 
 
 class StepsWay(Way):
@@ -123,9 +123,9 @@ class AgentWay(Way):
         match request.answer:
             case Grant() as grant:
                 options = {name: getattr(grant, name) for name in _GRANT_OPTIONS}
-                agent.approve(replace(waiting.request, tool=grant.tool), grant.approver, **options)
+                agent.approve(replace(waiting.request, tool=grant.tool), grant.by, **options)
             case Denial() as denial:
-                agent.deny(waiting.request, denial.message, denial.approver)
+                agent.deny(waiting.request, denial.message, denial.by)
             case None:
                 pass
         return agent

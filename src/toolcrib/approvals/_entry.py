@@ -75,13 +75,13 @@ class ApprovalEntry:
 
 def answer_row(answer: Grant | Denial) -> dict[str, Any]:
     """Return an answer as JSON shapes: its kind (`approved`, `done`, `denied`), by whom, and what it covers."""
-    row = {"by": answer.approver, "at": answer.at.isoformat(), "message": answer.message}
+    row = {"by": answer.by, "at": answer.at.isoformat(), "message": answer.message}
     if isinstance(answer, Denial):
         return {"kind": "denied", **row}
     return {
         "kind": "approved" if answer.done is None else "done",
         **row,
-        "by": ", ".join((*answer.also, answer.approver)),
+        "by": ", ".join((*answer.also, answer.by)),
         "edited": answer.override_args is not None,
         "scope": answer.scope,
         "covers": answer.text() if answer.standing or answer.is_limited else "",
@@ -95,8 +95,8 @@ def grant_row(grant: Grant, use: GrantUse | None = None) -> dict[str, Any]:
         grant: The grant.
         use: What was used of it; None where that is not counted.
     """
-    view = grant.to_dict()
-    names = ("tool", "approver", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")
+    view = {**grant.to_dict(), "by": grant.by}
+    names = ("tool", "by", "scope", "at", "expires_at", "principal", "message", "digest", "request_id")
     row = {**{name: view[name] for name in names}, "text": grant.text()}
     if use is None:
         return row

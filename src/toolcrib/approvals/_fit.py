@@ -44,8 +44,8 @@ def misfit(grant: Grant, request: ApprovalRequest, at: datetime | None = None) -
         return why
     if grant.done is not None and not request.in_doubt:
         return "it says what the call came to, and the call is not in doubt: it was not executed"
-    if grant.done is None and len(people_of(grant.approver, *grant.also)) < request.approvers:
-        return f"it needs {request.approvers} approvers, each of whom approves it as it is"
+    if grant.done is None and len(people_of(grant.by, *grant.also)) < request.approvals_needed:
+        return f"it needs {request.approvals_needed} approvers, each of whom approves it as it is"
     if request.required and (why := approvers_problem(grant, request, at or now())):
         return why
     if grant.scope == "once" and grant.call_id != request.call_id:

@@ -136,7 +136,7 @@ def keep_request(ledger: Ledger, request: ApprovalRequest) -> None:
         ledger.write(ApprovalEntry(request))
     elif known.state == "pending":
         said = {"reason": request.reason, "metadata": request.metadata} if _says_nothing(known.request) else {}
-        rules: dict[str, Any] = {"required": request.required, "approvers": request.approvers}
+        rules: dict[str, Any] = {"required": request.required, "approvals_needed": request.approvals_needed}
         if (now_asked := replace(known.request, **said, **rules)) != known.request:
             ledger.write(replace(known, request=now_asked))
 
@@ -186,7 +186,7 @@ def keep_answer(ledger: Ledger, answer: Grant | Denial) -> None:
     if isinstance(answer, Grant) and answer.done is None and not answer.standing:
         answer = with_others(answer, entry.request)
         if lacks_approvers(answer, entry.request):
-            so_far, identities = (*answer.also, answer.approver), identities_in(answer)
+            so_far, identities = (*answer.also, answer.by), identities_in(answer)
             ledger.write(ApprovalEntry(replace(entry.request, approved_by=so_far, approved_as=identities)))
             return
     if isinstance(answer, Grant) and (why := misfit(answer, entry.request)):
@@ -372,7 +372,7 @@ def _pending_like(ledger: Ledger, request: ApprovalRequest) -> ApprovalEntry | N
 
 
 def _asks_same(one: ApprovalRequest, other: ApprovalRequest) -> bool:
-    names = ("digest", "definition", "in_doubt", "approvers", "origins", "asked_by", "consent")
+    names = ("digest", "definition", "in_doubt", "approvals_needed", "origins", "asked_by", "consent")
     return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
@@ -427,7 +427,7 @@ def _text(answer: Grant | Denial) -> str:
 
 
 def _answered(entry: ApprovalEntry) -> ApprovalError:
-    by = f" by {entry.answer.approver}" if entry.answer is not None else ""
+    by = f" by {entry.answer.by}" if entry.answer is not None else ""
     return ApprovalError(entry.request.tool, f"the request {entry.request.id} was answered before{by}")
 
 

@@ -46,13 +46,13 @@ class PinEntry:
     """What is kept of one tool, resource, template or prompt, or of the instructions of a server.
 
     Attributes:
-        approver: Who accepted it; `first use` where no person had to.
+        by: Who accepted it; `first use` where no person had to.
     """
 
     server: str
     kind: PinKind
     name: str
-    approver: str
+    by: str
     at: datetime
 
 
@@ -90,12 +90,12 @@ class ToolPins:
         return await self._run(lambda execute: _read(execute, server, kind))
 
     async def keep(
-        self, server: str, name: str, definition: Mapping[str, Any], approver: str, kind: PinKind = "tool"
+        self, server: str, name: str, definition: Mapping[str, Any], by: str, kind: PinKind = "tool"
     ) -> None:
-        """Keep something as an approver has accepted it."""
-        await self._run(lambda execute: _write(execute, server, kind, name, definition, approver))
+        """Keep something as a person has accepted it."""
+        await self._run(lambda execute: _write(execute, server, kind, name, definition, by))
 
-    async def approver_of(
+    async def accepted_by(
         self, server: str, name: str, definition: Mapping[str, Any], kind: PinKind = "tool"
     ) -> str | None:
         """Return who accepted something as it is here, or `first use`; None where it is not kept so."""
@@ -152,11 +152,11 @@ def _write(
     kind: PinKind,
     name: str,
     definition: Mapping[str, Any],
-    approver: str,
+    by: str,
 ) -> None:
     execute(
         "INSERT INTO toolcrib_server_pins (server, kind, name, definition, approver, at) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (server, kind, name) "
         "DO UPDATE SET definition = excluded.definition, approver = excluded.approver, at = excluded.at",
-        (server, kind, name, json.dumps(definition), approver, now().isoformat()),
+        (server, kind, name, json.dumps(definition), by, now().isoformat()),
     )

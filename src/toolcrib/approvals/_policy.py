@@ -62,12 +62,12 @@ class AgentContext:
 
 async def approve_all(request: ApprovalRequest) -> Grant:
     """Approve every request; for scripts and tests."""
-    return request.grant(approver="approve_all")
+    return request.grant(by="approve_all")
 
 
 async def deny_all(request: ApprovalRequest) -> Denial:
     """Deny every request."""
-    return request.deny(f"`{request.tool}` needs approval, and this run denies all requests", approver="deny_all")
+    return request.deny(f"`{request.tool}` needs approval, and this run denies all requests", by="deny_all")
 
 
 def stored_approver(store: WaitableApprovalStore, timeout: float | None = None) -> Approver:

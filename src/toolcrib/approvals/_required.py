@@ -41,7 +41,7 @@ def approvers_problem(
 
 def who_counts_not(grant: Grant) -> str:
     """Return who gives a grant that does not meet a rule, before the words of that."""
-    who = ", ".join((*grant.also, grant.approver))
+    who = ", ".join((*grant.also, grant.by))
     lacks = "" if identities_in(grant) else ", a name by which nobody has logged in,"
     return f"the approval of {who}{lacks} does not meet the rule"
 

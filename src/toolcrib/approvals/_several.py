@@ -22,11 +22,13 @@ def with_others(grant: Grant, request: ApprovalRequest) -> Grant:
     if _is_single(request):
         return grant
     if grant.override_args is not None or grant.user_input is not None:
-        raise ApprovalError(grant.tool, f"it needs {request.approvers} approvers, each of whom approves it as it is")
-    if why := misfit(grant, replace(request, approvers=1, required=())):
+        raise ApprovalError(
+            grant.tool, f"it needs {request.approvals_needed} approvers, each of whom approves it as it is"
+        )
+    if why := misfit(grant, replace(request, approvals_needed=1, required=())):
         raise ApprovalError(grant.tool, why)
-    if not people_of(grant.approver, *grant.also) - people_of(*request.approved_by):
-        raise ApprovalError(grant.tool, f"{grant.approver} approved it before; it needs another approver")
+    if not people_of(grant.by, *grant.also) - people_of(*request.approved_by):
+        raise ApprovalError(grant.tool, f"{grant.by} approved it before; it needs another approver")
     if why := _of_no_use(grant, request):
         raise ApprovalError(grant.tool, why)
     also = tuple(dict.fromkeys((*request.approved_by, *grant.also)))
@@ -44,11 +46,11 @@ def _of_no_use(grant: Grant, request: ApprovalRequest) -> str:
 
 def lacks_approvers(grant: Grant, request: ApprovalRequest) -> bool:
     """Return whether others have to approve a request, too."""
-    if len(people_of(grant.approver, *grant.also)) < request.approvers:
+    if len(people_of(grant.by, *grant.also)) < request.approvals_needed:
         return True
     identities = identities_in(grant)
     return any(approvers_lacking(one, identities) for one in request.required) and not _is_single(request)
 
 
 def _is_single(request: ApprovalRequest) -> bool:
-    return request.approvers == 1 and len(request.required) < 2
+    return request.approvals_needed == 1 and len(request.required) < 2

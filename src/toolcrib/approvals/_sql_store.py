@@ -196,23 +196,23 @@ class SqlApprovalStore(LedgerStore):
 
     # --- approvers who show who they are by a token
 
-    async def issue_token(self, approver: str) -> str:
+    async def issue_token(self, name: str) -> str:
         """Return a new token of an approver, in place of an older one; only a hash of it is kept.
 
         Raises:
             ValueError: The name is empty.
         """
-        if not approver.strip():
+        if not name.strip():
             raise ValueError("an approver needs a name")
         token = secrets.token_urlsafe(24)
         sql = "(name, token) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET token = excluded.token"
-        await self._run_sql(f"INSERT INTO {self._prefix}approvers {sql}", approver.strip(), _hash(token), write=True)
+        await self._run_sql(f"INSERT INTO {self._prefix}approvers {sql}", name.strip(), _hash(token), write=True)
         return token
 
-    async def revoke_token(self, approver: str) -> bool:
+    async def revoke_token(self, name: str) -> bool:
         """Revoke the token of an approver; return whether there was one."""
         sql = f"DELETE FROM {self._prefix}approvers WHERE name = ? RETURNING name"
-        return bool(await self._run_sql(sql, approver, write=True))
+        return bool(await self._run_sql(sql, name, write=True))
 
     async def holder_of(self, token: str) -> str | None:
         """Return the approver who holds a token; None where it is not an approver's."""

@@ -17,6 +17,7 @@ from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._media import revived
 from toolcrib.calls._short_repr import ShortRepr
 from toolcrib.calls._stored import StoredFields, versioned
+from toolcrib.errors import closest
 
 __all__ = ["ApprovalRequest", "Consent", "Denial", "Done", "Grant", "GrantScope"]
 
@@ -62,7 +63,7 @@ class ApprovalRequest(ShortRepr):
         in_doubt: Whether the call was begun before and is not known to have ended: it may have been done.
         follows: Of a call in doubt, the request by whose answer it began, where that is known.
         returns: Of a call in doubt, the JSON schema of its result, which `done` has to fit; None when nothing is known.
-        approvers: How many people have to approve it; each approves it as it is.
+        approvals_needed: How many people have to approve it; each approves it as it is.
         approved_by: Who has approved it so far, while that is not enough.
         approved_as: Their identities, as far as they showed one.
         required: Who has to approve it, by each rule that holds for it (`toolcrib.approvers`).
@@ -95,7 +96,7 @@ class ApprovalRequest(ShortRepr):
     definition: str | None = field(default=None, repr=False)
     in_doubt: bool = False
     returns: Mapping[str, Any] | None = None
-    approvers: int = 1
+    approvals_needed: int = 1
     approved_by: tuple[str, ...] = ()
     agent: str | None = None
     conversation_id: str | None = None
@@ -114,8 +115,8 @@ class ApprovalRequest(ShortRepr):
             return
         required = [*self.required, *(RequiredApprovers.from_dict(one) for key in given for one in self.metadata[key])]
         metadata = {name: value for name, value in self.metadata.items() if name not in given}
-        people = max([self.approvers, *(one.people for one in required)])
-        for name, value in (("required", tuple(required)), ("metadata", metadata), ("approvers", people)):
+        people = max([self.approvals_needed, *(one.people for one in required)])
+        for name, value in (("required", tuple(required)), ("metadata", metadata), ("approvals_needed", people)):
             object.__setattr__(self, name, value)
 
     @property
@@ -128,12 +129,19 @@ class ApprovalRequest(ShortRepr):
             return f"{self.tool} {IN_DOUBT}"
         return f"{self.tool} needs " + ("approval" if self.consent is None else "the principal's consent")
 
-    def grant(self, approver: str | Identity = "host", **options: Any) -> Grant:
+    def grant(self, by: str | Identity = "host", **options: Any) -> Grant:
         """Return a `Grant` for this request; options are the other fields of `Grant`.
 
         Args:
-            approver: Who says yes, for the record; an `Identity` where a rule says who may.
+            by: Who says yes, for the record; an `Identity` where a rule says who may.
+
+        Raises:
+            TypeError: An option is not a field of `Grant`.
         """
+        if unknown := options.keys() - Grant.__dataclass_fields__.keys():
+            name = min(unknown)
+            hint = "Did you mean `by`?" if name == "approver" else closest(name, Grant.__dataclass_fields__)
+            raise TypeError(f"a grant has no option `{name}`. {hint}")
         bound: dict[str, Any] = {
             "call_id": self.call_id,
             "digest": self.digest,
@@ -143,24 +151,24 @@ class ApprovalRequest(ShortRepr):
             "values": self._marks() if options.get("scope") == "values" else (),
             **options,
         }
-        if isinstance(approver, Identity):
-            bound.setdefault("identity", approver)
-        return Grant(tool=self.tool, approver=str(approver), **bound)
+        if isinstance(by, Identity):
+            bound.setdefault("identity", by)
+        return Grant(tool=self.tool, by=str(by), **bound)
 
     def _marks(self) -> tuple[str, ...]:
         return tuple(mark for each in self.origins if (mark := each.get("mark")))
 
-    def done(self, result: Any, approver: str | Identity = "host", message: str = "") -> Grant:
+    def done(self, result: Any, by: str | Identity = "host", message: str = "") -> Grant:
         """Return a `Grant` that says what a call in doubt came to: its tool is not executed, and has this result.
 
         The result has to be of the type that the tool declares: what takes the grant raises InvalidOutput for another,
         and the request stays pending.
         """
-        return self.grant(approver, message=message, done=Done(result))
+        return self.grant(by, message=message, done=Done(result))
 
     def always(
         self,
-        approver: str | Identity = "host",
+        by: str | Identity = "host",
         *,
         scope: GrantScope | None = None,
         expires: datetime | timedelta | None = None,
@@ -172,7 +180,7 @@ class ApprovalRequest(ShortRepr):
         """Return a `Grant` that holds for further calls, on behalf of the same principal.
 
         Args:
-            approver: Who says so.
+            by: Who says so.
             scope: This `tool` with any arguments, or this tool with exactly these `arguments`, or the `values` of
                 others that the request asks about, from where they come, with any other arguments. When None,
                 the values where it asks about some, else the tool.
@@ -198,7 +206,7 @@ class ApprovalRequest(ShortRepr):
             scope = "within"
         if scope is None:
             scope = "tool" if not self.origins else "values" if len(self._marks()) == len(self.origins) else "arguments"
-        grant = self.grant(approver, scope=scope, expires_at=until, message=message, **limits)
+        grant = self.grant(by, scope=scope, expires_at=until, message=message, **limits)
         if why := grant.limit_reached(self, GrantUse()):
             raise ValueError(f"it does not cover this call: {why}")
         return grant
@@ -212,10 +220,10 @@ class ApprovalRequest(ShortRepr):
             )
         return {name: Bound.exactly(value) for name, value in self.arguments.items()} | dict(within)
 
-    def deny(self, message: str = "", approver: str | Identity = "host") -> Denial:
+    def deny(self, message: str = "", by: str | Identity = "host") -> Denial:
         """Return a `Denial` of this request; the model is shown `message`."""
-        who = str(approver)
-        return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, approver=who, message=message)
+        who = str(by)
+        return Denial(tool=self.tool, call_id=self.call_id, request_id=self.id, by=who, message=message)
 
     def changes(self) -> list[str]:
         """Return a line for each place where the arguments differ from what the model sent: `path: before -> after`."""
@@ -234,9 +242,9 @@ class ApprovalRequest(ShortRepr):
         if changed:
             lines.append("changed since the model asked:")
             lines += [f"  {line}" for line in changed]
-        if self.approvers > 1:
+        if self.approvals_needed > 1:
             so_far = f"; approved by {', '.join(map(printable, self.approved_by))}" if self.approved_by else ""
-            lines.append(f"it needs {self.approvers} approvers{so_far}")
+            lines.append(f"it needs {self.approvals_needed} approvers{so_far}")
         lines += [f"rule: {one.text()}" for one in self.required if one.text() not in self.reason]
         for name, value in self.metadata.items():
             first, *rest = str(value).split("\n")
@@ -262,7 +270,8 @@ class ApprovalRequest(ShortRepr):
             **({} if self.definition is None else {"definition": self.definition}),
             **({"in_doubt": True} if self.in_doubt else {}),
             **({} if self.returns is None else {"returns": dict(self.returns)}),
-            **({} if self.approvers == 1 else {"approvers": self.approvers, "approved_by": list(self.approved_by)}),
+            **({} if self.approvals_needed == 1 else {"approvers": self.approvals_needed}),
+            **({} if self.approvals_needed == 1 else {"approved_by": list(self.approved_by)}),
             **({} if self.agent is None else {"agent": self.agent}),
             **({} if self.conversation_id is None else {"conversation_id": self.conversation_id}),
             **({"origins": [dict(each) for each in self.origins]} if self.origins else {}),
@@ -286,6 +295,7 @@ class ApprovalRequest(ShortRepr):
         """Return the request that `to_dict` described; raises ValueError when a field is missing."""
         values = StoredFields(cls, data)
         values["created_at"] = parse_time(values["created_at"])
+        values["approvals_needed"] = values.pop("approvers", 1)
         values["approved_by"] = tuple(values.get("approved_by", ()))
         values["origins"] = tuple(values.get("origins", ()))
         values["approved_as"] = tuple(Identity.from_dict(one) for one in values.get("approved_as", ()))
@@ -309,7 +319,7 @@ class Grant(ShortRepr):
         tool: The tool it is for.
         call_id: The one call it is for; None for a standing grant.
         digest: The final arguments it is for; None for any (a standing grant for the tool).
-        approver: Who said yes.
+        by: Who said yes.
         override_args: Arguments the person put in place of the model's; they are validated like the model's.
         user_input: What the person typed; reaches the tool as `ctx.user_input`.
         scope: How far it reaches: `once`, `values` (this tool with these values of others), `arguments` (this tool with
@@ -334,7 +344,7 @@ class Grant(ShortRepr):
     """
 
     tool: str
-    approver: str = "host"
+    by: str = "host"
     call_id: str | None = None
     digest: str | None = None
     request_id: str | None = None
@@ -365,7 +375,7 @@ class Grant(ShortRepr):
         is_limited = self.uses is not None or self.total is not None
         if (self.scope == "within") != bool(self.within) or (is_limited and not (self.standing and self.request_id)):
             raise ValueError("`within`, `uses` and `total` are of a standing grant: `request.always(...)` makes one")
-        if self.uses is not None and (isinstance(self.uses, bool) or self.uses < 1):
+        if self.uses is not None and (type(self.uses) is not int or self.uses < 1):
             raise ValueError(f"uses is a number of calls, 1 or more, and is {self.uses!r}")
 
     @property
@@ -430,7 +440,7 @@ class Grant(ShortRepr):
         data: dict[str, Any] = {
             "kind": "grant",
             "tool": self.tool,
-            "approver": self.approver,
+            "approver": self.by,
             "call_id": self.call_id,
             "digest": self.digest,
             "request_id": self.request_id,
@@ -461,6 +471,7 @@ class Grant(ShortRepr):
         """Return the grant that `to_dict` described; raises ValueError when a field is missing."""
         values = StoredFields(cls, data)
         values.pop("kind", None)
+        values["by"] = values.pop("approver", "host")
         values["at"], values["expires_at"] = parse_time(values["at"]), parse_time(values.get("expires_at"))
         values["also"], values["values"] = tuple(values.get("also", ())), tuple(values.get("values", ()))
         values["done"] = None if values.get("done") is None else Done(revived(values["done"]["value"]))
@@ -485,7 +496,7 @@ class Denial(ShortRepr):
     """A no: the model is shown `message` as what the person said."""
 
     tool: str
-    approver: str = "host"
+    by: str = "host"
     call_id: str | None = None
     request_id: str | None = None
     message: str = ""
@@ -496,7 +507,7 @@ class Denial(ShortRepr):
         data: dict[str, Any] = {
             "kind": "denial",
             "tool": self.tool,
-            "approver": self.approver,
+            "approver": self.by,
             "call_id": self.call_id,
             "request_id": self.request_id,
             "message": self.message,
@@ -509,5 +520,6 @@ class Denial(ShortRepr):
         """Return the denial that `to_dict` described; raises ValueError when a field is missing."""
         values = StoredFields(cls, data)
         values.pop("kind", None)
+        values["by"] = values.pop("approver", "host")
         values["at"] = parse_time(values["at"])
         return cls(**values)

@@ -56,7 +56,7 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool) -> Table:
         since, whose = _age(entry.request.created_at), row["principal"] or "-"
         cells = [row["id"][:SHORT_ID], row["tool"], since, whose, row["status"]]
         if answers:
-            cells += [entry.answer.approver if entry.answer is not None else "-", _until(entry)]
+            cells += [entry.answer.by if entry.answer is not None else "-", _until(entry)]
         cells.append(arguments_text(entry.request.arguments))
         table.add_row(*(Text(cell_text(cell, _WIDE)) for cell in cells))
     return table
@@ -96,7 +96,7 @@ def standing_text(grant: Grant, use: GrantUse) -> str:
     """Return a line of a standing grant: the request that it answered, what it covers, and what was used of it."""
     row = grant_row(grant, use)
     used = f"; used: {row['used_text']}" if row["used_text"] else ""
-    return f"{row['request_id'] or '-'}  {row['text']}; by {row['approver']}{used}"
+    return f"{row['request_id'] or '-'}  {row['text']}; by {row['by']}{used}"
 
 
 def _answer_lines(answer: Grant | Denial) -> dict[str, str]:

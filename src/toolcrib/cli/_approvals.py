@@ -40,7 +40,7 @@ from toolcrib.cli._status import Status, exit_on_error
 from toolcrib.cli._terminal import Terminal
 from toolcrib.errors import ApprovalError
 
-__all__ = ["AsOption", "YesOption", "approvals", "proven_approver"]
+__all__ = ["ByOption", "YesOption", "approvals", "proven_approver"]
 
 T = TypeVar("T")
 
@@ -65,10 +65,10 @@ ToolOption = Annotated[
     str | None,
     typer.Option("--tool", metavar="NAME", help="All pending requests of this tool that are not in doubt, not by id."),
 ]
-AsOption = Annotated[
+ByOption = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="NAME", help="The approver in the record; the token's holder or your user name when left out."
+        "--by", metavar="NAME", help="The approver in the record; the token's holder or your user name when left out."
     ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer without showing the request and asking.")]
@@ -108,7 +108,7 @@ def show(request: IdArgument, database: DatabaseOption = None, as_json: JsonOpti
 def approve(
     requests: IdsArgument = None,
     tool: ToolOption = None,
-    name: AsOption = None,
+    name: ByOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
     arguments: Annotated[
         str | None,
@@ -183,7 +183,7 @@ def approve(
 def deny(
     requests: IdsArgument = None,
     tool: ToolOption = None,
-    name: AsOption = None,
+    name: ByOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="What the model is shown.")] = "",
     yes: YesOption = False,
     database: DatabaseOption = None,
@@ -201,7 +201,7 @@ def deny(
 def done(
     request: IdArgument,
     result: Annotated[str, typer.Option("--result", metavar="JSON", help="What the call came to.", show_default=False)],
-    name: AsOption = None,
+    name: ByOption = None,
     message: Annotated[str, typer.Option("--message", metavar="TEXT", help="A remark for the record.")] = "",
     yes: YesOption = False,
     database: DatabaseOption = None,
@@ -244,7 +244,7 @@ def revoke(request: IdArgument, database: DatabaseOption = None) -> None:
         if not isinstance(answer, Grant) or not answer.standing or not _wait(store.revoke(answer), database):
             say(f"nothing that was approved for good answers {entry.request.id}")
             raise typer.Exit(Status.FAILED)
-        write(f"took back what {answer.approver} approved for `{answer.tool}`\n")
+        write(f"took back what {answer.by} approved for `{answer.tool}`\n")
 
 
 @approvals.command()
@@ -334,15 +334,15 @@ def _sent(store: SqlApprovalStore, entry: ApprovalEntry, database: str | None, a
         return False
     if not as_json:
         again = ", and its further calls" if isinstance(answer, Grant) and answer.standing else ""
-        write(f"{entry.status} `{answer.tool}`{again}, as {answer.approver} ({entry.request.id})\n")
+        write(f"{entry.status} `{answer.tool}`{again}, as {answer.by} ({entry.request.id})\n")
     return True
 
 
 def _answered_by(who: str | Identity, answer: Grant | Denial) -> Grant | Denial:
     """Return an answer as that of who answers, with the identity that a token shows."""
     if isinstance(answer, Grant) and isinstance(who, Identity):
-        return replace(answer, approver=str(who), identity=who)
-    return replace(answer, approver=str(who))
+        return replace(answer, by=str(who), identity=who)
+    return replace(answer, by=str(who))
 
 
 def proven_approver(name: str | None, database: str | None) -> str:
@@ -361,7 +361,7 @@ def _approver(
             say(f"{TOKEN} is not an approver's in {shown_name(database)}; `toolcrib approvals token NAME` makes one")
             raise typer.Exit(Status.MISUSED)
         if name not in (None, holder):
-            raise typer.BadParameter(f"the token is {holder}'s", param_hint="--as")
+            raise typer.BadParameter(f"the token is {holder}'s", param_hint="--by")
         return Identity(holder, "token")
     if Terminal.is_interactive():
         return f"{name or user_name()} (terminal)"

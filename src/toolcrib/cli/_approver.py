@@ -75,9 +75,9 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
     async def approver(request: ApprovalRequest) -> Grant | Denial | None:
         tool = request.tool
         if tool in flags.deny:
-            return request.deny(flags.message or f"`{tool}` was denied with --deny {tool}", approver="--deny")
+            return request.deny(flags.message or f"`{tool}` was denied with --deny {tool}", by="--deny")
         if (tool in flags.approve or flags.yes) and not request.in_doubt:  # a person knows whether it was done
-            return request.grant(approver="--approve" if tool in flags.approve else "--yes")
+            return request.grant(by="--approve" if tool in flags.approve else "--yes")
         if flags.suspend:
             return None
         if person is None and request.asked_by is not None:
@@ -89,7 +89,7 @@ def approver_of(flags: ApprovalFlags, toolset: Toolset, terminal: Terminal | Non
             return None
         options = f"--approve {tool}, --deny {tool}, --yes, or --suspend"
         message = f"`{tool}` needs approval, and there is no terminal to ask on; decide with {options}"
-        return request.deny(message, approver="no terminal")
+        return request.deny(message, by="no terminal")
 
     return approver
 

@@ -10,7 +10,7 @@ import typer
 
 from toolcrib._run_sync import run_sync
 from toolcrib.approvals import PinEntry, ToolPins
-from toolcrib.cli._approvals import AsOption, YesOption, proven_approver
+from toolcrib.cli._approvals import ByOption, YesOption, proven_approver
 from toolcrib.cli._commands import Commands
 from toolcrib.cli._confirm import confirm
 from toolcrib.cli._database import DatabaseOption
@@ -64,7 +64,7 @@ def accept(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="What to accept; all that has changed without one.")
     ] = None,
     server: ServerOption = None,
-    name: AsOption = None,
+    name: ByOption = None,
     yes: YesOption = False,
     database: DatabaseOption = None,
 ) -> None:
@@ -79,7 +79,7 @@ def accept(
 def forget(
     target: TargetArgument,
     server: Annotated[str, typer.Argument(metavar="SERVER", help="The server, as `list` shows it.")],
-    name: AsOption = None,
+    name: ByOption = None,
     database: DatabaseOption = None,
 ) -> None:
     """Forget a server: it is kept as it is when it is used next."""
@@ -156,7 +156,7 @@ def _change_data(change: Any) -> dict[str, Any]:
 
 
 def _entry_line(entry: PinEntry) -> str:
-    return f"{entry.server}: {entry.kind} {entry.name}, by {entry.approver} at {entry.at:%Y-%m-%d %H:%M}"
+    return f"{entry.server}: {entry.kind} {entry.name}, by {entry.by} at {entry.at:%Y-%m-%d %H:%M}"
 
 
 def _entry_data(entry: PinEntry) -> dict[str, Any]:
@@ -164,6 +164,6 @@ def _entry_data(entry: PinEntry) -> dict[str, Any]:
         "server": entry.server,
         "kind": entry.kind,
         "name": entry.name,
-        "approver": entry.approver,
+        "by": entry.by,
         "at": entry.at.isoformat(),
     }

@@ -107,8 +107,8 @@ class _EarlyPipeline(Pipeline):
         if found is None:
             return await super().run(call, run)
         outcome = await found.task
-        found.call.state = "unused" if isinstance(outcome, Suspended) else "taken"
-        return await super().run(call, run) if found.call.state == "unused" else outcome  # a person is asked now
+        found.call.state = "taken"
+        return await super().run(outcome, run) if isinstance(outcome, Suspended) else outcome  # a person is asked now
 
     async def run_early(self, call: ToolCall, run: Run) -> Outcome:
         """Run a call before its program has come."""

@@ -15,6 +15,8 @@ from toolcrib.sandbox import parse_program
 __all__ = ["EarlyScan", "LiteralCall", "newlines"]
 
 _MOST_STATEMENT: Final = 8_000  # characters of one statement, which is parsed again with each of its lines
+_DEEPEST: Final = 50  # levels of an argument, and bits of a number, which every sandbox passes on unchanged
+_MOST_BITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,13 @@ class EarlyScan:
 
     Read are, at the top level: assignments to names, imports of modules of the sandbox, displays of lists and dicts,
     `print`, `asyncio.gather`, and calls of these tools. A call of anything else ends the reading, so that nothing is
-    read before a change that the program makes first. A call may fail, and then those after it are not made.
+    read before a change that the program makes first. A call, and the import of a name, may fail; then those after
+    it are not made.
 
     Attributes:
         tools: The names of the tools whose calls are looked for.
         others: Further names that are functions, which a program must not define either.
-        modules: The modules that a program can import; None when that is not known.
+        modules: The full names of modules that a program can import; None when that is not known.
         consumed: The part of the program that was read.
     """
 
@@ -91,7 +94,7 @@ class EarlyScan:
             case ast.Import(names=aliases):
                 for alias in aliases:
                     self._import(alias.name)
-                    self._bind(alias.asname or alias.name.partition(".")[0])
+                    self._bind(alias.asname or alias.name.partition(".")[0], module=alias.name)
             case ast.ImportFrom(module=str(module), names=aliases, level=0):
                 self._import(module)
                 for alias in aliases:
@@ -99,14 +102,15 @@ class EarlyScan:
             case _:
                 raise _Stop
 
-    def _bind(self, name: str) -> None:
+    def _bind(self, name: str, *, module: str = "") -> None:
         functions = {*self.tools, *self.others, "print"}
-        if name == "*" or any(name == each or each.startswith(f"{name}__") for each in functions):
+        is_other = name == "asyncio" and module != name
+        if name == "*" or is_other or any(name == each or each.startswith(f"{name}__") for each in functions):
             raise _Stop
         self._bound.add(name)
 
     def _import(self, module: str) -> None:
-        if self.modules is None or module.partition(".")[0] not in self.modules:
+        if self.modules is None or module not in self.modules:
             raise _Stop
 
     def _of(self, node: ast.expr) -> Iterator[LiteralCall]:
@@ -161,10 +165,14 @@ def _literal_call(call: ast.Call, name: str) -> LiteralCall:
     return LiteralCall(name, [_literal(argument) for argument in call.args], kwargs)
 
 
-def _literal(node: ast.expr | None) -> Any:
-    """Return the JSON value that an expression writes out."""
+def _literal(node: ast.expr | None, deepest: int = _DEEPEST) -> Any:
+    """Return the JSON value that an expression writes out, which arrives as it is when the program passes it."""
     match node:
-        case ast.Constant(value=None | bool() | str() | int() as value):
+        case ast.Constant(value=None | bool() as value):
+            return value
+        case ast.Constant(value=str() as value) if _is_unicode(value):
+            return value
+        case ast.Constant(value=int() as value) if value.bit_length() <= _MOST_BITS:
             return value
         case ast.Constant(value=float() as value) if math.isfinite(value):
             return value
@@ -172,12 +180,21 @@ def _literal(node: ast.expr | None) -> Any:
             type(value) is not bool
         ):
             return -_literal(node.operand)
-        case ast.List(elts=parts):
-            return [_literal(part) for part in parts]
-        case ast.Dict(keys=keys, values=parts):
+        case ast.List(elts=parts) if deepest:
+            return [_literal(part, deepest - 1) for part in parts]
+        case ast.Dict(keys=keys, values=parts) if deepest:
             named = [_literal(key) for key in keys]
             if not all(isinstance(name, str) for name in named):
                 raise _Stop
-            return dict(zip(named, (_literal(part) for part in parts), strict=True))
+            return dict(zip(named, (_literal(part, deepest - 1) for part in parts), strict=True))
         case _:
             raise _Stop
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogate, which a program cannot pass on."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

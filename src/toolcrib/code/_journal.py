@@ -85,6 +85,11 @@ class JournalEntry:
         return versioned("JournalLine", line | ({} if self.grant is None else {"grant": self.grant.to_dict()}))
 
     @property
+    def answer_id(self) -> str:
+        """The id of the call that an answer is for: another one where it started before its program had come."""
+        return self.id if self.suspended is None else self.suspended.call_id
+
+    @property
     def is_open(self) -> bool:
         """True when the call has no reply and was not cancelled."""
         return self.reply is None and not self.cancelled

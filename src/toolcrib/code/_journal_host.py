@@ -230,7 +230,7 @@ class JournalHost(ProgramHost):
         """Ask the gates again for every suspended call, before any of them is executed."""
         recovered: dict[str, Call | Outcome] = {}
         # calls with an answer come first: it may be a standing grant, which holds for others, too
-        for entry in sorted(self._earlier_open, key=lambda entry: entry.id not in self._answer_by_call):
+        for entry in sorted(self._earlier_open, key=lambda entry: entry.answer_id not in self._answer_by_call):
             _, emit = self._asked.get(entry.id, (None, None))
             if entry.suspended is not None and emit is None and not entry.values:
                 recovered[entry.id] = await self._recover(entry, entry.suspended)
@@ -242,7 +242,7 @@ class JournalHost(ProgramHost):
         Raises:
             ApprovalError: Its answer cannot be used.
         """
-        answer = self._answer_by_call.get(entry.id)
+        answer = self._answer_by_call.get(entry.answer_id)
         recovered = await self._pipeline.recover(state, self._run, grant=answer, begun=entry.begun, used=entry.grant)
         if isinstance(recovered, Failed) and recovered.code == ApprovalError.code:
             raise recovered.exception or ApprovalError(recovered.tool, recovered.message)

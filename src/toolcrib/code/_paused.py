@@ -67,13 +67,13 @@ class SuspendedProgramCall:
         """The call's id."""
         return self.request.call_id
 
-    def grant(self, approver: str | Identity = "host", **options: Any) -> Grant:
+    def grant(self, by: str | Identity = "host", **options: Any) -> Grant:
         """Return a yes to this call; see `ApprovalRequest.grant`."""
-        return self.request.grant(approver, **options)
+        return self.request.grant(by, **options)
 
-    def deny(self, message: str = "", approver: str | Identity = "host") -> Denial:
+    def deny(self, message: str = "", by: str | Identity = "host") -> Denial:
         """Return a no to this call; the program gets `message` in a PermissionError."""
-        return self.request.deny(message, approver)
+        return self.request.deny(message, by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from inspect import isawaitable
 from typing import Any, Final, TypeAlias
 
 from toolcrib.calls import Outcome, Reject, RunNormally, ToolCall, new_call_id
-from toolcrib.code._as_tool import OnResult
+from toolcrib.code._as_tool import TOOL_NAME, OnResult
 from toolcrib.code._extract import off_loop
 from toolcrib.code._program_facts import ProgramFacts
 from toolcrib.code._program_store import MemoryProgramStore, ProgramStore
@@ -17,8 +17,9 @@ from toolcrib.code._program_tools import mentioned_in, program_names
 from toolcrib.code._result import ExecutionResult
 from toolcrib.code._saved_program import SavedProgram, definition_digest, input_schema, with_header
 from toolcrib.code._toolkit import Toolkit
-from toolcrib.errors import ModelRetry, SavedProgramError, UnknownTool, closest
+from toolcrib.errors import InvalidSchema, ModelRetry, SavedProgramError, UnknownTool, closest
 from toolcrib.hooks import HookSet
+from toolcrib.jsonschema.checker import misfits
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.sandbox import parse_program
 from toolcrib.tools import Tool, ez_tool
@@ -75,7 +76,7 @@ class ProgramLibrary:
         that it calls: not to use `exec`, `eval`, `globals` and their like. Then the policy is asked.
 
         Args:
-            name: By which it is called; not that of a tool of the toolkit.
+            name: By which it is called; not that of a tool of the toolkit, nor of a builtin.
             code: The program. The value of its last expression is the result, or else what it prints.
             inputs: Each input's type, or its JSON schema, by the name that the program has for it.
             description: What it does, for a model.
@@ -109,6 +110,9 @@ class ProgramLibrary:
             raise SavedProgramError(name, f"its input `{taken[0]}` has the name of a tool")
         schema = input_schema(name, inputs)
         program = SavedProgram(name, with_header(code, schema), description, schema, author=author)
+        if name not in program_names([name]):
+            raise SavedProgramError(name, "a builtin has this name")
+        self._check_inputs(program)
         text = program.text(dict.fromkeys(program.input_names))
         if findings := self._toolkit.check(text):
             found = [f"line {max(each.line - 1, 0)}: {each.kind}: {each.message}" for each in findings]
@@ -123,6 +127,16 @@ class ProgramLibrary:
         return SavedProgram(
             name, program.code, description, schema, self._definitions(_called(code, used, self._toolkit)), author
         )
+
+    def _check_inputs(self, program: SavedProgram) -> None:
+        """Raise SavedProgramError for a schema of which no tool can be made, or a default that does not fit it."""
+        try:
+            self._tool_of(program, self._toolkit, None)
+        except InvalidSchema as error:
+            raise SavedProgramError(program.name, f"the schema of its inputs is not valid: {error.problem}") from None
+        wrong = [each for each in misfits(program.inputs, program.defaults) if program.defaults.keys() & each.place[:1]]
+        if wrong:
+            raise SavedProgramError(program.name, f"a default does not fit its schema: {wrong[0]}")
 
     def _definitions(self, functions: Iterable[str]) -> dict[str, str]:
         return {function: definition_digest(self._toolkit.get_tool(function)) for function in functions}
@@ -225,6 +239,8 @@ class ProgramLibrary:
                 inputs: The JSON schema of each input, by the name of its variable.
             """
             try:
+                if program_name in (name, TOOL_NAME):
+                    raise SavedProgramError(program_name, "a tool has this name")
                 await self.save(program_name, code, inputs=inputs, description=description, author="model")
             except SavedProgramError as error:
                 raise ModelRetry(str(error)) from None

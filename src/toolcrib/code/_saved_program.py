@@ -67,6 +67,16 @@ class SavedProgram:
         """The names of its inputs, in the order of the alphabet."""
         return tuple(sorted(self.inputs.get("properties", ())))
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The values of the inputs that a call may leave out."""
+        properties = cast("Mapping[str, Any]", self.inputs.get("properties", {}))
+        return {
+            name: schema["default"]
+            for name, schema in properties.items()
+            if isinstance(schema, Mapping) and "default" in schema
+        }
+
     def text(self, inputs: Mapping[str, Any]) -> str:
         """Return the program with the values of its inputs, which can hold no code: each is written as a literal.
 
@@ -76,20 +86,12 @@ class SavedProgram:
         Raises:
             SavedProgramError: A value is not JSON, or an input without a default is missing.
         """
-        given = {**self._defaults(), **inputs}
+        given = {**self.defaults, **inputs}
         missing = [name for name in self.input_names if name not in given]
         if missing:
             raise SavedProgramError(self.name, f"the input `{missing[0]}` is missing")
         line = "; ".join(f"{name} = {self._literal(name, given[name])}" for name in self.input_names)
         return "\n".join([line, self.code.partition("\n")[2]])
-
-    def _defaults(self) -> dict[str, Any]:
-        properties = cast("Mapping[str, Any]", self.inputs.get("properties", {}))
-        return {
-            name: schema["default"]
-            for name, schema in properties.items()
-            if isinstance(schema, Mapping) and "default" in schema
-        }
 
     def _literal(self, name: str, value: Any) -> str:
         try:
@@ -141,7 +143,7 @@ def input_schema(program: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     types = {name: _annotation(kind) for name, kind in inputs.items()}
     try:
         schema = TypeAdapter(TypedDict("Inputs", types)).json_schema()  # type: ignore[operator]  # pyright: ignore
-    except (PydanticUserError, TypeError) as error:
+    except (PydanticUserError, KeyError, TypeError) as error:  # KeyError: a reference that leads nowhere
         raise SavedProgramError(program, f"an input's type has no JSON schema: {error}") from None
     parts = [schema, *schema["properties"].values()]
     for part in parts:

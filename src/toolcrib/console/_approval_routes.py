@@ -125,7 +125,7 @@ class ApprovalRoutes:
                     failed[one] = f"It {IN_DOUBT}: answer it alone."
                     continue
                 await self._approvals.answer(answer_to(entry, form, visitor_of(request)))
-                if entry.request.approvers > 1 and (await self._approvals.show(one)).state == "pending":
+                if entry.request.approvals_needed > 1 and (await self._approvals.show(one)).state == "pending":
                     pending.append(one)
             except ApprovalError as error:
                 failed[one] = error.problem
@@ -137,8 +137,9 @@ class ApprovalRoutes:
         return JsonReply({"grants": [grant_row(grant, use) for grant, use in zip(grants, used, strict=True)]})
 
     async def _revoke(self, request: Request) -> Response:
-        wanted: dict[str, Any] = (await json_body(request)).get("grant") or {}
-        wanted = {name: value for name, value in wanted.items() if not name.startswith("used")}  # which goes on
+        sent: Any = (await json_body(request)).get("grant")
+        shown = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
+        wanted = {name: value for name, value in shown.items() if not name.startswith("used")}  # which goes on
         found: list[Grant] = [grant for grant in await self._approvals.standing() if grant_row(grant) == wanted]
         if not found or not await self._approvals.revoke(found[0]):
             raise HTTPException(404, "there is no such grant any more")

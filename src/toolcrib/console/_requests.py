@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from toolcrib._json_writer import read_valid_json
 from toolcrib.console._guard import Visitor
 
 __all__ = ["SURROGATES", "JsonReply", "json_body", "number", "visitor_of"]
@@ -33,7 +34,7 @@ def visitor_of(request: Request) -> Visitor:
 async def json_body(request: Request) -> Mapping[str, Any]:
     """Return the JSON object that a request holds; an HTTPException for anything else."""
     try:
-        sent: Any = json.loads(await request.body())
+        sent: Any = read_valid_json(await request.body())
     except (ValueError, RecursionError):
         raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(sent, dict):

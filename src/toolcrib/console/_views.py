@@ -219,7 +219,7 @@ def entry_view(entry: ApprovalEntry, ended: Mapping[tuple[str, str], str], origi
         "doubt_answers": dict(DOUBT_ANSWERS) if request.in_doubt else None,
         "origins": [dict(each) for each in request.origins],
         "state": entry.state,
-        "approvers": request.approvers,
+        "approvals_needed": request.approvals_needed,
         "approved_by": list(request.approved_by),
         "used_at": None if entry.used_at is None else entry.used_at.isoformat(),
         "answer": None if entry.answer is None else answer_row(entry.answer),

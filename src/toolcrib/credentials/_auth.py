@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from toolcrib._tls import shared_tls
 from toolcrib.credentials._credentials import QUERY, Credentials
-from toolcrib.credentials._guarded_http import shared_tls
 from toolcrib.errors import CredentialError, NewerForm
 
 __all__ = ["PrincipalAuth"]
@@ -33,7 +33,7 @@ class PrincipalAuth(httpx2.Auth):
     def client_options(self) -> dict[str, Any]:
         """Return what a client for such requests needs: a key in an address is put there after that was logged."""
         own = {"transport": _QueryTransport()} if self._credentials.in_query else {}
-        return {"auth": self, "verify": shared_tls(), **own}
+        return {"auth": self, **own}
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Yield the request signed, and once more after the credential was renewed."""

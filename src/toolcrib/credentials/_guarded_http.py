@@ -9,30 +9,23 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
 from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import httpx2
 
-from toolcrib._networks import inner_address, is_public
+from toolcrib._networks import inner_address, is_about_machine, is_public
+from toolcrib._tls import shared_tls
 from toolcrib.errors import ConsentError
 
-__all__ = ["AddressError", "GuardedClient", "guarded_client", "shared_tls"]
+__all__ = ["AddressError", "GuardedClient", "guarded_client"]
 
 _Range: TypeAlias = Literal["public", "private", "loopback", "never"]
 _MOST_BYTES: Final = 256 * 1024
 _SECONDS: Final = 15.0
-
-
-@cache
-def shared_tls() -> ssl.SSLContext:
-    """Return the TLS settings of all clients: reading the certificates takes longer than a request."""
-    return httpx2.create_ssl_context()
 
 
 class AddressError(ConsentError):
@@ -172,6 +165,6 @@ def _range_of(text: str) -> _Range:
     address = inner_address(ip_address(text.partition("%")[0]))
     if address.is_loopback:
         return "loopback"
-    if address.is_multicast or address.is_link_local or address.is_unspecified or address.is_reserved:
+    if address.is_multicast or is_about_machine(address) or address.is_unspecified or address.is_reserved:
         return "never"
     return "public" if is_public(address) else "private"

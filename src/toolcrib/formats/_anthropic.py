@@ -32,7 +32,7 @@ from toolcrib.formats._reply_types import MessagesReply
 from toolcrib.formats._result_pairing import Layout
 from toolcrib.formats._stop_kinds import StopKind, error_in
 from toolcrib.formats._strict_schema import STRUCTURE, TEXT_FORMATS, StrictRules, check_root, strict_schema
-from toolcrib.formats._transcript_rules import CallKey, Speaker, in_one_message
+from toolcrib.formats._transcript_rules import CallKey, RefusedPart, in_one_message
 from toolcrib.formats._usage import UsageKeys
 from toolcrib.formats._wire import CallPiece, Choice, Item, Turn, WireCall, WireReply, WireResult
 from toolcrib.jsonschema import subschemas
@@ -71,7 +71,10 @@ class _Anthropic(MessageBlocks, ProviderFormat):
     names_rule = "up to 128 letters, digits, `_` and `-`"
     parameter_names = ANTHROPIC_NAMES
     callers = frozenset({"direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"})
-    layout = Layout("next", unique=True, joins=True)  # "consecutive turns are combined", says the API reference
+    # Refused: "`tool_use` ids were found without `tool_result` blocks immediately after", and an id twice in one turn:
+    # "`tool_use` ids must be unique". Claude Sonnet 4.5 was recorded to take the id of an earlier turn again, and a
+    # first turn of the assistant's. "Consecutive turns are combined", says the API reference.
+    layout = Layout("next", joins=True)
     stops = MappingProxyType[str, StopKind](
         {
             "end_turn": "finished",
@@ -299,11 +302,12 @@ class _Anthropic(MessageBlocks, ProviderFormat):
             return Block("answers", text_or_empty(block.get("tool_use_id")))
         return Block("thought") if is_models and kind in _THOUGHTS else OTHER
 
+    def refused_parts(self, items: Sequence[Mapping[str, Any]], goes_on: bool = False) -> list[RefusedPart]:
+        found = super().refused_parts(items, goes_on)
+        return [part for part in found if not _is_beside_words(part, items[part.index])]
+
     def without_inner(self, block: Mapping[str, Any], places: Collection[int]) -> Item:
         return {**block, "content": [part for at, part in enumerate(block["content"]) if at not in places]}
-
-    def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
-        return ("user",) if before is None and item.get("role") == "assistant" else ()
 
     def make_id(self, seed: str) -> str:
         return super().make_id(seed).replace("call_", "toolu_")
@@ -433,6 +437,15 @@ def _check_request(definitions: list[Item]) -> None:
             if count > most:
                 problem = f"a request takes {most} {what} in strict mode, and with this tool there are {count}"
                 raise FormatError(tool["name"], "anthropic", f"{problem}; offer fewer tools, or leave `strict` out")
+
+
+def _is_beside_words(part: RefusedPart, message: Mapping[str, Any]) -> bool:
+    """Return whether a part is white space in a message with words, which Claude Haiku 4.5 was recorded to take."""
+    if part.kind != "blank" or len(part.place) != 1:
+        return False
+    content = message["content"]
+    texts = [] if isinstance(content, str) else [text_or_empty(object_or_empty(one).get("text")) for one in content]
+    return not all(map(is_blank, texts)) and texts[part.place[0]] != ""
 
 
 ANTHROPIC = _Anthropic()

@@ -65,7 +65,7 @@ class _Bedrock(MessageBlocks, ProviderFormat):
     provider = "aws.bedrock"
     prices = "aws"
     parameter_names = ANTHROPIC_NAMES  # of whose models it is the way
-    layout = Layout("next", unique=True)
+    layout = Layout("next")  # refused in one message: "The toolUse blocks at messages.2.content contain duplicate Ids"
     stops = MappingProxyType[str, StopKind](
         {
             "end_turn": "finished",
@@ -251,6 +251,8 @@ class _Bedrock(MessageBlocks, ProviderFormat):
         }
 
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
+        # Refused: "A conversation must start with a user message", "A conversation must alternate between user and
+        # assistant roles". Some models were recorded to take both: Claude Sonnet 4.5 the one, Titan the other.
         role, last = item.get("role"), "assistant" if before is None else before.get("role")
         if role != last or role not in ("user", "assistant"):
             return ()

@@ -57,6 +57,9 @@ class ChatFormat(ProviderFormat):
         cache_written=(("prompt_tokens_details", "cache_write_tokens"),),  # of services that have OpenAI's format
         reasoning=(("completion_tokens_details", "reasoning_tokens"),),
     )
+    # Refused: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
+    # 'tool_call_id'", "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'", and two
+    # results of one id: "Duplicate value for 'tool_call_id'".
     layout = Layout("run")
     stops = MappingProxyType[str, StopKind](
         {

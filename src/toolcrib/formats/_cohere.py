@@ -18,7 +18,16 @@ from toolcrib.errors import FormatError
 from toolcrib.formats._canonical_json import typed
 from toolcrib.formats._chat import ChatFormat
 from toolcrib.formats._format import Declaration
-from toolcrib.formats._json_reading import fields_of, is_object, number_at, object_at, objects_at, text_or_empty
+from toolcrib.formats._json_reading import (
+    fields_of,
+    is_object,
+    number_at,
+    object_at,
+    objects_at,
+    objects_in,
+    text_or_empty,
+)
+from toolcrib.formats._neutral_parts import document_text
 from toolcrib.formats._provider_client import ProviderClient
 from toolcrib.formats._reply_types import CohereReply
 from toolcrib.formats._result_pairing import Layout
@@ -49,7 +58,7 @@ class _Cohere(ChatFormat):
     reply_type = CohereReply
     sdk = "cohere"
     result_roles = ("tool",)
-    layout = Layout("run")
+    layout = Layout("run")  # refused, by Command A, in the words of OpenAI's chat
     stops = MappingProxyType[str, StopKind](
         {
             "COMPLETE": "finished",
@@ -150,6 +159,11 @@ class _Cohere(ChatFormat):
         return replace(read, arguments="") if read.arguments == "null" else read  # it has none
 
     # --- transcripts and requests
+
+    def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
+        documents = [document_text(part) for part in objects_in(item.get("content"))]
+        results = super().results_of(item)
+        return tuple(replace(one, content="\n".join(filter(None, [one.content, *documents]))) for one in results)
 
     def answer(self, results: Sequence[WireResult]) -> list[Item]:
         return [

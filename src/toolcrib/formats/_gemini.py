@@ -79,7 +79,9 @@ class _Gemini(OptionalIds):
     parameter_names = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
     strict = False
     returns = True
-    layout = Layout("next", needs_ids=False, joins=True)  # it was recorded to take several turns with calls in a row
+    # Refused: "Please ensure that the number of function response parts is equal to the number of function call parts
+    # of the function call turn". Several turns with calls in a row were recorded to be taken.
+    layout = Layout("next", needs_ids=False, joins=True)
     stops = MappingProxyType[str, StopKind](
         {
             "STOP": "finished",
@@ -248,7 +250,8 @@ class _Gemini(OptionalIds):
     def missing_turns(self, before: Mapping[str, Any] | None, item: Mapping[str, Any]) -> Sequence[Speaker]:
         if item.get("role") != "model":
             return ()
-        # In the API's own words a turn with calls follows one of the user's; several in a row were taken, too.
+        # Refused: "Please ensure that function call turn comes immediately after a user turn or after a function
+        # response turn".
         if before is None or (before.get("role") == "model" and self.call_keys(item) and not self.call_keys(before)):
             return ("user",)
         return ()

@@ -69,7 +69,7 @@ class _Interactions(ProviderFormat):
     names_rule = "up to 128 letters, digits, `_`, `.`, `:` and `-`, beginning with a letter or `_`"
     parameter_names = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
     strict = False
-    layout = Layout("later", unique=True)
+    layout = Layout("later", unique=True)  # a result has the id of its call alone, wherever it stands: `call_id`
     stops = MappingProxyType[str, StopKind](
         {  # the status of an interaction
             "completed": "finished",

@@ -45,9 +45,15 @@ OTHER = Block("other")
 class MessageBlocks(TranscriptRules):
     """Rules of a provider whose messages are lists of blocks.
 
-    It takes no text of white space alone and no thought at the end of a message; no call of a tool of its own without
-    the result, and no such result without the call. Such a call may wait for its result in a reply that was paused, and
-    while the client answers calls of the same reply; where they are of its program, by messages of results alone.
+    It takes no message and no result of white space alone, and Bedrock no such text; no thought at the end of a
+    message; no call of a tool of its own without the result, and no such result without the call. Such a call may wait
+    for its result in a reply that was paused, and while the client answers calls of the same reply; where they are of
+    its program, by messages of results alone.
+
+    Each was refused: "text content blocks must contain non-whitespace text" by Anthropic, "The text field in the
+    ContentBlock object is blank" by Bedrock; "The final block in an assistant message cannot be `thinking`"; "tool use
+    was found without a corresponding result block", "Each `advisor_tool_result` block must have a corresponding
+    `server_tool_use` block before it".
     """
 
     @abstractmethod

@@ -46,7 +46,8 @@ class MistralTool(TypedDict):
     function: MistralFunction
 
 
-# Whose turns are missing between two, by their roles. Source: the validator of Mistral's package `mistral-common`.
+# Whose turns are missing between two, by their roles. Source: the validator of Mistral's package `mistral-common`, and
+# what the API was seen to refuse: "Unexpected role 'user' after role 'tool'". Mistral Small was recorded to take that.
 _BETWEEN: dict[tuple[str | None, str], Sequence[Speaker]] = {
     (None, "assistant"): ("user",),
     ("assistant", "system"): ("user",),
@@ -86,6 +87,7 @@ class _Mistral(ChatFormat):
         return _BETWEEN.get((None if before is None else str(before.get("role")), str(item.get("role"))), ())
 
     def takes_id(self, id: str) -> bool:
+        # Refused: "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9".
         return _ID.fullmatch(id) is not None
 
     def make_id(self, seed: str) -> str:

@@ -45,13 +45,15 @@ def repaired_arguments(text: str) -> str | None:
 
 
 def with_arguments(value: Any, repaired: Mapping[str, str]) -> Any:
-    """Return an item of a reply with repaired texts in the place of the arguments that came."""
+    """Return an item of a reply with repaired texts in the place of the arguments that came; free texts stay."""
     if isinstance(value, list):
         return [with_arguments(part, repaired) for part in cast("list[Any]", value)]
     if not isinstance(value, Mapping):
         return value
-    made = dict[str, Any]()
-    for key, part in cast("Mapping[str, Any]", value).items():
+    item, made = cast("Mapping[str, Any]", value), dict[str, Any]()
+    if str(item.get("type")).startswith("custom"):
+        return item
+    for key, part in item.items():
         text = repaired.get(str(raw_arguments(part))) if key in _KEYS and isinstance(part, str) else None
         made[key] = with_arguments(part, repaired) if text is None else text
     return made

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from toolcrib.calls import Media, value_class
 from toolcrib.formats._json_reading import is_object, object_or_empty, objects_in, text_or_empty
 
-__all__ = ["ForeignPart", "NeutralPart", "media_at", "parts_in"]
+__all__ = ["ForeignPart", "NeutralPart", "document_text", "media_at", "parts_in"]
 
 _ANSWERED = frozenset(  # calls of the client's and their results, which the format's own rules read
     {"tool_use", "tool_result", "functionCall", "functionResponse", "toolUse", "toolResult", "function_call"}
@@ -58,7 +58,7 @@ def parts_in(item: Mapping[str, Any]) -> Iterator[NeutralPart]:
                 yield from [part] if isinstance(part, str) else _read(object_or_empty(part))
     yield from filter(None, [text_or_empty(item.get("refusal"))])
     for image in item.get("images") or ():
-        yield Media("image/png", b64decode(image)) if isinstance(image, str) else ForeignPart("an image")
+        yield _data(image, "image/png") or ForeignPart("an image")
     yield from (ForeignPart("reasoning", is_mark=True) for key in _THOUGHT_KEYS if item.get(key))
     yield from (ForeignPart(key, is_mark=True) for key in _NOTES if item.get(key))
     if item.get("audio"):
@@ -77,6 +77,8 @@ def _read(part: Mapping[str, Any]) -> Iterator[NeutralPart]:
         yield from filter(None, [text_or_empty(part.get("refusal"))])
     elif kind == "json":
         yield json.dumps(part["json"], ensure_ascii=False, default=str)
+    elif kind == "document" and (document := document_text(part)):
+        yield document
     elif kind == "citationsContent":
         cited = object_or_empty(part[kind])
         yield from (text_or_empty(one.get("text")) for one in objects_in(cited.get("content")))
@@ -100,16 +102,27 @@ def media_at(link: object, kind: str, name: str = "") -> Media | None:
     if url.startswith("data:"):
         head, _, body = url[5:].partition(",")
         mime_type, *options = head.split(";")
-        data = b64decode(body) if "base64" in options else unquote_to_bytes(body)
-        return Media(mime_type or kind, data, name=name)
+        return _data(body if "base64" in options else unquote_to_bytes(body), mime_type or kind, name)
     if not url.startswith(("https://", "http://")):
         return None
     return Media(mimetypes.guess_type(urlsplit(url).path)[0] or kind, url=url, name=name)
 
 
+def document_text(part: Mapping[str, Any]) -> str:
+    """Return the text of a document that is no file: of Anthropic, of Bedrock, or Cohere's, of fields; else nothing."""
+    held = object_or_empty(part.get("document"))
+    source = object_or_empty((held or part).get("source"))
+    data = source.get("data") if source.get("type") == "text" else source.get("text", held.get("data"))
+    return json.dumps(data, ensure_ascii=False, default=str) if is_object(data) else text_or_empty(data)
+
+
 def _data(data: object, kind: str, name: str = "") -> Media | None:
+    """Return media of bytes, or of Base64 in either alphabet; None where it is neither."""
     if isinstance(data, str):
-        data = b64decode(data, altchars=b"-_" if set(data) & {"-", "_"} else None)
+        try:
+            data = b64decode(data, altchars=b"-_" if set(data) & {"-", "_"} else None)
+        except ValueError:
+            return None
     return Media(kind, data, name=name) if isinstance(data, bytes) and kind else None
 
 

@@ -40,7 +40,8 @@ class _Ollama(OptionalIds, ChatFormat):
     sdk = "ollama"
     strict = False
     result_roles = ("tool",)
-    layout = Layout("run", needs_ids=False)
+    layout = Layout("run", needs_ids=False)  # its guide has a message for each call, in order, with `tool_name`
+    needs_names = False  # which Llama 3.1 was recorded to do without
     stops = MappingProxyType[str, StopKind]({"stop": "finished", "length": "length", "load": "cut", "unload": "cut"})
     asks = frozenset({"function"})
     provider = "ollama"

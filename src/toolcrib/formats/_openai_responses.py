@@ -80,6 +80,8 @@ _CARRIED = (  # what goes back as it came, and waits for no answer of the client
 class _Responses(ProviderFormat):
     title = "openai_responses"
     reply_type = ResponsesReply
+    # Refused: "No tool output found for function call", "No tool call found for function call output", and "Duplicate
+    # function_call_output for call_id" where an id comes again in a later turn.
     layout = Layout("later", unique=True)
     stops = MappingProxyType[str, StopKind](
         {  # the status of a response; of one that is incomplete the reason
@@ -274,6 +276,7 @@ class _Responses(ProviderFormat):
         return {**raw, _OUTPUTS[raw["type"]]: id}
 
     def may_precede(self, item: Mapping[str, Any], following: Mapping[str, Any] | None) -> bool:
+        # Refused: "Item of type 'reasoning' was provided without its required following item".
         if item.get("type") != "reasoning":
             return True
         return following is not None and not _answered(following) and str(following.get("role")) not in _CLIENTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from toolcrib.formats._call_ids import is_sendable, made_id, seed_of, seeds_of, unused_id, why_replaced
 from toolcrib.formats._canonical_json import raw_arguments
@@ -23,7 +23,13 @@ def is_sent(id: str) -> bool:
 
 
 class OptionalIds(ProviderFormat):
-    """The rules of the formats in which an id may be left out."""
+    """The rules of the formats in which an id may be left out.
+
+    Attributes:
+        needs_names: Whether a result has to name the tool; one that names none answers the next call elsewhere.
+    """
+
+    needs_names: ClassVar[bool] = True
 
     @abstractmethod
     def sent_calls(self, item: Mapping[str, Any]) -> list[tuple[str, str, object]]:
@@ -50,7 +56,8 @@ class OptionalIds(ProviderFormat):
         if len(answered) > len(waiting):
             return None
         pairs = zip(waiting, answered, strict=False)
-        in_order = all(one[1] == two[1] and two[0] in ("", one[0]) for one, two in pairs)
+        spare = () if self.needs_names else ("",)
+        in_order = all(two[1] in (one[1], *spare) and two[0] in ("", one[0]) for one, two in pairs)
         return waiting[len(answered) :] if in_order else None
 
     def read_well_formed(self, reply: Mapping[str, Any], taken: Collection[str] = ()) -> WireReply | None:

@@ -30,7 +30,7 @@ class ProviderOptions:
 
     Attributes:
         defer_loading: Leave the definition out of the prompt until the provider's tool search finds it. OpenAI
-            Responses, Anthropic.
+            Responses, Anthropic, Google Interactions.
         allowed_callers: Who may call it: the model itself (`direct`), or the programs that it writes in the provider's
             own sandbox; the model itself alone when left out. A call by another is refused, and a provider that cannot
             keep this is not offered the tool. OpenAI Responses, Anthropic.

@@ -43,7 +43,7 @@ class Layout:
     Attributes:
         place: `run`: right after the calls, an item each. `next`: all of them first in the next item. `later`: anywhere
             after the call.
-        unique: Whether an id names one call of the whole transcript, and not only of one reply.
+        unique: Whether an id names one call of the whole transcript, and not only of one turn.
         needs_ids: Whether a call without an id cannot be answered.
         joins: Whether items with calls that follow on each other are one turn, with all results after the last of them.
     """
@@ -105,19 +105,22 @@ def pair(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> Pa
 
     A result with an id answers a call before it with that id, and no other.
     """
-    _mark_reused(calls, layout)
+    _mark_reused(calls, results, layout)
     if layout.place != "later":
         _pair_in_place(calls, results, layout)
     _pair_by_id(calls, results, layout)
     return Pairing(calls, results)
 
 
-def _mark_reused(calls: list[CallSpot], layout: Layout) -> None:
-    seen: set[object] = set()
+def _mark_reused(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> None:
+    asked, answered = {spot.index for spot in calls}, {found.index for found in results}
+    seen, last = set[str](), -1
     for spot in calls:
-        key = spot.id if layout.unique else (spot.index, spot.id)
-        spot.reused = bool(spot.id) and key in seen
-        seen.add(key)
+        if not layout.unique and spot.index != last and not layout.goes_on(last, asked, answered):
+            seen.clear()  # another turn begins
+        spot.reused = bool(spot.id) and spot.id in seen
+        seen.add(spot.id)
+        last = spot.index
 
 
 def _pair_by_id(calls: list[CallSpot], results: list[ResultSpot], layout: Layout) -> None:

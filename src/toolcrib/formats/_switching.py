@@ -58,8 +58,8 @@ def switched(
         items: The transcript: it passes the `check` of its format.
         source: Its format.
         target: The other one.
-        drop: Whether to drop what the format does not take: media of the user's, calls and results of a provider's own
-            tools, and calls that bring no arguments by name. It is an error otherwise.
+        drop: Whether to drop what the format does not take: media of the user's, media that a model made, calls and
+            results of a provider's own tools, and calls that bring no arguments by name. It is an error otherwise.
 
     Raises:
         ValueError: The transcript breaks its own provider's rules, or has a part that the format does not take.
@@ -104,7 +104,7 @@ class _Reader:
             if rest is None:
                 continue
             speaker = _speaker(rest, is_asking=index in asked)
-            parts = list(self._taken(index, parts_in(rest)))
+            parts = list(self._taken(index, parts_in(rest), shows=speaker == "user"))
             answers = [self._answer(spot) for spot in asked.get(index, ()) if self._is_taken(spot)]
             if not parts and not answers:
                 continue
@@ -129,17 +129,20 @@ class _Reader:
         result = replace(result, call=WireCall(spot.call.id, spot.call.name, spot.call.arguments))
         raw = spot.result.raw
         inner = object_or_empty(raw.get("functionResponse") or raw.get("toolResult")) or raw
-        parts = list(self._taken(spot.result.index, parts_in({**inner, "type": ""})))
+        parts = list(self._taken(spot.result.index, parts_in({**inner, "type": ""}), shows=True))
         if not any(isinstance(part, Media) for part in parts):
             return result
         if not any(isinstance(part, str) for part in parts) and result.content:
             parts = [result.content, *parts]
         return replace(result, content="\n".join(map(str, parts)), parts=tuple(parts))
 
-    def _taken(self, index: int, parts: Iterator[NeutralPart]) -> Iterator[str | Media]:
+    def _taken(self, index: int, parts: Iterator[NeutralPart], *, shows: bool) -> Iterator[str | Media]:
+        """Yield the parts of an item that are written again; media only of one that `shows` them to a model."""
         for part in parts:
             if isinstance(part, ForeignPart):
                 (self.dropped if part.is_mark else self.refused).append(f"{part.what} of item {index}")
+            elif isinstance(part, Media) and not shows:
+                self.refused.append(f"{part} of the model's, in item {index}")
             else:
                 yield part
 

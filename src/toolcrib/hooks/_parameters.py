@@ -16,7 +16,7 @@ _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ARGUMENTS = ("**arguments",)  # of the observed tool
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NEAR = 0.7  # `needs_approval` is nearer to `requires_approval`
-_OF_OTHERS = {  # what other frameworks call an option
+_OF_OTHERS = {  # what other frameworks, or an earlier version, call an option
     "approval": "requires_approval",
     "approval_mode": "requires_approval",
     "approval_required": "requires_approval",
@@ -28,6 +28,7 @@ _OF_OTHERS = {  # what other frameworks call an option
     "requires_confirmation": "requires_approval",
     "description_override": "description",
     "name_override": "name",
+    "approvers": "approvals_needed",
     "max_attempts": "max_retries",
     "timeout_seconds": "timeout",
 }

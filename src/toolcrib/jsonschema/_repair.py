@@ -15,6 +15,7 @@ from toolcrib.jsonschema._walk import SchemaWalk, check_nesting
 __all__ = ["of_newer_version", "satisfiable"]
 
 _OLD_VERSIONS = ("http://json-schema.org/draft-03/schema", "http://json-schema.org/draft-04/schema")
+_KINDS = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _LIMITS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _LISTED_ITEMS = "http://json-schema.org/draft-07/schema#"  # the last version whose `items` may be a list
 _BRANCHES = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
@@ -23,8 +24,9 @@ _BRANCHES = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentS
 def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema with what only drafts 3 and 4 say in their way said as the drafts after them do.
 
-    An exclusive limit was `true` beside the limit, and a property itself said that it is required. A schema that names
-    no version is often of these.
+    An exclusive limit was `true` beside the limit, and a property itself said that it is required. A type of another
+    name than JSON Schema has, as `any` and `file`, was one that any value fits. A schema that names no version is often
+    of these.
 
     Raises:
         SchemaTooLarge: It is nested too deep to be read; names the tool.
@@ -40,14 +42,18 @@ def of_newer_version(tool: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _newer(part: Mapping[str, Any]) -> dict[str, Any]:
     newer = rewrite(part, _newer)
+    kinds: Any = newer.get("type")
+    named = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
+    if any(isinstance(kind, str) and kind not in _KINDS for kind in named):
+        del newer["type"]
     for exclusive, limit in _LIMITS:
         if isinstance(newer.get(exclusive), bool) and newer.pop(exclusive) and limit in newer:
             newer[exclusive] = newer.pop(limit)
     table = properties_of(newer).items()
-    named = [name for name, inner in table if _flag(inner) is True]
+    flagged = [name for name, inner in table if _flag(inner) is True]
     rest: Any = newer.get("required", [])
-    if named and isinstance(rest, list):
-        newer["required"] = [*cast("list[Any]", rest), *(name for name in named if name not in rest)]
+    if flagged and isinstance(rest, list):
+        newer["required"] = [*cast("list[Any]", rest), *(name for name in flagged if name not in rest)]
     if table:
         newer["properties"] = {name: _without_flag(inner) for name, inner in table}
     return newer

@@ -16,6 +16,7 @@ import httpx2
 from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
+from toolcrib._tls import shared_tls
 from toolcrib.errors import DocumentError
 from toolcrib.openapi._shapes import mapping_of
 from toolcrib.openapi._yaml import read_json_shapes
@@ -195,7 +196,7 @@ def _downloaded(address: str) -> tuple[bytes, str]:
     """Return what is at an address on the web; redirects are followed on the same host alone."""
     host = urlsplit(address).hostname
     try:
-        with httpx2.Client(timeout=_SECONDS) as client:
+        with httpx2.Client(timeout=_SECONDS, verify=shared_tls()) as client:
             for _ in range(5):
                 with client.stream("GET", address, headers={"Accept": "application/json, */*;q=0.8"}) as response:
                     if response.next_request is not None:

@@ -28,6 +28,7 @@ __all__ = [
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+_OTHERS = ("trace", "query", "additionalOperations")  # one answers with what it was sent, the others are of OpenAPI 3.2
 _MOST_PARAMETERS = 1_000  # of one operation
 _PLACES = ("path", "query", "header", "cookie")
 _NOT_ARGUMENTS = frozenset(  # header parameters that OpenAPI ignores, and those that say where a request goes or ends
@@ -70,16 +71,15 @@ class Route:
     """One method of one path, as the document has it.
 
     Attributes:
-        item: The path's own entry, with what all of its methods share.
-        item_base: The address by which references in the item are read.
+        items: The path's own entry, and the one that it refers to: what all of its methods share. Each has the address
+            by which references in it are read.
         spec: The operation, which may stand elsewhere in the document.
         base: The address by which references in the operation are read.
     """
 
     method: str
     path: str
-    item: Mapping[str, Any]
-    item_base: str
+    items: tuple[tuple[Mapping[str, Any], str], ...]
     spec: Mapping[str, Any]
     base: str
 
@@ -127,24 +127,43 @@ class Endpoint:
 
 
 def routes_of(document: Document, unreadable: dict[str, DocumentError]) -> Iterator[Route]:
-    """Yield each method of each path of a document; of one that refers to nothing, `unreadable` is told why."""
+    """Yield each method of each path of a document; of one that cannot be read, `unreadable` is told why."""
     for path, item in mapping_of(document.root.get("paths")).items():
         if not path.startswith("/"):
             continue  # an extension
-        place = document.place(item)
-        found = mapping_of(place.value)
-        for method in _METHODS:
-            if not mapping_of(found.get(method)):
+        items = [(mapping_of(item), document.address)]
+        try:
+            items += _referred(document, item)
+        except DocumentError as error:
+            unreadable[path] = error
+        for method in [*_METHODS, *_OTHERS]:
+            found = next(((each[method], base) for each, base in items if mapping_of(each.get(method))), None)
+            if found is None:
                 continue
             try:
-                own = document.place(found[method], place.base)
+                yield _route(document, path, method, tuple(items), *found)
             except DocumentError as error:
                 unreadable[f"{method.upper()} {path}"] = error
-                continue
-            if spec := mapping_of(own.value):
-                yield Route(method.upper(), path, found, place.base, spec, own.base)
-            else:
-                unreadable[f"{method.upper()} {path}"] = document.error("refers to what is not an operation")
+
+
+def _referred(document: Document, item: Any) -> list[tuple[Mapping[str, Any], str]]:
+    place = document.place(item)
+    if place.value is item:
+        return []
+    if not (found := mapping_of(place.value)):
+        raise document.error("refers to what is not an entry of a path")
+    return [(found, place.base)]
+
+
+def _route(
+    document: Document, path: str, method: str, items: tuple[tuple[Mapping[str, Any], str], ...], spec: Any, base: str
+) -> Route:
+    if method in _OTHERS:
+        raise document.error("has a method that no tool is made of")
+    own = document.place(spec, base)
+    if not mapping_of(own.value):
+        raise document.error("refers to what is not an operation")
+    return Route(method.upper(), path, items, mapping_of(own.value), own.base)
 
 
 def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]) -> Endpoint:
@@ -163,10 +182,11 @@ def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Coll
     body = body_of(document, route.spec.get("requestBody"), route.base, schemas)
     accepts, answer, links = _answers(document, route)
     own: Any = route.spec.get("security", document.root.get("security"))
+    parts = (route.spec, *(item for item, _ in route.items))
     return Endpoint(
         parameters=parameters,
         body=body,
-        servers=next((found for part in (route.spec, route.item) if (found := list_of(part.get("servers")))), None),
+        servers=next((found for part in parts if (found := list_of(part.get("servers")))), None),
         security=tuple(cast("Any", each) for each in list_of(own) if isinstance(each, Mapping)),
         accepts=accepts,
         answer=answer,
@@ -179,7 +199,7 @@ def _parameters(
     document: Document, route: Route, schemas: Schemas, secret: Collection[tuple[str, str]]
 ) -> dict[str, Parameter]:
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
-    shared = [(each, route.item_base) for each in list_of(route.item.get("parameters"))]
+    shared = [(each, base) for item, base in reversed(route.items) for each in list_of(item.get("parameters"))]
     for each, base in (*shared, *((each, route.base) for each in list_of(route.spec.get("parameters")))):
         place = document.place(each, base)
         spec = mapping_of(place.value)

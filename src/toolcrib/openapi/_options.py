@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import httpx2
 
-from toolcrib._numbers import require_numbers
+from toolcrib._numbers import require_number, require_numbers
 from toolcrib.errors import ToolConstraintError
 from toolcrib.formats import Refused
 from toolcrib.openapi._credentials import Credentials
@@ -120,8 +120,8 @@ class Options:
     def __post_init__(self) -> None:
         sizes = {"max_bytes": 1, "max_result_chars": 1, "max_schema_chars": 1_000, "max_description_chars": 1}
         require_numbers("openapi.toolset", self, {"retries": 0, **sizes}, seconds=("timeout",))
-        if isinstance(self.server, bool):
-            raise TypeError(f"openapi.toolset: server must be an address, or the number of one, and is {self.server}")
+        if not isinstance(self.server, str):
+            require_number("openapi.toolset", "server", self.server, least=0)
         pages: Any = self.pages
         if pages not in ("offer", "off") and not (isinstance(pages, int) and not isinstance(pages, bool) and pages > 0):
             raise ValueError(f"`pages` is 'offer', 'off' or a number of pages, and is {pages!r}")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from ssl import SSLContext
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
+from toolcrib._tls import shared_tls
 from toolcrib.clock import wanted_pause
 from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
 from toolcrib.openapi._operations import SAFE
 from toolcrib.openapi._requests import Prepared
-from toolcrib.openapi._servers import addresses_of, is_inside, is_private, origin_of
+from toolcrib.openapi._servers import addresses_of, is_inside, may_reach, origin_of
 
 __all__ = ["IDEMPOTENT", "Answer", "Sender", "bound_request"]
 
@@ -60,20 +61,25 @@ class Sender:
     retries: int
     client: httpx2.AsyncClient | None
 
-    async def answer(self, request: Prepared) -> Answer:
+    async def answer(self, request: Prepared, leaders: Sequence[str] | None = None) -> Answer:
         """Return the answer to a request, of any status.
+
+        Args:
+            request: The request.
+            leaders: The addresses that lead to its server; None where the host names the server.
 
         Raises:
             ModelRetry: The answer of an operation that only reads is too large.
-            RemoteToolError: The answer of another one is, or it is a redirect that is not followed.
+            RemoteToolError: The answer of another one is, it is a redirect that is not followed, or the server's name
+                leads into a private net that its leaders are not in.
             ServerError: The server cannot be reached, or did not answer in time.
         """
         try:
             async with asyncio.timeout(self.timeout):
                 if self.client is not None:
-                    return await self._tried(self.client, request)
-                async with httpx2.AsyncClient(verify=_certificates()) as client:
-                    return await self._tried(client, request)
+                    return await self._tried(self.client, request, leaders)
+                async with httpx2.AsyncClient(verify=shared_tls()) as client:
+                    return await self._tried(client, request, leaders)
         except TimeoutError:
             problem = f"did not answer within {self.timeout:g} s"
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -83,12 +89,12 @@ class Sender:
         late = "" if request.method in SAFE else ". The request may have taken effect"
         raise ServerError(self.server, problem + late)
 
-    async def _tried(self, client: httpx2.AsyncClient, request: Prepared) -> Answer:
+    async def _tried(self, client: httpx2.AsyncClient, request: Prepared, leaders: Sequence[str] | None) -> Answer:
         left = self.retries if request.method in IDEMPOTENT else 0
         pause = _FIRST_PAUSE
         while True:
             try:
-                answer = await self._followed(client, request)
+                answer = await self._followed(client, request, leaders)
             except httpx2.TransportError:
                 if left <= 0:
                     raise
@@ -102,28 +108,47 @@ class Sender:
             await asyncio.sleep(wanted)
             pause *= 2
 
-    async def _followed(self, client: httpx2.AsyncClient, request: Prepared) -> Answer:
+    async def _followed(self, client: httpx2.AsyncClient, request: Prepared, leaders: Sequence[str] | None) -> Answer:
         """Return the answer, after redirects of an operation that only reads."""
         own = {name.lower() for name in self.headers} | {name.lower() for name in request.signing.headers}
         given = {name: text for name, text in request.headers.items() if name.lower() not in own}
         headers = {**self.headers, **given, **request.signing.headers}  # a model does not replace the host's
         sent, url = self._request(request, request.url, headers), request.url
+        is_bound = leaders is not None and not self._is_looked_up_elsewhere(url)
+        places = await self._places(url, leaders or ()) if is_bound else []
         for _ in range(_MOST_REDIRECTS):
-            answer = await self._received(client, sent, request.method)
+            answer = await self._received(client, sent, places)
             place = answer.headers.get("location")
             if answer.status not in _FOLLOWED or not place or request.method not in SAFE:
                 return answer
-            further, checked = urljoin(url, place), None
+            further = urljoin(url, place)
             if origin_of(further) != origin_of(url):
-                found = await addresses_of(further)
-                if not _may_lead(url, further) or not await _may_reach(url, found):
+                if not _may_lead(url, further):
                     host = urlsplit(further).hostname
                     raise RemoteToolError(self.server, f"it leads on to {host!r:.100}, which is not followed")
+                places = await self._places(further, (url,))
                 headers = {"Accept": request.headers["Accept"]}  # another host learns nothing of the caller
-                checked = found[0] if found and self.client is None else None
             url = further
-            sent = bound_request(httpx2.Request(request.method, url, headers=headers), checked)
+            sent = httpx2.Request(request.method, url, headers=headers)
         raise RemoteToolError(self.server, f"it leads on more than {_MOST_REDIRECTS} times")
+
+    async def _places(self, url: str, leaders: Sequence[str]) -> list[str]:
+        """Return the checked addresses of a host; none where a client or a proxy looks the name up by itself."""
+        found = await addresses_of(url)
+        host = urlsplit(url).hostname
+        if not await may_reach(leaders, found):
+            problem = f"{host!r:.100} leads into a private net or to this machine, which is not followed"
+            raise RemoteToolError(self.server, f"{problem}; `server=` of the toolset says where the API is")
+        if self._is_looked_up_elsewhere(url):
+            return []
+        if not found:  # the next look-up, which nobody checks, might find one
+            raise ServerError(self.server, f"cannot be reached: {host!r:.100} has no address")
+        return found
+
+    def _is_looked_up_elsewhere(self, url: str) -> bool:
+        parts, proxies = urlsplit(url), getproxies()
+        is_proxied = bool({parts.scheme, "all"} & proxies.keys()) and not proxy_bypass(parts.hostname or "")
+        return self.client is not None or is_proxied
 
     def _request(self, request: Prepared, url: str, headers: dict[str, str]) -> httpx2.Request:
         content = request.content
@@ -135,15 +160,22 @@ class Sender:
             extra = {"content": content.data}
         return httpx2.Request(request.method, url, headers={"User-Agent": "toolcrib", **headers}, **extra)
 
-    async def _received(self, client: httpx2.AsyncClient, request: httpx2.Request, method: str) -> Answer:
+    async def _received(self, client: httpx2.AsyncClient, request: httpx2.Request, places: Sequence[str]) -> Answer:
+        """Return the answer of the first of the addresses that takes a connection; of the name where there is none."""
         request.extensions = {**request.extensions, "timeout": httpx2.Timeout(self.timeout).as_dict()}
+        for place in places[:-1]:
+            with suppress(httpx2.ConnectError):
+                return await self._read(client, bound_request(request, place))
+        return await self._read(client, bound_request(request, places[-1] if places else None))
+
+    async def _read(self, client: httpx2.AsyncClient, request: httpx2.Request) -> Answer:
         response = await client.send(request, stream=True, auth=None, follow_redirects=False)
         try:
             data = bytearray()
             async for piece in response.aiter_bytes():
                 data += piece
                 if len(data) > self.max_bytes:
-                    raise self._too_large(method)
+                    raise self._too_large(request.method)
         finally:
             await response.aclose()
         return Answer(response.status_code, response.reason_phrase, response.headers, bytes(data))
@@ -155,28 +187,13 @@ class Sender:
         return RemoteToolError(self.server, f"{problem}, and was not read; the request has taken effect")
 
 
-@cache
-def _certificates() -> SSLContext:
-    """Return what servers' certificates are checked by; to read them takes a moment."""
-    return httpx2.create_ssl_context()
-
-
-async def _may_reach(url: str, found: Sequence[str]) -> bool:
-    """Return whether a redirect may lead to these network addresses: a private one only from a private one."""
-    if not any(map(is_private, found)):
-        return True
-    here = await addresses_of(url)
-    return is_inside(urlsplit(url).hostname) or (bool(here) and all(map(is_private, here)))
-
-
 def bound_request(request: httpx2.Request, address: str | None) -> httpx2.Request:
     """Return a request that goes to an address of its host that was checked, whatever its name leads to next."""
     if address is None:
         return request
     extensions = {**request.extensions, "sni_hostname": request.url.host}
-    return httpx2.Request(
-        request.method, request.url.copy_with(host=address), headers=request.headers, extensions=extensions
-    )
+    place, stream = request.url.copy_with(host=address), request.stream
+    return httpx2.Request(request.method, place, headers=request.headers, stream=stream, extensions=extensions)
 
 
 def _may_lead(url: str, further: str) -> bool:

@@ -10,12 +10,21 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from toolcrib._networks import inner_address, is_public
+from toolcrib._networks import address_of, inner_address, is_about_machine, is_public, plain_host
 from toolcrib.errors import DocumentError
 from toolcrib.openapi._document import Document
 from toolcrib.openapi._shapes import list_of, mapping_of
 
-__all__ = ["addresses_of", "is_elsewhere", "is_inside", "is_private", "origin_of", "server_of"]
+__all__ = [
+    "addresses_of",
+    "is_elsewhere",
+    "is_inside",
+    "is_private",
+    "leaders_of",
+    "may_reach",
+    "origin_of",
+    "server_of",
+]
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
@@ -46,17 +55,28 @@ def server_of(
     spec = mapping_of(found[number])
     address = _VARIABLE.sub(lambda part: _value(document, spec, part[1], variables), str(spec.get("url", "/")))
     url = _on_the_web(document, urljoin(document.address, address) if document.address else address)
-    _require_reach(document, url, None if own is None else server_of(document, None, server, variables))
+    _require_reach(document, url, leaders_of(document, own, server, variables) or ())
     return url
 
 
-def _require_reach(document: Document, address: str, home: str | None) -> None:
+def leaders_of(
+    document: Document, own: Sequence[Any] | None, server: str | int | None, variables: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """Return the addresses that lead an operation to its server, which may be private where all of them are.
+
+    None where the host says where the server is, and may say anything.
+    """
+    if isinstance(server, str):
+        return None
+    home = () if own is None else (server_of(document, None, server, variables),)
+    return (document.address, *home) if document.address.startswith(("http://", "https://")) else home
+
+
+def _require_reach(document: Document, address: str, leaders: Sequence[str]) -> None:
     """Raise DocumentError for an address that the document is not to decide on: the host says it with `server`."""
     host = urlsplit(address).hostname
-    is_from_net = document.address.startswith(("http://", "https://"))
-    there = [one for one in (document.address if is_from_net else None, home) if one is not None]
-    leads_inside = is_inside(host) and not all(is_inside(urlsplit(one).hostname) for one in there)
-    if leads_inside or _is_link_local(host):
+    leads_inside = is_inside(host) and not all(is_inside(urlsplit(one).hostname) for one in leaders)
+    if leads_inside or _tells_secrets(host):
         mend = "if that is where the API is, say so with server='http://...'"
         raise document.error(f"has a server in a private net or on this machine, {host!r:.100}; {mend}")
 
@@ -81,7 +101,22 @@ async def addresses_of(address: str) -> list[str]:
         )
     except (OSError, UnicodeError, ValueError):
         return []
-    return [str(place[0]).partition("%")[0] for *_, place in found]
+    return list(dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in found))
+
+
+async def may_reach(leaders: Sequence[str], found: Sequence[str]) -> bool:
+    """Return whether a request may go to these network addresses: to private ones only where all leaders are private.
+
+    What answers a machine about itself is never reached.
+    """
+    if any(map(_tells_secrets, found)):
+        return False
+    return not any(map(is_private, found)) or all([await _is_private_host(one) for one in leaders])
+
+
+async def _is_private_host(address: str) -> bool:
+    here = await addresses_of(address)
+    return is_inside(urlsplit(address).hostname) or (bool(here) and all(map(is_private, here)))
 
 
 def is_private(address: str) -> bool:
@@ -91,20 +126,21 @@ def is_private(address: str) -> bool:
 
 def is_inside(host: str | None) -> bool:
     """Return whether a name is one of a machine's or of a private net, as far as the name says so."""
-    if not host or host == "localhost" or host.endswith((".localhost", ".local", ".internal", ".home.arpa")):
+    name = plain_host(host or "")
+    if not name or name == "localhost" or name.endswith((".localhost", ".local", ".internal", ".home.arpa")):
         return True
-    try:
-        return is_private(host)
-    except ValueError:
-        return "." not in host or host.rpartition(".")[2].isdecimal()  # 127.1 is an address, too
+    address = address_of(name)
+    if address is not None:
+        return not is_public(inner_address(address))
+    return "." not in name or name.rpartition(".")[2].isdecimal()
 
 
-def _is_link_local(host: str | None) -> bool:
+def _tells_secrets(host: str | None) -> bool:
     """Return whether a host is one that answers this machine alone about itself, as the metadata of clouds do."""
-    try:
-        return ip_address(host or "").is_link_local
-    except ValueError:
-        return (host or "").rstrip(".") == "metadata.google.internal"
+    address = address_of(host or "")
+    if address is None:
+        return plain_host(host or "") in ("metadata.google.internal", "metadata.goog")
+    return is_about_machine(address)
 
 
 def _value(document: Document, spec: Mapping[str, Any], name: str, variables: Mapping[str, str]) -> str:

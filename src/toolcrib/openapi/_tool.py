@@ -19,7 +19,7 @@ from toolcrib.openapi._pages import Paging, page_schema, paging_of
 from toolcrib.openapi._requests import prepared
 from toolcrib.openapi._schemas import Schemas
 from toolcrib.openapi._sending import IDEMPOTENT, Sender
-from toolcrib.openapi._servers import is_elsewhere, server_of
+from toolcrib.openapi._servers import is_elsewhere, leaders_of, server_of
 from toolcrib.openapi._texts import brief
 from toolcrib.pipeline import local_user
 from toolcrib.schema import RunContext, ToolSpec
@@ -55,6 +55,7 @@ class OperationTool(BaseTool):
         options = api.options
         own = self._endpoint.servers
         self._server = server_of(api.document, own, options.server, options.variables)
+        self._leaders = leaders_of(api.document, own, options.server, options.variables)
         self._signer = Signer(
             api.sender.server,
             self._server,
@@ -183,11 +184,11 @@ class OperationTool(BaseTool):
             user = _user_of(ctx)
             signing = await self._signer.signing(principal, user)
             request = prepared(route.method, self._server, route.path, self._endpoint, arguments, signing)
-            answer = await api.sender.answer(request)
+            answer = await api.sender.answer(request, self._leaders)
             if answer.status == 401 and signing.used and await self._signer.renewed(signing, user):
                 signing = await self._signer.signing(principal, user)
                 request = prepared(route.method, self._server, route.path, self._endpoint, arguments, signing)
-                answer = await api.sender.answer(request)
+                answer = await api.sender.answer(request, self._leaders)
             value = value_of(api.sender.server, route.method, route.path, answer)
         except RecursionError:
             raise RemoteToolError(api.sender.server, "the arguments are nested too deep to be sent") from None

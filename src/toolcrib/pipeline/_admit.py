@@ -243,6 +243,11 @@ def ids_of(state: Any) -> tuple[str, str]:
     if isinstance(state, ToolCall):
         return state.name, state.id
     fields = StoredFields("Call", state)
+    if "state" not in fields:
+        raise ValueError(
+            "this dict is not the state of a call, as `call.to_dict()` returns it: its `state` is missing. A new call "
+            "is ToolCall(name, arguments)"
+        )
     return fields["name"], fields["id"]
 
 

@@ -137,7 +137,7 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
     ctx, source = call.ctx, call.tool.source
     if ctx is None:
         return None
-    ctx.approved, ctx.approver, ctx.user_input = True, grant.approver, grant.user_input
+    ctx.approved, ctx.approved_by, ctx.user_input = True, grant.by, grant.user_input
     if source is None or grant.user_input is None:
         return None
     try:
@@ -219,7 +219,7 @@ async def _ask(
         return call.hook_failure("approval", who, error)
     if isinstance(answer, Grant):
         return answer
-    by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
+    by = "" if answer.by in ("host", "deny_all") else f" by {answer.by}"
     return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
@@ -414,7 +414,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
         parameters=_schema_of(call),
         in_doubt=in_doubt,
         returns=tools.output_schema(plan.tool) if in_doubt else None,
-        approvers=plan.tool.options.approvers,
+        approvals_needed=plan.tool.options.approvals_needed,
         origins=tuple(chain.from_iterable(call.approval.origins.values())),
         values_alone=bool(call.approval.origins) and len(reasons) == 1,
         follows=_followed(call.request) if in_doubt else None,

@@ -509,6 +509,7 @@ def _live(call: Call) -> LiveCall:
     if not isinstance(call, LiveCall):
         what = f"`{type(call).__name__}` is not a call"
         raise TypeError(
-            f"{what}: give a ToolCall to `run` and `admit`, and to the other steps the call that `admit` returned"
+            f"{what}: give ToolCall(name, arguments) to `run` and `admit`, and to the other steps the call that "
+            "`admit` returned"
         )
     return call

@@ -171,7 +171,8 @@ class Run(RunState):
             self.feature_parts = feature_parts("Run", features)
             self.delivery_steps += tuple(step for parts in self.feature_parts for step in parts.deliveries)
         if (
-            limits is not None
+            id
+            or limits is not None
             or approver is not None
             or approvals is not None
             or principal is not None

@@ -196,6 +196,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> NoReturn:
 class RunOptions(Protocol):
     """The options of a run that a host may mistake for something else."""
 
+    id: Any
     limits: Any
     approver: Any
     approvals: Any
@@ -210,6 +211,7 @@ def require_options(run: RunOptions) -> None:
     """Check that the options of a run are what they are for; raises TypeError for what would fail its calls later."""
     if run.approver is not None:
         _approvals.require_approver("Run", run.approver)
+    _require("Run", "id", run.id, str, "a text; what tools are given is deps=...")
     _require("Run", "approvals", run.approvals, _approvals.ApprovalStore, _STORE_MEND)
     _require("Run", "limits", run.limits, CallLimits, "CallLimits, as in CallLimits(total=3)")
     _require("Run", "principal", run.principal, str, "a name")

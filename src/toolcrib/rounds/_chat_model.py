@@ -62,6 +62,9 @@ class ChatRequest:
         return "" if self.output is None else f"Answer with JSON alone, which fits this schema: {schema}"
 
 
+_NAMED = ("function", "custom", "toolSpec", "systemTool")  # where a definition has its name, if not at its top
+
+
 def joined_tools(tools: Iterable[Item], provider_tools: Iterable[Mapping[str, Any]]) -> tuple[Item, ...]:
     """Return definitions of tools, and after them the provider's own tools.
 
@@ -75,8 +78,8 @@ def joined_tools(tools: Iterable[Item], provider_tools: Iterable[Mapping[str, An
 
 def _key(tool: Mapping[str, Any]) -> object:
     """Return what no two tools of a request may share; for a tool that has neither name nor type, itself."""
-    function: Mapping[str, Any] = tool.get("function") or {}
-    name = tool.get("name") or function.get("name")
+    named: Iterable[Mapping[str, Any]] = (tool, *(tool[key] for key in _NAMED if key in tool))
+    name = next((part["name"] for part in named if part.get("name")), None)
     return ("name", name) if name else ("type", tool["type"]) if "type" in tool else tool
 
 

@@ -96,7 +96,7 @@ class Session(SessionState):
         id: str = "",
         **defaults: Unpack[StepKeywords],
     ) -> None:
-        require_known(defaults)
+        require_known("a session", defaults)
         chat_model, keeper = as_chat_model(model, model_name, format), session_keeper(store, id, run)
         kept: dict[str, Any] = {} if keeper is None else {"store": keeper.store, "approvals": keeper.store}
         if keeper is not None and (run is None or run.channel.conversation_id is None):
@@ -133,7 +133,7 @@ class Session(SessionState):
     async def _step(self, keywords: StepKeywords) -> NeedsTools | Continue | Finished[Any] | Stopped:
         self._require_settled()
         self._unkept.require_question(self.transcript)
-        require_known(keywords)
+        require_known("a step", keywords)
         asked = cast("StepKeywords", {**self.defaults, **keywords})
         pipeline = pipeline_of(asked.get("tools", ()))
         request = await self._request(pipeline, asked)

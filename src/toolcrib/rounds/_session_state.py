@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import RoundError
@@ -65,7 +65,16 @@ class SessionState:
             keep: Whether it is kept in the transcript. What is not kept is sent with each request until the model has
                 answered, in the place where it was said, and with a question that is kept. In a process that comes
                 back, what is said so takes the place of what was.
+
+        Raises:
+            TypeError: It is not a text. A message with an image is appended to `transcript`, in the provider's format.
+            ValueError: It is blank, which providers refuse.
         """
+        if not isinstance(cast("object", text), str):
+            mend = "append a message with other parts to `session.transcript`, in the format of the provider"
+            raise TypeError(f"`say` takes a text, and this is {text!r:.80}: {mend}")
+        if not text.strip():
+            raise ValueError("nothing is said: the text is blank")
         if self._keeper is not None and not self._keeper.is_loaded:
             self._waiting.append((text, keep))
             return self

@@ -211,11 +211,28 @@ class Waiting(ToolRoundPlan, SessionResult[Never]):
         return (*(call.request for call in self.suspended), *self.unhandled)
 
 
-def require_known(keywords: Mapping[str, Any]) -> None:
+_OF_OTHERS = {  # what other frameworks call an option, and where it is here
+    **dict.fromkeys(("instructions", "system_prompt", "system_message"), "Session(..., system=...)"),
+    **dict.fromkeys(
+        ("output_schema", "output_type", "response_format", "response_model", "result", "result_type"),
+        "`output=...` of a session, a step or a run",
+    ),
+    **dict.fromkeys(("checkpointer", "memory"), "Session(..., store=..., id=...)"),
+    **dict.fromkeys(("conversation_id", "session_id", "thread_id"), "Session(..., store=..., id=...)"),
+    **dict.fromkeys(("history", "message_history", "messages"), "Session(..., transcript=...)"),
+    **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "session.run(max_rounds=...)"),
+    **dict.fromkeys(("context", "dependencies", "deps"), "Session(..., run=Run(deps=...))"),
+    "approver": "Session(..., run=Run(approver=...))",
+}
+
+
+def require_known(who: str, keywords: Mapping[str, Any]) -> None:
     """Raise TypeError for what is not a keyword of a step; it would have no effect."""
     unknown = next((key for key in keywords if key not in StepKeywords.__optional_keys__), None)
     if unknown is not None:
-        raise TypeError(f"a step takes no `{unknown}`. {closest(unknown, sorted(StepKeywords.__optional_keys__))}")
+        other = _OF_OTHERS.get(unknown)
+        mend = f"Here it is {other}." if other else closest(unknown, sorted(StepKeywords.__optional_keys__))
+        raise TypeError(f"{who} takes no `{unknown}`. {mend}")
 
 
 def chunk_listener(

@@ -42,13 +42,13 @@ class ToolCalls:
     def kind_of(self, kind: str, name: str, namespace: str) -> str:
         """Return the kind of a call as its tool takes it: `function`, or that of a free text for a tool of one text.
 
-        It is empty where the call is the host's to answer. One in a namespace is, unless that has the name of a tool
-        that is offered deferred: the provider puts each of those into a namespace of its own.
+        It is empty where the call is the host's to answer. One in a namespace is, unless that has the tool's own name:
+        the provider puts each tool that is offered deferred, by its own options or by those of one request, into one.
         """
         if kind == "function":
             return kind
         entry = self._entries.get(name)
-        if entry is None or (namespace and not (namespace == name and entry.provider.defer_loading)):
+        if entry is None or namespace not in ("", name):
             return ""
         if kind not in self._format.free_texts:
             return "function" if namespace else ""

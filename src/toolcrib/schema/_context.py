@@ -28,7 +28,7 @@ class RunContext(Generic[D]):
         deps: What the host gave the run for its tools, typed by the parameter: `ctx: RunContext[Database]`.
         metadata: One dict for this call, shared by its hooks and the tool.
         user_input: What a person typed when they approved the call, after `process_user_input`.
-        approved: Whether this call was approved; `approver` says by whom.
+        approved: Whether this call was approved; `approved_by` says by whom.
         idempotency_key: Stays the same when the call is executed again; the call's id unless the adapter knows better.
         provided: What the run supplies for `Injectable` and `Injected` parameters, by type or by parameter name.
         revealed: The tools that were found in this run, in the order they were; a name put in may be called from then
@@ -46,7 +46,7 @@ class RunContext(Generic[D]):
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     user_input: Any = field(default=None, repr=False)
     approved: bool = False
-    approver: str | None = None
+    approved_by: str | None = None
     idempotency_key: str = ""
     provided: Mapping[type | str, Any] = field(default_factory=dict[type | str, Any])
     revealed: dict[str, None] = field(default_factory=dict[str, None])

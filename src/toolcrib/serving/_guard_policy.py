@@ -46,6 +46,13 @@ class GuardPolicy:
         if isinstance(self.leave, str):
             raise TypeError(f"GuardPolicy: leave takes several names, as in leave=[{self.leave!r}]")
 
+    @classmethod
+    def checked(cls, policy: object) -> GuardPolicy:
+        """Return a policy; TypeError for anything else."""
+        if isinstance(policy, cls):
+            return policy
+        raise TypeError(f"a guard has its gates from a GuardPolicy(approve=[...]), and not from {policy!r:.80}")
+
     def refuse(self, name: str, because: str) -> None:
         """Refuse a tool that cannot be guarded.
 

@@ -149,6 +149,8 @@ def stand_for(fn: Callable[..., Any], made_tool: Tool[..., Any]) -> None:
 
 def _stood_for(fn: Callable[P, R]) -> tuple[Callable[P, R], dict[str, Any]]:
     """Return the function that a tool made of this one runs, and options that it has unless others are given."""
+    if isinstance(fn, str):
+        raise TypeError(f"a tool is made of a function, and {fn!r} is a text; its name is an option: name={fn!r}")
     made_tool = _declared(fn)
     if not isinstance(fn, FunctionType) or made_tool is None or made_tool.fn is None:
         return fn, {}

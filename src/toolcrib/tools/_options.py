@@ -83,7 +83,7 @@ class ToolOptions:
         tags: Words by which global hooks choose.
         type: What it is for.
         requires_approval: True, or a function of the final arguments and the run context that says so.
-        approvers: How many people have to approve a call that needs approval, each under another name.
+        approvals_needed: How many people have to approve a call that needs approval, each under another name.
         timeout: Seconds for one execution, without the wait for locks and people.
         max_retries: Retryable answers a model gets in one run; the toolset's when None.
         max_result_chars: The most characters of a result that go back to a model.
@@ -112,7 +112,7 @@ class ToolOptions:
     tags: frozenset[str] = frozenset()
     type: ToolType = ToolType.ACTION
     requires_approval: approvals.ApprovalPolicy = False
-    approvers: int = 1
+    approvals_needed: int = 1
     timeout: float | None = None
     max_retries: int | None = None
     max_result_chars: int | None = None
@@ -131,7 +131,7 @@ class ToolOptions:
         if self.name is not None:
             require_name(self.name)
         who = "a tool" if self.name is None else f"`{self.name}`"
-        least = {"approvers": 1, "max_concurrency": 1, "max_retries": 0, "max_result_chars": 1}
+        least = {"approvals_needed": 1, "max_concurrency": 1, "max_retries": 0, "max_result_chars": 1}
         require_numbers(who, self, least, seconds=("timeout",))
         if self.effect is not None:
             require_effect(who, self.effect)
@@ -159,7 +159,7 @@ class ToolKeywords(TypedDict, total=False):
     tags: Iterable[str] | None
     type: ToolType
     requires_approval: approvals.ApprovalPolicy
-    approvers: int
+    approvals_needed: int
     timeout: float | None
     max_retries: int | None
     max_result_chars: int | None

@@ -133,8 +133,8 @@ async def ask_person(
         given = await person_answer(request, ctx, seconds, waiting)
         if not isinstance(given, Grant):
             action = "decline" if isinstance(given, Denial) else "cancel"
-            return PersonAnswer(action, {}, by=given.approver if isinstance(given, Denial) else "")
-        by = given.approver
+            return PersonAnswer(action, {}, by=given.by if isinstance(given, Denial) else "")
+        by = given.by
         fields = {} if asked.url is not None else approvals.answered_fields(request, given)
         problem = "" if asked.url is not None else problem_of(fields)
         if not problem:
@@ -158,7 +158,7 @@ async def ask_approver(request: ApprovalRequest, ctx: RunContext[Any], approver:
     with asking(ctx, "ask", "approver", {"text": request.reason}) as asked:
         answer: Any = await approvals.answer_of(approver, request)
         asked.outcome = "accept" if isinstance(answer, Grant) else "cancel" if answer is None else "decline"
-        asked.by = "" if answer is None else str(getattr(answer, "approver", ""))
+        asked.by = "" if answer is None else str(getattr(answer, "by", ""))
     return answer
 
 

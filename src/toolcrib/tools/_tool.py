@@ -363,6 +363,8 @@ def make_tool(
     )
     if spec.is_sync or spec.is_sync_generator:
         own = function_name(fn)
+        if isinstance(fn, type):
+            raise TypeError(f"`{own}` is a class, and @tool takes async functions; a class of a tool is a `BaseTool`.")
         raise TypeError(
             f"`{own}` is a sync function, and @tool takes async ones: write `async def {own}(...)`, or use "
             "@ez_tool, which runs a sync function in a worker thread."

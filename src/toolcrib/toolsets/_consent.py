@@ -113,11 +113,11 @@ async def _used(call: Any, request: ApprovalRequest, answer: Grant | Denial, *, 
         earlier = approvals.used_answers.add(request.id, "used")
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
-    noted = {"tool": request.tool, "call_id": call.id, "approver": answer.approver, "request_id": request.id}
+    noted = {"tool": request.tool, "call_id": call.id, "approver": answer.by, "request_id": request.id}
     call.note_answer({"kind": "grant" if isinstance(answer, Grant) else "denial", **noted})
     return None
 
 
 def _refused(call: Any, request: ApprovalRequest, answer: Denial) -> Rejected:
-    by = "" if answer.approver in ("host", "deny_all") else f" by {answer.approver}"
+    by = "" if answer.by in ("host", "deny_all") else f" by {answer.by}"
     return Rejected(request.tool, call.id, answer.message or f"`{request.tool}` was denied{by}", "user")

@@ -79,8 +79,10 @@ def offered_names(entries: Mapping[str, ToolEntry], available: ToolAvailability 
     """Return the names that an availability comes to; ToolConstraintError for one that no entry has."""
     choice = available or ToolAvailability()
     if not isinstance(cast("object", choice), ToolAvailability):
-        kind = type(choice).__name__
-        raise TypeError(f"say what is available as in ToolAvailability.only('name'); this is a {kind}")
+        raise TypeError(
+            f"say what is available as in ToolAvailability.only('name'), and not as {choice!r:.40}; a provider's "
+            "format is given by name, as in definitions(format='openai')"
+        )
     unknown = next((name for name in choice.names if name not in entries), None)
     if unknown is not None:
         raise ToolConstraintError(unknown, "it is not in the toolset", tuple(entries))

@@ -230,11 +230,11 @@ class Agent(Observed):
                 await self._backend.go()
             await self._fire(AgentHook.ON_RESUME)
 
-    def approve(self, request: ApprovalRequest | str, approver: str | Identity = "host", **options: Any) -> None:
+    def approve(self, request: ApprovalRequest | str, by: str | Identity = "host", **options: Any) -> None:
         """Approve a request, or the one with that id: its turn is the next to be run.
 
         Args:
-            approver: Who says yes, for the record.
+            by: Who says yes, for the record.
             options: Other fields of the `Grant`, such as `override_args` or `user_input`.
 
         Raises:
@@ -242,19 +242,19 @@ class Agent(Observed):
             InvalidArguments: The tool does not take the `override_args`; the turn waits on.
         """
         asked = self._queue.request(request)
-        grant = asked.grant(approver, **options)
+        grant = asked.grant(by, **options)
         if grant.override_args is not None and asked.asked_by is None:
             require_arguments(self.toolset[asked.tool].tool, grant.override_args)
         self._queue.answer(asked, grant)
 
-    def deny(self, request: ApprovalRequest | str, message: str = "", approver: str | Identity = "host") -> None:
+    def deny(self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host") -> None:
         """Deny a request, or the one with that id: its turn ends as an ERROR, and its tool never runs.
 
         Raises:
             ApprovalError: No turn waits for it.
         """
         asked = self._queue.request(request)
-        self._queue.answer(asked, asked.deny(message, approver))
+        self._queue.answer(asked, asked.deny(message, by))
 
     # --- running
 

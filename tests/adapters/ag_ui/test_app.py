@@ -188,3 +188,16 @@ def test_the_result_of_a_call_that_was_done_is_an_answer(result: Any) -> None:
     request = request_in(RunAgentInput.model_validate({**body, "forwardedProps": {}, "resume": resume}))
 
     assert request.answers == {"ask_1": FrontEndAnswer(False, done=Done(result))}
+
+
+@pytest.mark.parametrize("field", ["threadId", "runId", "messages"])
+def test_half_of_a_surrogate_pair_does_not_break_the_stream(field: str) -> None:
+    half = [{"id": "m\ud83d", "role": "user", "content": "\ud83d"}] if field == "messages" else "\ud83d"
+
+    body = {"threadId": "t", "runId": "r", "messages": [{"id": "m1", "role": "user", "content": "Go."}], field: half}
+    reply = Client(Trips("Fine.")).http.post(
+        "/", content=json.dumps(body), headers={"content-type": "application/json"}
+    )
+
+    assert reply.status_code == 200
+    assert "RUN_FINISHED" in reply.text

@@ -247,11 +247,15 @@ async def test_a_url_where_nobody_listens() -> None:
     ("source", "options", "problem"),
     [
         (3, {}, "takes a command line, a URL"),
+        ({"mcpServers": {}}, {}, r"toolset_of_file\('mcp.json'\) has the servers of a client's file"),
         ("server", {"headers": {"a": "b"}}, "`headers` goes with a URL"),
         ("http://x/mcp", {"env": {"a": "b"}}, "`env` goes with a command line"),
         ("server", {"tool_names": "add"}, r"write tool_names=\['add'\]"),
         ("server", {"approval": "add"}, r"write approval=\['add'\]"),
-        ("server", {"tools": ["add"]}, "tools"),
+        ("server", {"tools": ["add"]}, r"connect\(\) has no option `tools`\."),
+        ("http://x/mcp", {"transport": "sse"}, r"connect\(\) has no option `transport`\."),
+        ("http://x/mcp", {"time_out": 3}, r"has no option `time_out`\. Did you mean `timeout` or"),
+        ("http://x/mcp", {"auth": "token"}, r"a token goes with them as headers={'Authorization': 'Bearer "),
     ],
 )
 def test_what_makes_no_sense_is_said_at_once(source: Any, options: Any, problem: str) -> None:

@@ -10,14 +10,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+import httpx2
 import mcp_types as types
 import pytest
 
 from tests.adapters.mcp_client.servers import called, failed, serving
 from tests.networks import free_port
-from toolcrib.adapters.mcp_client import connect
+from toolcrib.adapters.mcp_client import Progress, connect
+from toolcrib.adapters.mcp_client._command import _lines  # pyright: ignore[reportPrivateUsage] -- its pipe
 from toolcrib.adapters.mcp_client._messages import Messages, off_loop, repair
+from toolcrib.adapters.mcp_client._response_limit import _Events  # pyright: ignore[reportPrivateUsage] -- its chunks
 from toolcrib.adapters.mcp_server import build_server
+from toolcrib.calls import ToolCall, Yielded
+from toolcrib.pipeline import Pipeline
 from toolcrib.toolsets import Toolset
 
 WAYS = ["stdio", "json", "sse"]
@@ -111,8 +117,16 @@ def answer(text: bytes) -> bytes:
             b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"image","data":"!!!notbase64","mimeType":"image/png"}]}}',
             "[a file that cannot be read, as it is not base64]",
         ),
+        (
+            b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"image","data":"AAAA","mimeType":"im"}]}}',
+            "[a file that cannot be read: a MIME type comes first, as in Media('image/png', data), and this is 'im']",
+        ),
+        (
+            b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource","resource":{"uri":"http://[","blob":"AAAA"}}]}}',
+            "[a file that cannot be read: Invalid IPv6 URL]",
+        ),
     ],
-    ids=["surrogate", "byte", "pair", "lines", "number", "null", "nothing", "block", "base64"],
+    ids=["surrogate", "byte", "pair", "lines", "number", "null", "nothing", "block", "base64", "type", "address"],
 )
 async def test_an_answer_is_delivered_with_what_can_be_repaired(
     way: str, behind: bool, sent: bytes, text: str | None, tmp_path: Path
@@ -155,6 +169,35 @@ async def test_an_answer_that_cannot_be_read_ends_its_call_and_no_other(
 
     assert "the server `odd` sent an answer that cannot be read while `pay` ran" in outcome.text()
     assert ("Whether it took effect is unknown" in outcome.text(), other) == (True, "even")
+
+
+@pytest.mark.parametrize("field", ["progress", "total"])
+@pytest.mark.parametrize("number", [b"1" + b"0" * 400, b"-1" + b"0" * 400, b"1e400", b"NaN", b'"one"'])
+async def test_progress_that_no_number_can_hold_ends_nothing(field: str, number: bytes, tmp_path: Path) -> None:
+    params = {b"progress": b"1", b"total": b"2", field.encode(): number}
+    given = b",".join(b'"%s":%s' % item for item in params.items())
+    told = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":ID,%s}}\n' % given
+
+    async with odd_server("stdio", told + answer(b"paid"), tmp_path, behind=False) as tools:
+        call = ToolCall("pay", {})
+        *reports, outcome = [item async for item in Pipeline(tools).stream(call)]
+
+    assert outcome.text() == "paid"
+    assert [item.value for item in reports if isinstance(item, Yielded)] == (
+        [] if field == "progress" else [Progress(1.0, None)]
+    )
+
+
+async def test_the_last_line_needs_no_end() -> None:
+    sent = [b"one\ntw", b"o"]
+
+    class Pipe:
+        async def receive(self, most: int = 0) -> bytes:
+            if not sent:
+                raise anyio.EndOfStream
+            return sent.pop(0)
+
+    assert [line async for line in _lines(Pipe(), 100)] == [b"one", b"two"]
 
 
 def test_the_lines_of_a_message_without_an_end_do_not_hide_the_next_one() -> None:
@@ -233,6 +276,16 @@ def test_what_is_right_is_left_as_it_is(sent: bytes) -> None:
     assert json.loads(repair(sent)) == json.loads(sent.decode("utf-8-sig"))
 
 
+@pytest.mark.parametrize("facts", [{"version": 99}, {"version": 0}, {"url": "http://["}, {"url": "here"}])
+async def test_facts_of_media_that_cannot_be_read_are_left_as_they_are(facts: dict[str, Any], tmp_path: Path) -> None:
+    structured = {"kind": "media", "mime_type": "image/png", "size": 3, **facts}
+    result = {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}], "structuredContent": structured}
+    text = json.dumps({"jsonrpc": "2.0", "id": 0, "result": result}).replace('"id": 0', '"id": ID')
+
+    async with odd_server("json", text.encode(), tmp_path, behind=False) as tools:
+        assert await called(tools, "pay") == structured
+
+
 async def test_a_byte_order_mark_costs_no_time(tmp_path: Path) -> None:
     script = tmp_path / "odd.py"
     script.write_text('import sys; sys.stdout.write("\\ufeff")\n' + SCRIPT)
@@ -260,3 +313,29 @@ def test_a_line_of_a_log_ends_no_request() -> None:
     [problem] = Messages(1 << 20).read(b'{"level":"info","msg":"slow","id":3,"error":"timeout of cache"}')
 
     assert isinstance(problem, ValueError)
+
+
+NOT_MEANT = [
+    b'{"jsonrpc":"2.0","id":"other","result":{"content":[{"type":"text","text":"stray"}]}}',
+    b'{"jsonrpc":"2.0","method":"notifications/message","params":7}',
+    b"Starting ...",
+]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+async def test_what_is_not_the_answer_to_a_request_does_not_take_its_place(end: bytes, size: int) -> None:
+    request = httpx2.Request("POST", "http://server", json={"jsonrpc": "2.0", "id": 7, "method": "tools/call"})
+    right = [b'{"jsonrpc":"2.0",', b'"id":7,"result":{}}']
+    events = [[*NOT_MEANT[:1]], [*NOT_MEANT[1:2]], [*NOT_MEANT[2:]], right]
+    sent = b"".join(b"".join(b"data: " + line + end for line in event) + end for event in events)
+    body = _Events(chunks(sent, size), 10_000, "", request)
+
+    said = b"".join([chunk async for chunk in body])
+
+    assert [line for line in said.splitlines() if line.startswith(b"data:")] == [b"data: " + line for line in right]
+
+
+async def chunks(text: bytes, size: int) -> AsyncIterator[bytes]:
+    for at in range(0, len(text), size):
+        yield text[at : at + size]

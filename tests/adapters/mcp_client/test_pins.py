@@ -250,7 +250,7 @@ async def test_a_call_that_waited_for_a_change_goes_on_when_it_is_accepted_elsew
     assert isinstance(refused, Rejected)
     kept = await run.approvals.list()
     assert {entry.state for entry in kept} == {"used"}
-    assert "ann" in {entry.answer.approver for entry in kept if entry.request.call_id == asked.call_id}
+    assert "ann" in {entry.answer.by for entry in kept if entry.request.call_id == asked.call_id}
 
 
 @pytest.mark.parametrize("then", [{"approval": ["add"]}, {"description": "Sum up."}])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,48 @@ async def test_a_cancelled_call_cancels_its_task(mode: str) -> None:
         await job.ended.wait()
 
     assert job.outcome == "cancelled"
+
+
+class Noted(logging.Handler):
+    """Waits for a line in the error output of a server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loop, self._lines = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, record.getMessage())
+
+    async def wait(self, line: str) -> None:
+        async with asyncio.timeout(60):
+            while await self._lines.get() != line:
+                pass
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("generation", ["older", "newer"])
+async def test_a_call_that_is_cancelled_before_its_task_is_known_cancels_it_when_it_is(
+    generation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    script, noted, log = (
+        str(Path(__file__).with_name("late_task_server.py")),
+        Noted(),
+        logging.getLogger("toolcrib.mcp"),
+    )
+    caplog.set_level(logging.DEBUG, "toolcrib.mcp")
+    log.addHandler(noted)
+
+    async with connect(
+        [sys.executable, script, generation, "0.3"], name="late", mode="auto", tasks=True
+    ).open() as tools:
+        calling = asyncio.create_task(call(tools, "pay"))
+        await noted.wait("late: tools/call")
+        calling.cancel()
+        await asyncio.wait([calling])
+        await noted.wait("late: tasks/cancel t1")
+
+    log.removeHandler(noted)
+    assert calling.cancelled()
 
 
 @every_generation

@@ -37,6 +37,13 @@ HOSTILE: tuple[bytes, ...] = (
     b'{"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 99}}',
     _request("tools/call", {"name": "echo", "arguments": {"text": "x"}}, 10**400),
     _request("tools/call", {"name": "echo", "arguments": {"text": "x"}}, "i" * 20_000),
+    _request("tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": _ENVELOPE}, "\ud83d"),
+    _request("tools/call", {"name": "none", "arguments": {}, "_meta": _ENVELOPE}, "\udc00 \ud83d"),
+    _request("tools/call", {"name": "echo", "_meta": {**_ENVELOPE, "progressToken": "\ud83d"}}, "\ud83d"),
+    _request(
+        "initialize", {"protocolVersion": "\ud83d", "capabilities": {}, "clientInfo": {"name": "\ud83d"}}, "\ud83d"
+    ),
+    _request("\ud83d", {"_meta": _ENVELOPE}, "\ud83d"),
     _request("tools/call", {"name": "echo", "arguments": [1]}),
     _request("tools/call", {"name": 5}),
     _request("tools/call", [1, 2]),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
 from tests.adapters.mcp_client.servers import serving
@@ -42,6 +44,20 @@ CORRECT: dict[str, dict[str, Any]] = {
     "prompts/get": {"description": "d", "messages": [{"role": "user", "content": _TEXT}]},
     "completion/complete": {"completion": {"values": ["a"], "total": 1, "hasMore": False}},
 }
+_CACHED = {"ttlMs": 0, "cacheScope": "private"}
+_NEWER: dict[str, dict[str, Any]] = {
+    "server/discover": {
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": CORRECT["initialize"]["capabilities"],
+        "instructions": "Be kind.",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "odd", "version": "1"}},
+        **_CACHED,
+    },
+    **{method: {**result, **_CACHED} for method, result in CORRECT.items() if method.endswith(("list", "read"))},
+    **{method: result for method, result in CORRECT.items() if not method.endswith(("list", "read", "initialize"))},
+}
+NEWER = {method: {"resultType": "complete", **result} for method, result in _NEWER.items()}
+"""The right answers of a server of the newer generation."""
 _OTHERS: tuple[Any, ...] = (None, 7, "odd", [], {"odd": 7})
 
 
@@ -55,6 +71,8 @@ class Fault:
         answer: Returns the body of the response for a request's id; None sends none.
         status: The status of the response.
         kind: Its content type.
+        newer: Whether the server is of the newer generation of the protocol.
+        lines: Whether the body is several messages, a line each, of which one is the right answer.
     """
 
     method: str
@@ -62,34 +80,104 @@ class Fault:
     answer: Callable[[Any], bytes | None]
     status: int = 200
     kind: str = "application/json"
+    newer: bool = False
+    lines: bool = False
 
     def __str__(self) -> str:
         return f"{self.method}: {self.name}"
 
 
-def correct(method: str, number: Any) -> bytes:
+def correct(method: str, number: Any, *, newer: bool = False) -> bytes:
     """Return the right answer to a request."""
-    return json.dumps({"jsonrpc": "2.0", "id": number, "result": CORRECT.get(method, {})}).encode()
+    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "result": (NEWER if newer else CORRECT).get(method, {})}
+    if newer != (method in NEWER) and method in ("initialize", "server/discover"):
+        answer = {"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "there is no such method"}}
+    return json.dumps(answer).encode()
 
 
-def faults_of(method: str) -> Iterator[Fault]:
-    """Yield all faults of the answer to a request: of its bytes, of its frame, and of each value in its result."""
-    yield from _of_bytes(method)
-    yield from _of_frame(method)
-    for place, value in _places(CORRECT[method]):
+def faults_of(method: str, *, newer: bool = False) -> Iterator[Fault]:
+    """Yield all faults of the answer to a request: of its bytes, its frame and each value, and of what is beside it."""
+    result = (NEWER if newer else CORRECT)[method]
+    faults = (_of_bytes(method, newer), _of_frame(method, result), _of_values(method, result), _beside(method, newer))
+    return (replace(fault, newer=newer) for fault in chain(*faults))
+
+
+def _of_values(method: str, result: dict[str, Any]) -> Iterator[Fault]:
+    for place, value in _places(result):
         wrong = [(f"{'.'.join(map(str, place))} = {json.dumps(other)}", other) for other in _OTHERS if other != value]
         for name, other in wrong:
-            yield _with_result(method, name, _replaced(CORRECT[method], place, other))
+            yield _with_result(method, name, _replaced(result, place, other))
         if isinstance(place[-1], str):
-            yield _with_result(method, f"{'.'.join(map(str, place))} is missing", _replaced(CORRECT[method], place))
+            yield _with_result(method, f"{'.'.join(map(str, place))} is missing", _replaced(result, place))
         else:  # of a list
-            doubled = _replaced(CORRECT[method], place[:-1], [value, value])
-            yield _with_result(method, f"{'.'.join(map(str, place))} twice", doubled)
+            yield _with_result(method, f"{'.'.join(map(str, place))} twice", _replaced(result, place[:-1], [value] * 2))
 
 
-def _of_bytes(method: str) -> Iterator[Fault]:
+def _beside(method: str, newer: bool) -> Iterator[Fault]:
+    """Yield what a server sends before its right answer, or after it: notifications, requests and other answers."""
+
+    def lines(frames: list[bytes], number: Any) -> list[bytes]:
+        return [frame.replace(b"ID", json.dumps(number).encode()) for frame in frames]
+
+    for name, frames in _company().items():
+        yield Fault(
+            method,
+            f"{name} before it",
+            lambda number, frames=frames: b"\n".join([*lines(frames, number), correct(method, number, newer=newer)]),
+            lines=True,
+        )
+        yield Fault(
+            method,
+            f"{name} after it",
+            lambda number, frames=frames: b"\n".join([correct(method, number, newer=newer), *lines(frames, number)]),
+            lines=True,
+        )
+
+
+def _company() -> dict[str, list[bytes]]:
+    def told(method: str, params: str) -> bytes:
+        return b'{"jsonrpc":"2.0","method":"notifications/%s","params":%s}' % (
+            method.encode(),
+            params.encode("latin-1"),
+        )
+
+    def asked(method: str, params: str, number: str = '"q"') -> bytes:
+        parts = (number.encode(), method.encode(), params.encode())
+        return b'{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}' % parts
+
+    progress = '{"progressToken":ID,"progress":%s}'
+    numbers = ("1" + "0" * 400, "-1" + "0" * 400, "1e400", "NaN", '"one"', "null", "true", "[]", "1" + "0" * 5_000)
+    form = '{"message":"\\ud83d","requestedSchema":{"type":"object","properties":%s}}'
+    done = b'{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"stray"}]}}'
+    return {
+        **{
+            f"progress of {number:.5}, {len(number)} characters": [told("progress", progress % number)]
+            for number in numbers
+        },
+        "progress in half characters": [
+            told("progress", '{"progressToken":"\\udc00","progress":1,"message":"\\ud83d"}')
+        ],
+        "much progress": [told("progress", progress % number) for number in range(300)],
+        "a level that is none": [told("message", '{"level":"odd","data":"\xff"}')],
+        "many lines of a log": [told("message", '{"level":"info","data":"\\ud83d"}')] * 300,
+        "parameters that are none": [told("message", text) for text in ("7", "[]", '"odd"', "null", "{}")],
+        "many changes": [told("tools/list_changed", "{}"), told("resources/list_changed", "{}")] * 150,
+        "updates": [told("resources/updated", text) for text in ("{}", '{"uri":7}', '{"uri":"\\ud83d"}')],
+        "an unknown notification": [told("\\ud83d", "{}")],
+        "a cancellation of it": [told("cancelled", text) for text in ("{}", '{"requestId":[]}', '{"requestId":ID}')],
+        "an odd question": [asked("elicitation/create", form % text) for text in ("7", "{}", '{"a":7}', "null")],
+        "a question for a model": [asked("sampling/createMessage", text) for text in ("{}", '{"messages":7}')],
+        "an unknown request": [asked("odd/odd", "7"), asked("odd/odd", "{}", "null"), asked("odd/odd", "{}", "[]")],
+        "many pings": [asked("ping", "{}", f'"q{number}"') for number in range(100)],
+        "answers to others": [done % number for number in (b"1000000", b'"x"', b'"' + b"9" * 5_000 + b'"')],
+        "a message too deep": [b'{"jsonrpc":"2.0","x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"],
+        "lines that are no messages": [b"Starting ...", b"", b"{", b"}", b"\xff\xfe", b"[]", b"null", b"7", b'"odd"'],
+    }
+
+
+def _of_bytes(method: str, newer: bool) -> Iterator[Fault]:
     def fault(name: str, change: Callable[[bytes], bytes], **more: Any) -> Fault:
-        return Fault(method, name, lambda number: change(correct(method, number)), **more)
+        return Fault(method, name, lambda number: change(correct(method, number, newer=newer)), **more)
 
     key = b'"odd\\ud83d": "\\ud83d", "x": "caf\xe9", '
     yield fault("lone surrogates and a byte that is not UTF-8", lambda text: text.replace(b'": {', b'": {' + key, 1))
@@ -106,13 +194,12 @@ def _of_bytes(method: str) -> Iterator[Fault]:
     yield fault("a list of answers", lambda text: b"[" + text + b"]")
     yield fault("as events", lambda text: b"data: " + text + b"\n\n", kind="text/event-stream")
     yield fault("as events without an end", lambda text: b": odd\n\n", kind="text/event-stream")
-    for status in (204, 302, 400, 404, 500, 503):
+    for status in (202, 204, 302, 400, 404, 500, 503):
         yield fault(f"status {status}", lambda text: b"odd", status=status, kind="text/plain")
     yield Fault(method, "no answer", lambda number: None)
 
 
-def _of_frame(method: str) -> Iterator[Fault]:
-    result = CORRECT[method]
+def _of_frame(method: str, result: dict[str, Any]) -> Iterator[Fault]:
     frames: dict[str, dict[str, Any]] = {
         "no version": {"jsonrpc": None},
         "another version": {"jsonrpc": "1.0"},
@@ -194,7 +281,7 @@ class FaultyServers:
         method, number = asked.get("method"), asked.get("id")
         status, kind, said = (405 if scope["method"] != "POST" else 202, "application/json", b"")
         if number is not None:
-            status, said = 200, correct(method, number)
+            status, said = 200, correct(method, number, newer=fault.newer)
         if method == fault.method:
             answer = fault.answer(number)
             status, kind = fault.status, fault.kind
@@ -203,10 +290,39 @@ class FaultyServers:
                     pass
                 return
             said = answer
+            if fault.lines:
+                kind, said = "text/event-stream", b"".join(b"data: %s\n\n" % line for line in answer.split(b"\n"))
         where = [(b"location", b"http://127.0.0.1:1/")] if status == 302 else []
         headers = [(b"content-type", kind.encode()), *where]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if status == 204 else said})
+
+
+_COMMAND = """
+import json, sys
+
+with open(sys.argv[1], encoding="latin-1") as file:
+    faulty, answer, right = json.load(file)
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    said = answer if method == faulty else right.get(method, right["ping"])
+    if method is not None and number is not None and said is not None:
+        sys.stdout.buffer.write(said.replace("987654321", json.dumps(number)).encode("latin-1") + b"\\n")
+        sys.stdout.buffer.flush()
+"""
+_NUMBER = 987654321  # stands for the id of a request in the answers of a command
+
+
+def faulty_command(fault: Fault, folder: Path) -> list[str]:
+    """Return the command of a server that has a fault."""
+    methods = {*CORRECT, *NEWER, "ping"}
+    right = {method: correct(method, _NUMBER, newer=fault.newer).decode("latin-1") for method in methods}
+    answer = fault.answer(_NUMBER)
+    script, answers = folder / "faulty.py", folder / f"{len([*folder.iterdir()])}.json"
+    script.write_text(_COMMAND)
+    answers.write_text(json.dumps([fault.method, answer and answer.decode("latin-1"), right]), encoding="latin-1")
+    return [sys.executable, str(script), str(answers)]
 
 
 @asynccontextmanager

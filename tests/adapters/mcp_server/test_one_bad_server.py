@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -14,7 +15,15 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from tests.adapters.mcp_client.servers import called, failed
-from tests.adapters.mcp_server.faults import CORRECT, MOST, Fault, faults_of, faulty_servers
+from tests.adapters.mcp_server.faults import (
+    CORRECT,
+    MOST,
+    NEWER,
+    Fault,
+    faults_of,
+    faulty_command,
+    faulty_servers,
+)
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.toolsets import Toolset
@@ -51,15 +60,16 @@ async def ended(asking: Any) -> str:
     return f"failed: {text}" if getattr(result, "is_error", False) else "done"
 
 
-async def use(fault: Fault, url: str) -> dict[str, str]:
+async def use(fault: Fault, source: str | list[str]) -> dict[str, str]:
     """Use the good server of a gateway beside the bad one; return how the requests of the bad one end."""
+    seconds = IN_TIME if fault.lines else 2.0  # the right answer is among the lines
     bad = connect(
-        url,
+        source,
         name="bad",
         prefix="bad_",
-        mode="legacy",
-        timeout=2.0,
-        connect_timeout=2.0,
+        mode="auto" if fault.newer else "legacy",
+        timeout=seconds,
+        connect_timeout=seconds,
         max_message=MOST,
         required=False,
     )
@@ -76,8 +86,11 @@ async def use(fault: Fault, url: str) -> dict[str, str]:
 def problem_of(fault: Fault, ends: dict[str, str]) -> str:
     """Return what is wrong with how a call of the bad server ended; empty where nothing is.
 
-    It is done, or it is the answer of the server itself, or the error names the server and says what is not known.
+    It is done, or it is the answer of the server itself, or the error names the server and says what is not known. What
+    stands beside a right answer changes nothing.
     """
+    if fault.lines:
+        return "" if {*ends.values()} == {"done"} else f"{fault}: {ends!s:.300}"
     end = ends["tools/call"]
     if end == "done" or fault.method != "tools/call" or fault.name.startswith("the message"):
         return ""
@@ -87,31 +100,44 @@ def problem_of(fault: Fault, ends: dict[str, str]) -> str:
     return "" if names and ("took effect" in end or "taken effect" in end) else f"{fault}: {end:.300}"
 
 
-async def used(faults: Iterable[Fault]) -> list[str]:
-    """Use a gateway with each of these faults; return what went wrong."""
+async def used(faults: Iterable[Fault], folder: Path | None = None) -> list[str]:
+    """Use a gateway with each of these faults, over HTTP, or by commands with a folder; return what went wrong."""
     wrong: list[str] = []
     async with faulty_servers() as servers:
         for fault in faults:
             try:
                 async with asyncio.timeout(IN_TIME):
-                    wrong.append(problem_of(fault, await use(fault, servers.url_of(fault))))
+                    source = servers.url_of(fault) if folder is None else faulty_command(fault, folder)
+                    wrong.append(problem_of(fault, await use(fault, source)))
             except BaseException as error:
                 wrong.append(f"{fault}: {error!r}")
     return [problem for problem in wrong if problem]
 
 
-@pytest.mark.parametrize("method", CORRECT)
-async def test_a_fault_of_a_server_stops_no_other_one(method: str) -> None:
-    some = islice(faults_of(method), 3, None, 13)
+GENERATIONS = [(method, False) for method in CORRECT] + [(method, True) for method in NEWER]
+every_method = pytest.mark.parametrize(("method", "newer"), GENERATIONS)
+
+
+@every_method
+async def test_a_fault_of_a_server_stops_no_other_one(method: str, newer: bool) -> None:
+    some = islice(faults_of(method, newer=newer), 3, None, 29)
 
     assert await used(some) == []
 
 
+@pytest.mark.processes
+@every_method
+async def test_a_fault_of_a_command_stops_no_other_one(method: str, newer: bool, tmp_path: Path) -> None:
+    messages = (fault for fault in faults_of(method, newer=newer) if fault.status == 200)
+
+    assert await used(islice(messages, 5, None, 23), tmp_path) == []
+
+
 @pytest.mark.systems
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("method", CORRECT)
-async def test_no_fault_of_a_server_stops_another_one(method: str) -> None:
-    assert await used(faults_of(method)) == []
+@every_method
+async def test_no_fault_of_a_server_stops_another_one(method: str, newer: bool) -> None:
+    assert await used(faults_of(method, newer=newer)) == []
 
 
 async def test_a_server_that_answers_with_the_code_of_a_lost_connection_is_not_lost() -> None:

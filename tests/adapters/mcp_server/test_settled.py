@@ -39,7 +39,7 @@ async def test_a_task_goes_on(way: Way, tmp_path: Path) -> None:
 
     assert "a person has to answer it" in waiting["statusMessage"]
     assert text == "3"
-    assert {(entry.state, entry.answer.approver) for entry in await store.list()} == {("used", "ann")}
+    assert {(entry.state, entry.answer.by) for entry in await store.list()} == {("used", "ann")}
 
 
 @pytest.mark.processes

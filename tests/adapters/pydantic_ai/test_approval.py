@@ -135,7 +135,7 @@ async def test_what_a_person_typed_reaches_the_tool() -> None:
         requires_approval = True
 
         async def call(self, ctx: RunContext, cents: int) -> str:
-            return f"{cents} with {ctx.user_input}, says {ctx.approver}"
+            return f"{cents} with {ctx.user_input}, says {ctx.approved_by}"
 
     toolset = as_tools([Pay])
     run = await agent(scripted([("pay", {"cents": 5}, "c1")]), toolset).run("go")

@@ -7,20 +7,20 @@ from typing import Any, cast
 
 from agent_framework import Content, FunctionInvocationContext
 
-from toolcrib import schema
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.errors import ApprovalError
-from toolcrib.serving.frameworks import answer_of, is_as_seen, request_in, request_payload
+from toolcrib.serving.frameworks import (
+    answer_of,
+    is_as_seen,
+    request_in,
+    request_of_framework,
+    request_payload,
+    require_plain,
+)
 
 __all__ = ["answer_in", "approval_requests", "asked_in", "request_content", "response_content"]
 
 _KEY = "toolcrib"
 """The entry of an answer in the additional properties of a content."""
-
-_PLAIN = (
-    "the framework itself asks (`approval_mode`), and takes a yes or no to this call alone; for another answer leave "
-    "`approval_mode` out and have a policy ask: GuardPolicy(approve=[...])"
-)
 
 
 def approval_requests(contents: Iterable[Content]) -> list[ApprovalRequest]:
@@ -44,10 +44,8 @@ def asked_in(contents: Iterable[Content]) -> Iterator[tuple[Content, ApprovalReq
 
 
 def _asked_by_framework(content: Content, call: Content) -> ApprovalRequest:
-    """Return the request that the framework itself makes, of which our gates know nothing yet."""
-    name, arguments = call.name or "", call.parse_arguments() or {}
     call_id = call.call_id or content.id or ""
-    return ApprovalRequest(content.id or call_id, call_id, name, arguments, schema.digest(name, arguments))
+    return request_of_framework(content.id or call_id, call_id, call.name or "", call.parse_arguments() or {})
 
 
 def request_content(
@@ -70,17 +68,23 @@ def response_content(asked: Content, answer: Grant | Denial) -> Content:
     response = asked.to_function_approval_response(isinstance(answer, Grant))
     if request_in(asked.additional_properties) is not None:
         response.additional_properties = {_KEY: answer.to_dict()}
-    elif isinstance(answer, Grant):
-        if answer.standing or answer.override_args is not None:
-            raise ApprovalError(answer.tool, _PLAIN)
-        response.additional_properties = {_KEY: {"approver": answer.approver}}
+        return response
+    require_plain(answer, "`approval_mode`")
+    if isinstance(answer, Grant):
+        response.additional_properties = {_KEY: {"approver": answer.by}}
     return response
 
 
-def answer_in(context: FunctionInvocationContext, request: ApprovalRequest) -> Grant | Denial | None:
+def answer_in(context: FunctionInvocationContext, request: ApprovalRequest, *, is_known: bool) -> Grant | Denial | None:
     """Return the answer that the framework took from a person, or None without one that counts.
 
-    One that names no request counts for the arguments that the framework shows.
+    One that names no request counts for the arguments that the framework shows, and only where it has shown the call:
+    beside a call that asks, it approves all others of the round by itself.
+
+    Args:
+        context: The framework's own, of the call.
+        request: What is asked.
+        is_known: Whether it was asked before, so that the answer is to it.
     """
     response: Any = context.metadata.get("approval_response")
     if not isinstance(response, Content) or response.approved is not True:
@@ -89,4 +93,5 @@ def answer_in(context: FunctionInvocationContext, request: ApprovalRequest) -> G
     given = cast("Mapping[str, Any]", payload if isinstance(payload, Mapping) else {})
     if "kind" in given:
         return answer_of(request, given)
-    return request.grant(given.get("approver", "host")) if is_as_seen(request) else None
+    was_shown = is_known or bool(given) or context.function.approval_mode == "always_require"
+    return request.grant(given.get("approver", "host")) if was_shown and is_as_seen(request) else None

@@ -22,7 +22,7 @@ from agent_framework import (
 from pydantic_core import to_jsonable_python
 
 from toolcrib.adapters.agent_framework._answers import answer_in, request_content
-from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, Suspended, ToolCall, new_call_id, render
+from toolcrib.calls import ApprovalRequest, Denial, Outcome, Rejected, Suspended, ToolCall, new_call_id, render
 from toolcrib.pipeline import Run
 from toolcrib.record import Sink, wants_activities
 from toolcrib.rounds import recall_transcript
@@ -82,10 +82,12 @@ class CallOfAgent:
         call_id: str = context.metadata.get("call_id") or new_call_id()
         call = ToolCall(context.function.name, self.arguments, call_id)
 
-        def answer(request: ApprovalRequest) -> Grant | Denial | None:
-            return answer_in(context, request)
-
-        outcome = await tools.call(call, run, answer=answer, lost=answer)
+        outcome = await tools.call(
+            call,
+            run,
+            answer=lambda request: answer_in(context, request, is_known=True),
+            lost=lambda request: answer_in(context, request, is_known=False),
+        )
         if isinstance(outcome, Suspended) and "call_id" in context.metadata:
             context.result = request_content(context, self.arguments, outcome.request)
             return None
@@ -142,13 +144,15 @@ class Gates(ABC):
         Raises:
             ApprovalError: The request was answered before.
         """
-        run, tools, call = self.run_of(session), self.tools_of(request.tool), asked.function_call
+        run, tools = self.run_of(session), self.tools_of(request.tool)
         found = await self.runs.find_request(request.id, run)
-        if tools is None or call is None or found is None:
-            return False
-        outcome = await tools.deny(found[1], denial, run)
-        self._denied.keep((session.session_id, call.call_id or ""), outcome.text())
-        return True
+        is_known = tools is not None and found is not None
+        outcome: Outcome = Rejected(request.tool, request.call_id, denial.message, source="user")
+        if tools is not None and found is not None:
+            outcome = await tools.deny(found[1], denial, run)
+        if asked.function_call is not None:
+            self._denied.keep((session.session_id, asked.function_call.call_id or ""), outcome.text())
+        return is_known
 
 
 @dataclass(frozen=True, slots=True)

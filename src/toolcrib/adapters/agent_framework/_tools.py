@@ -69,7 +69,7 @@ async def answers(
 ) -> Message:
     """Return the message with which the agent goes on: `await agent.run(message, session=session)`.
 
-    A denial that is given here is in the record, and the model is shown its message.
+    The model is shown the message of a denial. It is in the record, too, unless the framework itself asked.
 
     Args:
         asked: What the agent asked for: `response.user_input_requests`.

@@ -46,7 +46,7 @@ def guard(
     Raises:
         ValueError: The policy has a timeout: Claude Code runs its tools itself.
     """
-    if policy.timeout is not None:
+    if GuardPolicy.checked(policy).timeout is not None:
         raise ValueError("GuardPolicy: timeout is for tools that run here; for Claude Code set BASH_DEFAULT_TIMEOUT_MS")
     gates = _GuardGates(options, policy, GuardedTools(ENTRY, policy, suspended))
     result = gated(

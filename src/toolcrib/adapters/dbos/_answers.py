@@ -28,11 +28,11 @@ class Answers(ABC):
     def _tool(self, name: str) -> Tool[..., Any]:
         """Return the tool of this name; raises UnregisteredToolError for an unknown one."""
 
-    async def approve(self, request: ApprovalRequest | str, approver: str | Identity = "host", **options: Any) -> None:
+    async def approve(self, request: ApprovalRequest | str, by: str | Identity = "host", **options: Any) -> None:
         """Approve a request, or the one with that id: its call is made, also one in doubt.
 
         Args:
-            approver: Who says yes, for the record.
+            by: Who says yes, for the record.
             options: Other fields of the `Grant`, such as `override_args` or `user_input`.
 
         Raises:
@@ -40,13 +40,13 @@ class Answers(ABC):
             InvalidArguments: The tool does not take the `override_args`; the request stays pending.
         """
         asked = await self._request(request)
-        grant = asked.grant(approver, **options)
+        grant = asked.grant(by, **options)
         if grant.override_args is not None and asked.asked_by is None:
             require_arguments(self._tool(asked.tool), grant.override_args)
         await self._answer(grant)
 
     async def done(
-        self, request: ApprovalRequest | str, result: Any, approver: str | Identity = "host", message: str = ""
+        self, request: ApprovalRequest | str, result: Any, by: str | Identity = "host", message: str = ""
     ) -> None:
         """Record what a call in doubt came to, and let its work go on with that: its tool is not executed again.
 
@@ -61,16 +61,16 @@ class Answers(ABC):
         asked = await self._request(request)
         kept = result_as_json(asked, result, chains=self._chains)
         checked_output(self._tool(asked.tool), asked.tool, result)
-        await self._answer(asked.done(kept, approver, message))
+        await self._answer(asked.done(kept, by, message))
 
-    async def deny(self, request: ApprovalRequest | str, message: str = "", approver: str | Identity = "host") -> None:
+    async def deny(self, request: ApprovalRequest | str, message: str = "", by: str | Identity = "host") -> None:
         """Deny a request, or the one with that id: its tool does not run, and the caller is shown `message`.
 
         Raises:
             ApprovalError: The request is unknown or answered already.
         """
         asked = await self._request(request)
-        await self._answer(asked.deny(message, approver))
+        await self._answer(asked.deny(message, by))
 
     async def _request(self, request: ApprovalRequest | str) -> ApprovalRequest:
         return (await self.client.approvals.show(request)).request if isinstance(request, str) else request

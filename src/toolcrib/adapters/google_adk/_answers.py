@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from google.adk.events import Event
 from google.genai import types
 
 from toolcrib.calls import ApprovalRequest, Denial, Grant
-from toolcrib.serving.frameworks import answered, request_in
+from toolcrib.serving.frameworks import answered, request_in, request_of_framework, require_plain
 
 __all__ = ["CONFIRMATION", "CONFIRMED_BY", "KEY", "answers", "approval_requests"]
 
@@ -24,7 +24,11 @@ CONFIRMATION = "adk_request_confirmation"
 
 
 def approval_requests(events: Iterable[Event]) -> list[ApprovalRequest]:
-    """Return what a person has to decide, of the events of a run; confirmations of other tools are left out."""
+    """Return what a person has still to decide, of the events of a run or of a whole session.
+
+    That is what our gates ask, and what ADK itself asks: of a tool with `require_confirmation`, or one that calls
+    `request_confirmation`.
+    """
     return [request for _, request in _asked(events)]
 
 
@@ -32,29 +36,48 @@ def answers(events: Iterable[Event], *given: Grant | Denial) -> types.Content:
     """Return answers as the `new_message` that the next run of the agent is given.
 
     Raises:
-        ApprovalError: An answer is for nothing that is asked.
+        ApprovalError: An answer is for nothing that is asked, or answers ADK's own question with more than a yes or no.
     """
-    return types.Content(role="user", parts=[_part(id, answer) for id, answer in answered(_asked(events), given)])
+    asked = {id: (confirmation, request) for id, confirmation, request in _confirmations(events)}
+    waiting = ((id, request) for id, (_, request) in asked.items())
+    parts = [_part(id, asked[id][0], answer) for id, answer in answered(waiting, given)]
+    return types.Content(role="user", parts=parts)
 
 
-def _part(id: str, answer: Grant | Denial) -> types.Part:
-    response: dict[str, Any] = {"confirmed": isinstance(answer, Grant), "payload": {KEY: answer.to_dict()}}
+def _part(id: str, asked: Mapping[str, Any], answer: Grant | Denial) -> types.Part:
+    payload: Any = {KEY: answer.to_dict()}
+    if request_in(asked.get("payload")) is None:
+        require_plain(answer, "the confirmation")
+        payload = asked.get("payload")  # the tool's own, which it reads
+    response: dict[str, Any] = {"confirmed": isinstance(answer, Grant), "payload": payload}
     return types.Part(function_response=types.FunctionResponse(id=id, name=CONFIRMATION, response=response))
 
 
 def _asked(events: Iterable[Event]) -> list[tuple[str, ApprovalRequest]]:
-    found = ((id, request_in(payload)) for event in events for id, payload in _payloads(event))
-    return [*{id: (id, request) for id, request in found if request is not None}.values()]
+    return [(id, request) for id, _, request in _confirmations(events)]
 
 
-def _payloads(event: Event) -> Iterator[tuple[str, Any]]:
-    """Yield the payloads of the confirmations that an event asks for, each with the id of its call."""
+def _confirmations(events: Iterable[Event]) -> list[tuple[str, Mapping[str, Any], ApprovalRequest]]:
+    """Return the confirmations that wait, each with the id of its call and its request."""
+    found: dict[str, tuple[str, Mapping[str, Any], ApprovalRequest]] = {}
+    for event in events:
+        for reply in event.get_function_responses():
+            found.pop(reply.id or "", None)
+        for id, confirmation, request in _asked_in(event):
+            found[id] = id, confirmation, request
+    return [*found.values()]
+
+
+def _asked_in(event: Event) -> Iterator[tuple[str, Mapping[str, Any], ApprovalRequest]]:
     for call in event.get_function_calls():
-        arguments: Any = call.args or {}
         if call.name == CONFIRMATION:
-            yield call.id or "", arguments.get("toolConfirmation", {}).get("payload")
+            arguments: Any = call.args or {}
+            asked, original = arguments.get("toolConfirmation") or {}, arguments.get("originalFunctionCall") or {}
+            about = original.get("id") or "", original.get("name") or "", original.get("args") or {}
+            request = request_in(asked.get("payload"))
+            yield call.id or "", asked, request or request_of_framework(call.id or "", *about, asked.get("hint") or "")
     for confirmation in event.actions.requested_tool_confirmations.values():
         payload: Any = confirmation.payload
-        if isinstance(payload, Mapping) and CONFIRMED_BY in payload:
-            again = cast("Mapping[str, Any]", payload)
-            yield str(again[CONFIRMED_BY]), again
+        request = request_in(payload)
+        if request is not None and CONFIRMED_BY in payload:
+            yield str(payload[CONFIRMED_BY]), {"payload": payload}, request

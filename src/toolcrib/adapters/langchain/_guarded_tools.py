@@ -11,7 +11,6 @@ from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolNode, ToolRuntime
 from langgraph.pregel import Pregel
-from langgraph.types import Command
 
 from toolcrib.adapters.langchain._guard import GuardMiddleware
 from toolcrib.adapters.langchain._tools import gated_tool
@@ -80,13 +79,15 @@ def _input_of(request: ToolCallRequest, runtime: ToolRuntime[Any, Any]) -> Any:
     return {"__type": "tool_call_with_context", "tool_call": request.tool_call, "state": runtime.state}
 
 
-def _result_in(given: Any) -> ToolMessage | Command[Any]:
-    """Return the one message or command that a node of one call gives."""
-    messages = cast("dict[str, list[Any]]", given)["messages"] if isinstance(given, dict) else cast("list[Any]", given)
-    return messages[0]
+def _result_in(given: Any) -> Any:
+    """Return what a node of one call gives: a message or a command, or the list of them that the tool returned."""
+    found: list[Any] = []
+    for part in cast("list[Any]", given) if isinstance(given, list) else [given]:
+        found += cast("dict[str, list[Any]]", part)["messages"] if isinstance(part, dict) else [part]
+    return found[0] if len(found) == 1 else found
 
 
-def _result_of(reply: ToolMessage | Command[Any], runtime: ToolRuntime[Any, Any] | None) -> Any:
+def _result_of(reply: Any, runtime: ToolRuntime[Any, Any] | None) -> Any:
     """Return what the tool gives: its message in a graph, and its content elsewhere."""
     if runtime is not None or not isinstance(reply, ToolMessage):
         return reply

@@ -76,10 +76,24 @@ def value_of(result: Any) -> Any:
     Raises:
         ToolException: The tool says that it failed.
     """
-    if isinstance(result, Command):
-        return "the graph goes on by a command of the tool"
-    if not isinstance(result, ToolMessage):
+    parts = cast("list[Any]", result) if isinstance(result, list) else [result]
+    if not any(isinstance(part, Command | ToolMessage) for part in parts):
         return result
+    messages = [message for part in parts for message in _messages_in(part)]
+    return _content_of(messages[-1]) if messages else "the graph goes on by a command of the tool"
+
+
+def _messages_in(part: Any) -> list[ToolMessage]:
+    """Return what the model reads of a part of a result: a message, or those that a command adds to the graph's."""
+    if isinstance(part, ToolMessage):
+        return [part]
+    update: Any = cast("Command[Any]", part).update if isinstance(part, Command) else None
+    given: Any = cast("dict[str, Any]", update).get("messages") if isinstance(update, dict) else update
+    items = cast("list[Any]", given) if isinstance(given, list) else [given]
+    return [item for item in items if isinstance(item, ToolMessage)]
+
+
+def _content_of(result: ToolMessage) -> Any:
     content: Any = result.content
     value = [_part(part) for part in cast("list[Any]", content)] if isinstance(content, list) else content
     if result.status == "error":

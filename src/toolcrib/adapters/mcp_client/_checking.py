@@ -14,10 +14,12 @@ from jsonschema import exceptions
 from jsonschema.exceptions import SchemaError
 from mcp.client import ClientSession
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 from referencing.exceptions import Unresolvable
 
+from toolcrib.adapters.mcp_client._task_calls import current_task
 from toolcrib.errors import SchemaTooLarge
 from toolcrib.jsonschema import check_size
 from toolcrib.jsonschema.checker import SMALL, Checker, checks_of
@@ -108,7 +110,7 @@ class _ToolByTool:
 
     async def send_raw_request(self, method: str, *rest: Any) -> dict[str, Any]:
         """Send a request, and return the result as it came, but for what cannot be read of it."""
-        raw = _with_short_lists(cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest)))
+        raw = _with_short_lists(await self._sent(method, *rest))
         version = self._session.protocol_version or _USUAL_VERSION
         if method == _CALL_TOOL:
             return await _readable_result(version, raw)
@@ -130,6 +132,13 @@ class _ToolByTool:
             else:
                 kept.append(readable)
         return {**raw, "tools": kept}
+
+    async def _sent(self, method: str, *rest: Any) -> dict[str, Any]:
+        call = current_task.get() if method == _CALL_TOOL else None
+        has_messages = isinstance(self._dispatcher, JSONRPCDispatcher)  # else the server runs in this very call
+        if call is not None and has_messages and call.may_begin_in(self._session):
+            return await call.send(self._session, self._dispatcher, *rest)
+        return cast("dict[str, Any]", await self._dispatcher.send_raw_request(method, *rest))
 
 
 def _readable_tool(version: str, tool: Any) -> Any:

@@ -186,18 +186,20 @@ class _Command:
 
 
 async def _lines(stream: Any, most: int) -> AsyncGenerator[bytes | None]:
-    """Yield each line without its end; None, and nothing after it, for one that is longer than `most`."""
+    """Yield each line without its end, also the last one; None, and nothing after it, for one longer than `most`."""
     buffered = BufferedByteReceiveStream(stream)
-    with suppress(anyio.IncompleteRead):
-        while True:
-            try:
-                line = await buffered.receive_until(b"\n", most + 1)
-            except anyio.DelimiterNotFound:
-                line = None
-            if line is None or len(line) > most:
-                yield None
-                return
-            yield line
+    is_last = False
+    while not is_last:
+        try:
+            line = await buffered.receive_until(b"\n", most + 1)
+        except anyio.DelimiterNotFound:
+            line = None
+        except anyio.IncompleteRead:
+            line, is_last = buffered.buffer, True
+        if line is None or len(line) > most:
+            yield None
+            return
+        yield line
 
 
 async def _started(command: StdioServerParameters, errors: TextIO) -> Any:

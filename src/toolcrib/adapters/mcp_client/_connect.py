@@ -17,6 +17,7 @@ from toolcrib.adapters.mcp_client._remote_server import RemoteServer
 from toolcrib.adapters.mcp_client._source import ServerSource
 from toolcrib.adapters.mcp_client._values import Prompt, ServerStatus, messages_of, prompt_of, resource_of
 from toolcrib.approvals import ToolPins
+from toolcrib.errors import closest
 from toolcrib.toolsets import Toolset, sources_of
 
 __all__ = ["ServerToolset", "connect", "pin_stores", "pinned_changes", "server_of", "server_statuses"]
@@ -60,6 +61,9 @@ def connect(
         raise TypeError(f"tool_names takes a list of names; write tool_names=[{tool_names!r}]")
     if isinstance(approval, str):
         raise TypeError(f"approval takes a list of names; write approval=[{approval!r}]")
+    unknown = next((name for name in more if name not in ConnectOptions.__optional_keys__), None)
+    if unknown is not None:
+        raise TypeError(f"connect() has no option `{unknown}`. {closest(unknown, ConnectOptions.__optional_keys__)}")
     options = Options(
         prefix,
         tool_names,

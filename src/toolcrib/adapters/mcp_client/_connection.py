@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 from urllib.request import getproxies
@@ -21,8 +21,10 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from toolcrib._tls import shared_tls
 from toolcrib.adapters.mcp_client._checking import check_results, check_tools_one_by_one
 from toolcrib.adapters.mcp_client._command import ErrorOutput, command_streams
+from toolcrib.adapters.mcp_client._messages import FiniteProgress
 from toolcrib.adapters.mcp_client._options import Options
 from toolcrib.adapters.mcp_client._response_limit import PLAIN, limited_responses
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
@@ -234,8 +236,8 @@ class Connection:
     def _transport(self, server: Any) -> Any:
         if isinstance(server, StdioServerParameters):
             self._errors = ErrorOutput(self._server)
-            return command_streams(server, self._errors.file, self._options.max_message, self._ended)
-        return _http(server, self._server, self._options) if isinstance(server, str) else server
+            return _finite(command_streams(server, self._errors.file, self._options.max_message, self._ended))
+        return _finite(_http(server, self._server, self._options)) if isinstance(server, str) else server
 
     # --- what changes
 
@@ -276,18 +278,24 @@ class Connection:
 
 
 @asynccontextmanager
+async def _finite(transport: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
+    async with transport as (received, sending):
+        yield FiniteProgress(received), sending
+
+
+@asynccontextmanager
 async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
     headers, limit = {**PLAIN, **(options.headers or {})}, options.max_message
     hooks = {"response": [limited_responses(server, limit)]}
     read = None if options.timeout is None else max(_READ, options.timeout)
     timeout = httpx2.Timeout(_CONNECT, read=read)
     auth = options.auth
+    tls = shared_tls()
     signed: dict[str, Any] = auth.client_options() if isinstance(auth, PrincipalAuth) else {"auth": auth}
     if "transport" not in signed and not getproxies():  # a client with a transport of its own knows no proxy
-        verify = signed.pop("verify", True)
-        signed["transport"] = httpx2.AsyncHTTPTransport(verify=verify, socket_options=_keep_alive())
+        signed["transport"] = httpx2.AsyncHTTPTransport(verify=tls, socket_options=_keep_alive())
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, **signed) as http,
+        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, verify=tls, **signed) as http,
         streamable_http_client(url, http_client=http, max_sse_event_size=limit) as streams,
     ):
         yield streams

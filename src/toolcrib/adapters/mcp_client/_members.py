@@ -202,7 +202,7 @@ class Member(Offering):
         pins, pinned = self._remote.kept.pins, self._pinned
         if pins is None or pinned is None or _CHANGED not in request.metadata:
             return None
-        return await pins.approver_of(*pinned)
+        return await pins.accepted_by(*pinned)
 
     def _approval(self) -> ApprovalPolicy:
         names = self.names | {self._name_before}  # it was asked about by that before the server had another of it
@@ -224,7 +224,7 @@ class Member(Offering):
         ctx = ambient_context()
         if self.change is not None:
             if ctx is not None and ctx.approved:
-                await self.change.pins.accept(self.change, ctx.approver or "host")
+                await self.change.pins.accept(self.change, ctx.approved_by or "host")
             await self._remote.kept.on_change()
         value = await self.run(arguments, ctx)
         return value if self._override(self._options.return_schemas) is None else read_as_json(value)

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final, TypeVar, cast
+from math import isfinite
+from typing import Any, Final, Self, TypeVar, cast
 
 import mcp_types as types
+from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-__all__ = ["UNREADABLE", "Messages", "off_loop", "repair"]
+__all__ = ["UNREADABLE", "FiniteProgress", "Messages", "may_answer", "off_loop", "repair"]
 
 T = TypeVar("T")
 
@@ -160,10 +162,13 @@ def _own_id(text: bytes) -> re.Match[bytes] | None:
     return None
 
 
+def _is_answer(text: bytes) -> bool:
+    return b'"jsonrpc"' in text and b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
+
+
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
     """Return the error that ends the request of an answer which cannot be read; for another text the reason."""
-    is_answer = b'"jsonrpc"' in text and b'"method"' not in text and (b'"result"' in text or b'"error"' in text)
-    found = _own_id(text) if is_answer else None
+    found = _own_id(text) if _is_answer(text) else None
     if found is None:
         return error
     reason = (
@@ -171,3 +176,67 @@ def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:
     )
     problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{UNREADABLE[-1]}: {reason}")
     return types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=problem)
+
+
+def may_answer(text: bytes, request: bytes) -> bool:
+    """Return whether a text is a message beside the answer to a request, or may be meant as that answer.
+
+    It is neither where it answers another request, or cannot be read and does not look like an answer.
+    """
+    asked = types.jsonrpc_message_adapter.validate_json(request)
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError as error:
+        unreadable = _unreadable(text, error)
+        if isinstance(unreadable, ValueError):
+            return _is_answer(text)
+        message = unreadable
+    if isinstance(message, types.JSONRPCError) and message.id is None:
+        return True
+    is_answer = isinstance(message, types.JSONRPCError | types.JSONRPCResponse)
+    return not is_answer or str(message.id) == str(getattr(asked, "id", None))
+
+
+class FiniteProgress:
+    """A stream of messages without the progress whose number no float can hold, at which the SDK ends a connection."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.__aexit__(*error)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        """Return the next message; of progress without its total where that is such a number."""
+        while True:
+            item: SessionMessage | Exception = await self._stream.__anext__()
+            params = _progress_in(item)
+            if params is None or _is_finite(params.get("progress")):
+                if params is not None and not _is_finite(params.get("total")):
+                    del params["total"]
+                return item
+
+
+def _progress_in(item: SessionMessage | Exception) -> dict[str, Any] | None:
+    message = None if isinstance(item, Exception) else item.message
+    if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/progress":
+        return message.params
+    return None
+
+
+def _is_finite(number: object) -> bool:
+    """Return whether a float can hold a number; what is not a number is left to its reader."""
+    try:
+        return not isinstance(number, int | float) or isfinite(number)
+    except OverflowError:
+        return False

@@ -215,6 +215,8 @@ class Options:
         require_numbers("connect", self, sizes, seconds=times, seconds_from_zero=("question_wait",))
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}, and {self.mode!r} is none")
+        if isinstance(cast("object", self.auth), str):
+            raise TypeError("auth signs requests; a token goes with them as headers={'Authorization': 'Bearer ...'}")
         if self.credentials is not None and self.auth is not None:
             raise ValueError("give credentials or auth, not both")
         unknown = set[str]() if isinstance(self.ask_client, bool) else {*self.ask_client} - {*ASK_KINDS}
@@ -283,7 +285,8 @@ def read_source(source: Any, options: Options) -> Any:
     kinds = (str, StdioServerParameters, Client, ClientSession, Server, MCPServer)
     if not isinstance(target, kinds):
         wanted = "a command line, a URL, or a session, a Client or a server of the SDK"
-        raise TypeError(f"connect() takes {wanted}, and got {target!r:.100}")
+        mend = "toolset_of_file('mcp.json') has the servers of a client's file"
+        raise TypeError(f"connect() takes {wanted}, and got {target!r:.100}; {mend}")
     for option, kind, fits in _OPTION_SOURCES:
         if getattr(options, option) is not None and not isinstance(target, fits):
             raise TypeError(f"`{option}` goes with {kind}, and the source is {target!r:.100}")

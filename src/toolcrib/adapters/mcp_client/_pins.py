@@ -103,16 +103,16 @@ class ServerPins:
         self._kept[change.kind] = await (await self._store()).of(self.server, change.kind)
         return _in_order(self._kept[change.kind].get(change.name)) == _in_order(change.now)
 
-    async def approver_of(self, kind: PinKind, listed: Item) -> str | None:
+    async def accepted_by(self, kind: PinKind, listed: Item) -> str | None:
         """Return who accepted something as the server lists it; None where it is not accepted so."""
         store, name = await self._store(), identity_of(listed)
         kept, now = (await store.of(self.server, kind)).get(name), _shape(listed)
         same = now if kept is None or _in_order(kept) != _in_order(now) else kept
-        return await store.approver_of(self.server, name, same, kind)
+        return await store.accepted_by(self.server, name, same, kind)
 
-    async def accept(self, change: Change, approver: str) -> None:
+    async def accept(self, change: Change, by: str) -> None:
         """Keep something as it is now."""
-        await (await self._store()).keep(self.server, change.name, change.now, approver, change.kind)
+        await (await self._store()).keep(self.server, change.name, change.now, by, change.kind)
         self._kept[change.kind] = {**self._kept.get(change.kind, {}), change.name: change.now}
 
 
@@ -167,9 +167,9 @@ class Change:
         bare = [{key: one[key] for key in ("name", "required") if key in one} for one in arguments]
         return made.model_validate({**shown, "arguments": bare} if bare else shown)
 
-    async def accept(self, approver: str) -> None:
+    async def accept(self, by: str) -> None:
         """Keep it as it is now."""
-        await self.pins.accept(self, approver)
+        await self.pins.accept(self, by)
 
 
 def _shape(listed: BaseModel) -> dict[str, Any]:

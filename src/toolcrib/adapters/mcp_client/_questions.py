@@ -41,7 +41,10 @@ def oversize(message: str, schema: Mapping[str, Any]) -> str:
 
 def unsafe(url: str) -> str:
     """Return why a page is not one that a person may be sent to; empty when it is."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "its address cannot be read"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return "its address does not begin with http:// or https://"
     if len(url) > _MOST_CHARS or not url.isprintable() or parts.username is not None:

@@ -20,6 +20,7 @@ from toolcrib.adapters.mcp_client._listing import Listing, pages, without_double
 from toolcrib.adapters.mcp_client._messages import UNREADABLE
 from toolcrib.adapters.mcp_client._options import Options, target_identity
 from toolcrib.adapters.mcp_client._pins import Change
+from toolcrib.adapters.mcp_client._response_limit import UNKNOWN_SESSION
 from toolcrib.adapters.mcp_client._server_requests import ServerRequests, current_call
 from toolcrib.adapters.mcp_client._task_calls import TaskCall
 from toolcrib.calls import Consent
@@ -35,13 +36,17 @@ _MAX_PAGES = 5  # of one error
 _PAGE_SECONDS = 120.0  # for a person who said that they visit a page to be done there
 _INPUT_ROUNDS = 10  # of input that a server may ask for in one call
 _STREAM_FAILED = "SSE stream failed: "  # the SDK's error when it stops reading
-_LOST = ("Connection closed", "SSE stream ", "server answered a request with 202")
-"""How the SDK's errors for a lost connection begin; servers answer with the same code for what they like."""
+_LOST = re.compile(r"Connection closed|SSE stream .*", re.DOTALL)
+"""The SDK's errors for a lost connection; servers answer with the same code for what they like."""
 _HTTP_CODES = (types.INTERNAL_ERROR, types.INVALID_REQUEST, types.METHOD_NOT_FOUND)
-_HTTP_FAILURES = ("Server returned an error response", "Unexpected content type", "Redirect to ", "Not Found")
+_HTTP_FAILURES = (
+    "Server returned an error response",
+    "Unexpected content type",
+    "Redirect to ",
+    "Not Found",
+    "server answered a request with 202",
+)
 """How the SDK's errors for a response that is no answer begin."""
-_UNKNOWN_SESSION = re.compile(r"session (not found|terminated)|no valid session", re.IGNORECASE)
-"""The words of servers, and of the SDK for a plain 404, for an unknown session: the server did nothing."""
 
 
 class RemoteServer:
@@ -321,11 +326,11 @@ class RemoteServer:
         try:
             return await ask(connection)
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST):
+            if error.code == types.CONNECTION_CLOSED and _LOST.fullmatch(error.message):
                 if error.message.startswith(_STREAM_FAILED):
                     connection.fault = connection.fault or error.message
                 raise _ConnectionLostError from error
-            if _UNKNOWN_SESSION.search(error.message):
+            if error.message == UNKNOWN_SESSION:
                 raise _ConnectionLostError(not_done=True) from error
             if error.code == types.PARSE_ERROR and error.message.startswith(UNREADABLE):
                 raise _UnreadableError(error.message) from error

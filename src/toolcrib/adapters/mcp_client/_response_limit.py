@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx2
+import mcp_types as types
 
-from toolcrib.adapters.mcp_client._messages import off_loop, repair
+from toolcrib.adapters.mcp_client._messages import may_answer, off_loop, repair
 
-__all__ = ["PLAIN", "limited_responses"]
+__all__ = ["PLAIN", "UNKNOWN_SESSION", "limited_responses"]
 
 PLAIN = {"accept-encoding": "identity"}
 """Headers of requests: a small packed response could be of any size when it is unpacked."""
-_LINE_ENDS = re.compile(rb"(?<=[\r\n])")
+UNKNOWN_SESSION = f"unknown session {secrets.token_hex(16)}"
+"""Message of the error for a request that the server refused, unread, as it does not know the session.
+
+No server knows it: one that could send such an error after a call would have the call made twice.
+"""
+_LINE_ENDS = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\n])")
+_SESSION_ID = "mcp-session-id"
+_NO_SESSION = re.compile(
+    r"(bad request: )?(session( id)? (not found|terminated|expired)|(no valid|invalid|unknown|missing) session( id)?"
+    r"( provided)?)\.?",
+    re.IGNORECASE,
+)
+"""The whole message of servers that answer 400 for an unknown session; the protocol wants 404."""
 
 
 class _TooLongError(httpx2.StreamError):
@@ -32,9 +47,16 @@ def limited_responses(server: str, most: int) -> Callable[[httpx2.Response], Awa
             )
             return
         problem = f"the server `{server}` sent a response of more than {most} bytes (max_message)"
+        if response.status_code in (400, 404) and _SESSION_ID in response.request.headers:
+            response.headers["content-type"] = "application/json"  # of other responses the SDK does not read the body
+            response.stream = _Refusal(response.stream, most, problem, response.status_code)
+            return
         kind = response.headers.get("content-type", "").lower()
         is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
-        body = _Events if is_stream else _Message if is_json else _Counted
+        if is_stream:
+            response.stream = _Events(response.stream, most, problem, response.request)
+            return
+        body = _Message if is_json else _Counted
         response.stream = body(response.stream, most, problem)
 
     return bound
@@ -76,17 +98,63 @@ class _Message(_Counted):
         yield await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
 
 
-class _Events(_Counted):
-    """The body of a response that is a stream of events, each repaired; the SDK limits their size."""
+class _Refusal(_Counted):
+    """The body of a response to a request that has a session, which the server may not know."""
+
+    def __init__(self, stream: Any, most: int, problem: str, status: int) -> None:
+        super().__init__(stream, most, problem)
+        self._status = status
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
+        body = await off_loop(repair, b"".join([chunk async for chunk in super().__aiter__()]))
+        yield _UNKNOWN if _is_unknown_session(self._status, body) else body
+
+
+_UNKNOWN = json.dumps(
+    {"jsonrpc": "2.0", "id": None, "error": {"code": types.INVALID_REQUEST, "message": UNKNOWN_SESSION}}
+).encode()
+
+
+def _is_unknown_session(status: int, body: bytes) -> bool:
+    try:
+        said = types.JSONRPCError.model_validate_json(body, by_name=False).error.message
+    except ValueError:
+        return status == 404
+    return "session" in said.lower() if status == 404 else _NO_SESSION.fullmatch(said.strip()) is not None
+
+
+class _Events(_Counted):
+    """The body of a response that is a stream of events, each repaired; the SDK limits their size.
+
+    The SDK takes the first event that is not a notification or a request for the answer, whatever it is: an event of
+    the response to a request that cannot be its answer is left empty.
+    """
+
+    def __init__(self, stream: Any, most: int, problem: str, request: httpx2.Request) -> None:
+        super().__init__(stream, most, problem)
+        self._asked = request.content if request.method == "POST" else b""
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        event, size = list[bytes](), 0  # the lines of an event without its end
+        async for line in self._lines():
+            event.append(line)
+            size += len(line)
+            if size > self._most or not line.rstrip(b"\r\n"):
+                yield await off_loop(self._wanted, b"".join(event))
+                event, size = [], 0
+        yield b"".join(event)
+
+    async def _lines(self) -> AsyncGenerator[bytes]:
         begun, size = list[bytes](), 0  # the parts of a line without its end
         async for chunk in self._stream:
+            if begun and begun[-1].endswith(b"\r"):  # of which the line feed may be in this chunk
+                chunk = begun.pop() + chunk
             *lines, rest = _LINE_ENDS.split(chunk)
             if lines:
                 lines[0] = b"".join([*begun, lines[0]])
                 begun, size = [], 0
-                yield b"".join([await off_loop(_repaired_line, line) for line in lines])
+                for line in lines:
+                    yield await off_loop(_repaired_line, line)
             begun.append(rest)
             size += len(rest)
             if size > self._most:
@@ -94,6 +162,10 @@ class _Events(_Counted):
                 begun, size = [], 0
         if begun:
             yield await off_loop(_repaired_line, b"".join(begun))
+
+    def _wanted(self, event: bytes) -> bytes:
+        lines = [line[5:].strip() for line in event.splitlines() if line.startswith(b"data:")]
+        return event if not (self._asked and lines) or may_answer(b"\n".join(lines), self._asked) else b":\n\n"
 
 
 def _repaired_line(line: bytes) -> bytes:

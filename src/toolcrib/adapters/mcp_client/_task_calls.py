@@ -6,25 +6,28 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, ClassVar, Literal
+from itertools import count
+from typing import Any, ClassVar, Literal, cast
 
 import mcp_types as types
 from mcp.client import ClientRequestContext, ClientSession
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, REQUEST_TIMEOUT
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.clock import Clock
 from toolcrib.errors import ServerError
 from toolcrib.tools import Deadline
 
-__all__ = ["TaskCall", "TasksExtension"]
+__all__ = ["TaskCall", "TasksExtension", "current_task"]
 
 _SHORTEST, _LONGEST = 0.05, 60.0  # seconds between two requests about a task, whatever the server says
 _USUAL = 1.0  # where it says nothing
 _PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds before each try to come back to a task
 _CANCEL_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0  # for the state of a task
+_numbers = count(1_000_000_000)  # of requests that may become tasks; the SDK counts from 1
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -107,7 +110,7 @@ class TaskCall:
 
     def __init__(self, server: str, tool: types.Tool | None, everything: bool, report: Report, clock: Clock) -> None:
         self._server, self._report, self._clock = server, report, clock
-        self._name = "" if tool is None else tool.name
+        self._name, self._everything = "" if tool is None else tool.name, everything
         support = None if tool is None or tool.execution is None else tool.execution.task_support
         self._wanted = support == "required" or (everything and support == "optional")
         self.id, self._lost, self._said, self._steps = "", False, "", 0
@@ -120,11 +123,11 @@ class TaskCall:
         Args:
             limit: The deadline of the call, which stands while the task is followed: each request has its own.
         """
-        token, self._limit = _current.set(self), limit
+        token, self._limit = current_task.set(self), limit
         try:
             yield
         finally:
-            _current.reset(token)
+            current_task.reset(token)
 
     def begins_in(self, session: ClientSession) -> bool:
         """Return whether the call is made as a task that this client asks for, as older servers want it."""
@@ -143,16 +146,32 @@ class TaskCall:
         own: Any = session  # the SDK's own way reads the reply as a result
         data, options = {"method": "tools/call", "params": params}, dict[str, Any]()
         own._stamp(data, options)
-        sending = asyncio.create_task(own._dispatcher.send_raw_request("tools/call", data["params"], options))
-        try:
-            raw: dict[str, Any] = await asyncio.shield(sending)
-        finally:
-            if not sending.done():  # the call is cancelled, and the server may have begun already
-                self._start(self._cancel_begun(session, sending))
+        raw: dict[str, Any] = await own._dispatcher.send_raw_request("tools/call", data["params"], options)
         if "task" not in raw:
             return types.CallToolResult.model_validate(raw, by_name=False)
         self.id = _created(raw)
         return await self.follow(session)
+
+    def may_begin_in(self, session: ClientSession) -> bool:
+        """Return whether the server may reply with a task."""
+        is_newer = session.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return self._everything if is_newer else self.begins_in(session)
+
+    async def send(
+        self, session: ClientSession, dispatcher: Any, params: Mapping[str, Any] | None, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Send the call, and return the reply; a call that is cancelled before it cancels the task that comes late."""
+        number = next(_numbers)
+        request = dispatcher.send_raw_request("tools/call", params, {**options, "request_id": number})
+        sending: asyncio.Task[dict[str, Any]] = asyncio.create_task(request)
+        is_answered = False
+        try:
+            raw = await asyncio.shield(sending)
+            is_answered = True
+        finally:
+            if not is_answered and not (sending.done() and sending.exception()):
+                self._start(self._cancel_begun(session, sending, number))
+        return raw
 
     async def follow(self, session: ClientSession) -> types.CallToolResult:
         """Return the result of the task once it has one; a call that is cancelled meanwhile cancels it.
@@ -244,12 +263,15 @@ class TaskCall:
         self._cancelling.add(started)
         started.add_done_callback(self._cancelling.discard)
 
-    async def _cancel_begun(self, session: ClientSession, sending: asyncio.Task[dict[str, Any]]) -> None:
+    async def _cancel_begun(self, session: ClientSession, sending: asyncio.Task[dict[str, Any]], number: int) -> None:
+        if session.protocol_version in MODERN_PROTOCOL_VERSIONS:  # else a call that is a task ends by its id alone
+            notice = types.CancelledNotificationParams(request_id=number, reason="the call was cancelled")
+            await session.send_notification(types.CancelledNotification(params=notice))
         await asyncio.wait({sending}, timeout=_CANCEL_SECONDS)
         if not sending.done() or sending.cancelled():
             sending.cancel()
-        elif sending.exception() is None and "task" in sending.result():
-            await self._cancel(session, _created(sending.result()))
+        elif sending.exception() is None and (task_id := _task_in(sending.result())):
+            await self._cancel(session, task_id)
 
     async def _cancel(self, session: ClientSession, task_id: str) -> None:
         try:
@@ -259,16 +281,24 @@ class TaskCall:
             return
 
 
+def _task_in(raw: Mapping[str, Any]) -> str:
+    """Return the id of the task that a reply of either generation names, empty where it names none."""
+    task: Any = raw.get("task", raw)
+    task_id: Any = cast("dict[str, Any]", task).get("taskId") if isinstance(task, dict) else None
+    return task_id if isinstance(task_id, str) else ""
+
+
 def _created(raw: Mapping[str, Any]) -> str:
     return types.CreateTaskResult.model_validate(raw, by_name=False).task.task_id
 
 
-_current: ContextVar[TaskCall | None] = ContextVar("toolcrib_mcp_task", default=None)
+current_task: ContextVar[TaskCall | None] = ContextVar("toolcrib_mcp_task", default=None)
+"""The call that the current code makes, which its server may make a task of."""
 
 
 async def _resolve(created: _CreateTask, context: ClaimContext) -> types.CallToolResult:
     """Return the result of a call that a server of the newer generation made a task of."""
-    call = _current.get()
+    call = current_task.get()
     if call is None:
         raise MCPError(INVALID_PARAMS, f"the server made a task of `{context.tool_name}`, which no call here waits for")
     call.id = created.task_id

@@ -30,9 +30,6 @@ __all__ = [
 ]
 
 
-_NO_BASE64 = "[a file that cannot be read, as it is not base64]"
-
-
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
     """How a server is while its toolset is open.
@@ -161,8 +158,12 @@ def _with_media(value: Any, media: list[Media]) -> Any:
             found = next((one for one in media if (one.mime_type, len(one.data or b"")) == (kind, size)), None)
             if found is None:
                 return value
+            try:
+                described = Media.from_dict({**value, "data": found.base64})
+            except (TypeError, ValueError):  # its other facts may be anything
+                return value
             media.remove(found)
-            return Media.from_dict({**value, "data": found.base64})
+            return described
         case dict():
             return {name: _with_media(part, media) for name, part in cast("dict[str, Any]", value).items()}
         case list():
@@ -183,8 +184,7 @@ def value_of(block: types.ContentBlock) -> Any:
         case types.TextContent():
             return block.text
         case types.ImageContent() | types.AudioContent():
-            data = _bytes_of(block.data)
-            return _NO_BASE64 if data is None else Media(block.mime_type, data, **_names_in(block.meta))
+            return _media(block.mime_type, block.data, None, **_names_in(block.meta))
         case types.EmbeddedResource():
             return contents_of(block.resource)
         case types.ResourceLink():
@@ -192,12 +192,17 @@ def value_of(block: types.ContentBlock) -> Any:
             return {"uri": block.uri, **{key: value for key, value in said.items() if value is not None}}
 
 
-def _bytes_of(text: str) -> bytes | None:
-    """Return what a text of base64 stands for; None where it is not base64."""
+def _media(kind: str, base64: str, uri: str | None, **names: str) -> Media | str:
+    """Return media; a text that says what is wrong where their base64, type or address cannot be read."""
     try:
-        return b64decode(text)
+        data = b64decode(base64)
     except ValueError:
-        return None
+        return "[a file that cannot be read, as it is not base64]"
+    try:
+        place = uri if uri is not None and urlsplit(uri).scheme else None
+        return Media(kind, data, place, **names)
+    except ValueError as error:
+        return f"[a file that cannot be read: {error}]"
 
 
 def _names_in(meta: Mapping[str, Any] | None) -> dict[str, str]:
@@ -213,9 +218,8 @@ def _names_in(meta: Mapping[str, Any] | None) -> dict[str, str]:
 def contents_of(held: types.TextResourceContents | types.BlobResourceContents) -> Any:
     """Return the contents of a resource, with its URI."""
     if isinstance(held, types.BlobResourceContents):
-        kind, place = held.mime_type or "application/octet-stream", held.uri if urlsplit(held.uri).scheme else None
-        data = _bytes_of(held.blob)
-        return _NO_BASE64 if data is None else Media(kind, data, place, name=unquote(held.uri.rpartition("/")[2]))
+        kind, name = held.mime_type or "application/octet-stream", unquote(held.uri.rpartition("/")[2])
+        return _media(kind, held.blob, held.uri, name=name)
     kind = {} if held.mime_type is None else {"mime_type": held.mime_type}
     return {"uri": held.uri, **kind, "text": held.text}
 

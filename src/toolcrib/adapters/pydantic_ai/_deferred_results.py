@@ -58,7 +58,7 @@ async def answers(
                 its_run = run or Run(channel=Channel(entry="pydantic_ai"))
                 await _record(waiting[call_id], answer, _toolset_of(toolset), its_run)
                 results.approvals[call_id] = ToolDenied(answer.message or f"`{answer.tool}` was denied")
-            results.answered_by[call_id] = answer.approver
+            results.answered_by[call_id] = answer.by
     return results
 
 

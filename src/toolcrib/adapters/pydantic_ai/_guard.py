@@ -46,8 +46,12 @@ def guard(
         ValueError: In a run: a tool is executed outside of the agent, or by its provider, and the policy does not
             leave it.
     """
+    policy = GuardPolicy.checked(policy)
     if isinstance(guarded, AbstractAgent):
         return GuardedAgent(guarded, policy)
+    if not isinstance(cast("object", guarded), AbstractToolset):
+        mend = "guard(FunctionToolset(tools), policy) for functions"
+        raise TypeError(f"guard takes an agent or a toolset of Pydantic AI, and not {guarded!r:.80}; {mend}")
     return GuardedToolset(guarded, policy)
 
 

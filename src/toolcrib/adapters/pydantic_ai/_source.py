@@ -196,7 +196,7 @@ def _granted(
     if waiting is None:
         return metadata
     override = None if dict(asked) == dict(now) else dict(now)
-    grant = waiting.request.grant(ctx.approver or "host", override_args=override, user_input=ctx.user_input)
+    grant = waiting.request.grant(ctx.approved_by or "host", override_args=override, user_input=ctx.user_input)
     return {**metadata, **replace(waiting, grant=grant).metadata()}
 
 

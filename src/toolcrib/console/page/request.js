@@ -57,7 +57,7 @@ class Card {
   }
 
   noticed(pending) {
-    if (this.view?.state === "pending" && (this.view.approvers > 1 || !pending.includes(this.id))) this.load();
+    if (this.view?.state === "pending" && (this.view.approvals_needed > 1 || !pending.includes(this.id))) this.load();
   }
 
   draw() {
@@ -127,7 +127,7 @@ class Card {
       h(`button${kind}`, { type: "button", data: { panel: name }, aria: { expanded: "false" }, onclick: () => open(name) }, words);
     const words = this.view.doubt_answers;  // of a call that may have run already: three answers, none of them preferred
     const approve = h(words ? "button" : "button.primary", { type: "button", data: { does: "approve" }, onclick: () => send({ answer: "approve" }) }, words ? words.approve : this.view.asked_by ? "Answer as it is" : "Approve");
-    const several = this.view.approvers > 1;
+    const several = this.view.approvals_needed > 1;
     const further = several && !words ? [] : words ? [button("done", `${words.done}…`)] : this.view.asked_by ? [button("edit", "Fill in…")] : [button("edit", "Edit…"), button("always", "Always allow…")];
     const buttons = [...further, words ? button("deny", `${words.deny}…`) : button("deny", "Deny…", ".danger")];
     this.act = (what) => {
@@ -136,7 +136,7 @@ class Card {
     };
     const over = this.view.ended
       ? h("p.over", {}, `The call is over (${this.view.ended}), so an answer may have no effect. Deny it to have it out of the way.`) : null;
-    const others = several ? h("p.over", {}, `It needs ${this.view.approvers} approvers, who approve it as it is.`,
+    const others = several ? h("p.over", {}, `It needs ${this.view.approvals_needed} approvers, who approve it as it is.`,
       this.view.approved_by.length ? ` Approved so far by ${this.view.approved_by.join(", ")}.` : "") : null;
     return h("div.answer", {}, over, others, h(words ? "div.row.doubt" : "div.row", {}, approve, ...buttons), panel, problem);
   }

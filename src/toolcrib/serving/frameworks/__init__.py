@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from toolcrib.serving.frameworks._answers import answer_of, answered, is_as_seen, request_in, request_payload
+    from toolcrib.serving.frameworks._answers import (
+        answer_of,
+        answered,
+        is_as_seen,
+        request_in,
+        request_of_framework,
+        request_payload,
+        require_plain,
+    )
     from toolcrib.serving.frameworks._guarded import GuardedTools
     from toolcrib.serving.frameworks._media import MediaForms, media_at
     from toolcrib.serving.frameworks._members import AgentTools, FrameworkMember, gates_lost, provided
@@ -22,7 +30,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "._answers": "answer_of answered is_as_seen request_in request_payload",
+            "._answers": "answer_of answered is_as_seen request_in request_of_framework request_payload require_plain",
             "._guarded": "GuardedTools",
             "._media": "MediaForms media_at",
             "._members": "AgentTools FrameworkMember gates_lost provided",
@@ -52,5 +60,7 @@ __all__ = [
     "provided",
     "record_usage",
     "request_in",
+    "request_of_framework",
     "request_payload",
+    "require_plain",
 ]

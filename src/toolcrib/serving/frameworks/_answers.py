@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
+from toolcrib import schema
 from toolcrib.approvals import meant_by
 from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.errors import ApprovalError
 
-__all__ = ["answer_of", "answered", "is_as_seen", "request_in", "request_payload"]
+__all__ = [
+    "answer_of",
+    "answered",
+    "is_as_seen",
+    "request_in",
+    "request_of_framework",
+    "request_payload",
+    "require_plain",
+]
 
 T = TypeVar("T")
 
@@ -26,6 +35,27 @@ def request_in(payload: object) -> ApprovalRequest | None:
     """Return the request that a payload carries; None where it carries none of ours."""
     carried = cast("Mapping[str, Any]", payload).get(_KEY) if isinstance(payload, Mapping) else None
     return ApprovalRequest.from_dict(cast("Mapping[str, Any]", carried)) if isinstance(carried, Mapping) else None
+
+
+def request_of_framework(
+    id: str, call_id: str, tool: str, arguments: dict[str, Any], reason: str = ""
+) -> ApprovalRequest:
+    """Return the request that a framework itself makes, of which our gates know nothing."""
+    return ApprovalRequest(id, call_id, tool, arguments, schema.digest(tool, arguments), reason=reason)
+
+
+def require_plain(answer: Grant | Denial, mend: str) -> None:
+    """Raise ApprovalError for an answer to a framework's own request that is more than a yes or no to this call.
+
+    Args:
+        answer: The answer.
+        mend: What to leave out in the framework, so that a policy asks in its place.
+    """
+    if isinstance(answer, Grant) and (answer.standing or answer.override_args is not None):
+        problem = "the framework itself asks, and takes a yes or no to this call alone; for another answer"
+        raise ApprovalError(
+            answer.tool, f"{problem} leave {mend} out and have a policy ask: GuardPolicy(approve=[...])"
+        )
 
 
 def answered(

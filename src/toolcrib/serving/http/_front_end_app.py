@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -10,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcrib._json_writer import read_valid_json
 from toolcrib.approvals import ApprovalStore
 from toolcrib.errors import FrontEndError
 from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
@@ -92,7 +92,7 @@ class _Endpoint:
             if len(came) > most:
                 raise FrontEndError(f"a request has at most {most} bytes", 413)
         try:
-            body: object = json.loads(came)
+            body: object = read_valid_json(bytes(came))
         except (ValueError, RecursionError):
             raise FrontEndError("the request is not JSON") from None
         if not isinstance(body, dict):

@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import httpx2
 
+from toolcrib._tls import shared_tls
+
 __all__ = ["AuthorizationServerUnavailable", "Fetch"]
 
 _SECONDS = 5.0
@@ -40,7 +42,7 @@ class Fetch:
             AuthorizationServerUnavailable: It did not come in time, or is something else.
         """
         if self._client is None:
-            self._client = httpx2.AsyncClient(follow_redirects=False)
+            self._client = httpx2.AsyncClient(follow_redirects=False, verify=shared_tls())
         sent = {"accept": "application/json", **(headers or {})}
         try:
             async with asyncio.timeout(_SECONDS):
